@@ -214,7 +214,8 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
         said = (guess.rigid_body, guess.semiparametric)
         said += (guess.rigid_body_std, guess.semiparametric_std)
         out.finite &= bool(all(np.isfinite(value).all() for value in said))
-        if k >= moving:  # what is said after the first few samples may be far off
+        # What is said after the first few samples may be far off; of the first nothing is learned.
+        if k >= max(moving, 1):
             out.largest = max(out.largest, *(float(np.abs(value).max()) for value in said))
             largest = max(largest, float(np.abs(y).max()))
     out.largest /= largest

@@ -7,10 +7,11 @@ import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -524,9 +525,17 @@ class InverseDynamicsLearner:
         other._score_anew()
         return other
 
-    def __deepcopy__(self, memo: dict[int, object]) -> InverseDynamicsLearner:
-        """Make a :meth:`copy`."""
-        return self.copy()
+    def __deepcopy__(self, memo: dict[int, Any]) -> InverseDynamicsLearner:
+        """Another learner that goes on as this one would, filter, counts and scores included.
+
+        The robot's model is shared: nothing changes it.
+        """
+        other = object.__new__(type(self))
+        memo |= {id(self): other, id(self.model): self.model, id(self._changes_lock): Lock()}
+        if self._published is not None:
+            memo |= {id(lock): Lock() for lock in self._published.locks}
+        other.__dict__ = {name: deepcopy(value, memo) for name, value in vars(self).items()}
+        return other
 
     def __reduce_ex__(self, protocol: object) -> str:
         raise StorageError(
@@ -613,6 +622,11 @@ class PublishedModel:
         still = np.zeros(estimator.model.n_joints)
         self.last = estimator.predict(estimator.sample(still, still, still))
         self._predictor = Predictor(estimator, self.bound)
+
+    @property
+    def locks(self) -> list[Lock]:
+        """Those of its copies."""
+        return [lock for _, lock in self._copies]
 
     def predict(self, sample: Sample) -> Prediction:
         """Predict a sample by what was written last."""

@@ -205,6 +205,7 @@ class SemiparametricEstimator:
         std *= (factor := factors["semiparametric"])
         if not self.errors.all_seen:
             self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
+            factor = np.where(self.errors.unseen, np.inf, factor)
         both = self.bound(rigid + left.weighed(trust), rigid)
         return Prediction(rigid, both, rigid_std, std, left, trust, factor)
 

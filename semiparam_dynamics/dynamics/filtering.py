@@ -65,6 +65,7 @@ STANDING = "not learned, standing still (filter.rest_velocity)"
 UNREAD = "effort or wrench not measured"
 AFTER_UNREAD = "not learned, the filters forget a missing effort or wrench"
 WRONG_UNIT = "stamps 50 us or less apart (stamps are whole numbers of nanoseconds)"
+UNSETTLED = "not predicted, the filters began in motion and there are no velocities"
 PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
@@ -81,7 +82,7 @@ REASONS = {
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
     "stops": "motion that began or ended at once, which the filters have to forget",
-    "unsettled": "not predicted, the filters began in motion and there are no velocities",
+    "unsettled": UNSETTLED,
     "still": STANDING,
     "between": BETWEEN,
     "partial": PARTIAL,
@@ -366,9 +367,8 @@ class SampleFilter:
         try:
             for m in block:
                 dq, y = m.dq, m.y
-                if type(m.stamp) is not int:
-                    _check_stamp(m.stamp)
-                instants.append((m.stamp, dq is not None, y is not None))
+                stamp = m.stamp if type(m.stamp) is int else _whole(m.stamp)
+                instants.append((stamp, dq is not None, y is not None))
                 of = m.q, self._no_dq if dq is None else dq, self._no_y if y is None else y
                 if len(of[0]) != n or len(of[1]) != n or len(of[2]) != axes:
                     sizes = ", ".join(str(len(part)) for part in of)
@@ -414,10 +414,10 @@ class SampleFilter:
         )
 
 
-def _check_stamp(stamp: Any) -> None:
-    """Raise SampleError for a stamp that isn't a whole number, but for a product's rounding."""
+def _whole(stamp: Any) -> int:
+    """The stamp as a whole number. Raises SampleError for more of a fraction than by rounding."""
     if isinstance(stamp, int | np.integer):
-        return
+        return int(stamp)
     if not isinstance(stamp, float | np.floating) or not math.isfinite(stamp):
         raise SampleError(f"a stamp is a whole number of nanoseconds, not {stamp!r}")
     value = float(stamp)
@@ -426,6 +426,7 @@ def _check_stamp(stamp: Any) -> None:
             f"stamps are whole numbers of nanoseconds, and {stamp} has a fraction: "
             "of seconds t make round(1e9 * t)"
         )
+    return round(value)
 
 
 @compiled_as_written
@@ -502,10 +503,10 @@ def filter_rows(
                     m.late += 1
                     continue
                 m.clock += 1
-                _go_back(m, unread, stamp)
+                m.count = 0
             elif not 0.0 < step <= m.max_gap:
                 m.pauses += 1
-                _go_back(m, unread, stamp)
+                m.count = 0
             elif has_velocity != m.has_velocity:
                 # Velocities that come or go would pass the filter as a step.
                 m.velocity_changes += 1
@@ -533,7 +534,7 @@ def filter_rows(
                 m.unmeasured = stamp
         _accept(c, unwrapped, joints, m.count > 0)
         if m.count == 0:
-            m.began, m.begun, m.rest = stamp, False, GENTLE
+            _begin(m, unread, stamp)
         elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
             # The wide filter began in equilibrium: differences of what moves show a jerk.
             if _moves(c, last, n, step):
@@ -590,7 +591,7 @@ def filter_rows(
             if settled:
                 # The first input is a filter's equilibrium, so that its first step never counts.
                 lowpass_row(row, back, narrow, m.cutoff, m.begun)
-                m.begun = True
+            m.begun = settled
             known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
             if len(before) > 0:
                 own = before[samples, 3 * n : n + c.size]
@@ -642,12 +643,12 @@ def filter_row(*arguments: Any) -> int:
 
 
 @compiled_as_written
-def _go_back(m: Any, unread: Stamps, stamp: int) -> None:
-    """Start anew at `stamp`, which may be earlier than what the filters have to forget."""
-    m.count = 0
+def _begin(m: Any, unread: Stamps, stamp: int) -> None:
+    """Start at `stamp`, which may be earlier than what the filters have to forget."""
+    m.began, m.begun, m.jerk, m.rest = stamp, False, NEVER, GENTLE
     m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
     m.stopped_before = min(m.stopped_before, stamp)
-    m.read_none, m.jerk = min(m.read_none, stamp), min(m.jerk, stamp)
+    m.read_none = min(m.read_none, stamp)
     for j in range(unread.shape[1]):
         unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
 

@@ -203,7 +203,9 @@ class Prediction:
     semiparametric_std: Array
     residual: ResidualPrediction
     trust: float  # in [0, 1]: the residual's weight
-    factor: Array  # by which coverage widens or narrows `semiparametric_std`
+    # By which coverage widens or narrows `semiparametric_std`; infinite where nothing was learned
+    # yet, so that no error is expected of it.
+    factor: Array
 
     @property
     def confidence(self) -> float:
@@ -212,7 +214,7 @@ class Prediction:
 
     @property
     def spread(self) -> Array:
-        """The semiparametric error that is expected, root mean square, (n_axes,).
+        """The semiparametric error that is usual, root mean square, (n_axes,); 0: not known yet.
 
         Contacts and changes are told by it, and not by what covers 95 % of the errors.
         """

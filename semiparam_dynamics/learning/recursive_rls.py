@@ -117,7 +117,11 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         Raises LearningError for a model of another kind or loss, one that no penalty regularises,
         one with another number of outputs than y, and for X, y or weights that are no such arrays.
         """
-        check_is_fitted(model)
+        try:
+            check_is_fitted(model)
+        except TypeError:
+            kind = type(model).__name__
+            raise LearningError(f"{kind} is no model that can be continued.") from None
         if isinstance(X, Rows) or is_sparse(X):
             what = "Rows" if isinstance(X, Rows) else "sparse inputs"
             raise LearningError(
@@ -190,6 +194,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         return noise
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> RecursiveRLS:
+        before = self.__dict__.copy()
         X, y = validate_data(
             self, X, y, reset=first, multi_output=True, y_numeric=True, dtype=np.float64
         )
@@ -209,16 +214,15 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self.recursion_.forgetting = self._checked_forgetting()
         blocks = self._blocks(len(X))
         # Of a single block nothing is learned that is refused.
-        state = self.recursion_.state() if blocks[1:] else None
-        noise = {"_squares": self._squares, "_weight": self._weight}
+        state = self.recursion_.state() if blocks[1:] and not first else None
         try:
             for rows in blocks:
                 w = None if weights is None else weights[rows]
                 self._learn_rows(*self._weighed(X[rows], Y[rows], w), w)
         except LearningError:
+            self.__dict__ = before
             if state is not None:
                 self.recursion_.restore(state)
-                self.__dict__.update(noise)
             raise
         self.recursion_.apply_pending()  # so that predictions in several threads change nothing
         return self

@@ -40,7 +40,9 @@ SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 LEARNER = "inverse_dynamics"
 ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
 INCOMPLETE = "joint states without positions and velocities of all joints"
-IGNORED = (INCOMPLETE, NOT_FINITE, ELSEWHERE, OUT_OF_ORDER)  # why there may be no command
+UNREACHED = "joint states that the desired motion can't begin from"
+# Why there may be no command.
+IGNORED = (INCOMPLETE, NOT_FINITE, ELSEWHERE, OUT_OF_ORDER, UNREACHED)
 FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node warns
 
 
@@ -128,7 +130,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         try:
             effort, questions = session.measured(stamp, q, dq)
         except SampleError:  # one measurement must not end the controller
-            session.counts["joint states that the desired motion can't begin from"] += 1
+            session.counts[UNREACHED] += 1
             return
         if effort is not None:
             self._commands.publish(self._message(stamp, effort))

@@ -17,6 +17,7 @@ from semiparam_dynamics.dynamics.filtering import (
     PARTIAL,
     STANDING,
     UNREAD,
+    UNSETTLED,
 )
 from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.nodes.managed import how_often
@@ -119,7 +120,7 @@ OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (
     *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
-    *(LEFT_OUT, UNREAD, AFTER_UNREAD),
+    *(LEFT_OUT, UNREAD, AFTER_UNREAD, UNSETTLED),
 )
 
 

@@ -448,7 +448,7 @@ class ZeroVelocities:
             if k not in self.noticed:
                 if pause:
                     self.watched[k] = position[k]
-                elif self._is_elsewhere(k, stamp, before, position[k] - start):
+                elif values[k] == 0.0 and self._is_elsewhere(k, stamp, before, position[k] - start):
                     self.noticed.add(k)
                     new.append(k)
             if k in self.noticed and values[k] == 0.0:
@@ -472,7 +472,8 @@ class ZeroVelocities:
             usual &= ~np.logical_or.accumulate((steps <= 0) | (steps > self._after))
         for k, start in self.watched.items():
             way = np.abs(positions[:, k] - start)
-            still = np.minimum(way, np.abs(way - TURN)) <= self._motion
+            # One that is elsewhere may be noticed there: what follows is looked at.
+            still = np.logical_and.accumulate(np.minimum(way, np.abs(way - TURN)) <= self._motion)
             usual &= still & (values[:, k] == 0.0) & (k not in self.noticed)
         return usual
 

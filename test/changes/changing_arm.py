@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -38,8 +37,7 @@ def learner(model: RobotModel = MODEL, **values: Any) -> InverseDynamicsLearner:
 
 def copied(of: InverseDynamicsLearner) -> InverseDynamicsLearner:
     """A copy that continues to learn by itself; the robot's model is shared."""
-    locks = {id(part): Lock() for part in vars(of).values() if isinstance(part, type(Lock()))}
-    return copy.deepcopy(of, {id(of.model): of.model, **locks})
+    return copy.deepcopy(of)
 
 
 def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:

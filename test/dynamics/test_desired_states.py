@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pytest
 
+from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
@@ -97,20 +98,34 @@ def test_states_that_are_none_are_refused_and_lists_are_taken():
     np.testing.assert_array_equal(said, learner.feedforward(q, dq, ddq).values["rigid_body"])
 
 
-def test_a_deep_copy_is_a_copy_and_a_pickle_is_refused():
+def test_a_deep_copy_goes_on_as_the_learner_does_and_a_pickle_is_refused():
     model = small_arm()
     learner = InverseDynamicsLearner(
         model, from_flat(InverseDynamicsConfig, {"nystrom.max_centers": 20})
     )
-    for m in measurements(model, 2.0):
-        if (step := learner.predict(m)) is not None:
-            learner.update(learner.admit(step))
+    recorded = list(measurements(model, 4.0))
+
+    def learned(of: InverseDynamicsLearner, some: list[Measurement]) -> list[Array]:
+        said = []
+        for m in some:
+            if (step := of.predict(m)) is not None:
+                said.append(step.prediction.semiparametric)
+                of.update(of.admit(step))
+        return said
+
+    learned(learner, recorded[:200])
+    other, before = copy.deepcopy(learner), learner.estimator.n_learned
+    assert other.model is learner.model and other.estimator is not learner.estimator
+    wanted = learned(learner, recorded[200:])
+    assert len(wanted) == len(recorded) - 200  # the filter goes on
+    assert other.estimator.n_learned == before > 0
+    np.testing.assert_array_equal(learned(other, recorded[200:]), wanted)
+    assert other.estimator.n_learned == learner.estimator.n_learned > before
+    # That of one that predicts beside learning, with locks of its own.
+    learner.predict_beside_learning(True, desired=True)
     states = motion(model, np.linspace(0.0, 5.0, 8))
-    other, wanted = copy.deepcopy(learner), learner.copy()
-    said = other.feedforward(*states).values["semiparametric"]
-    np.testing.assert_array_equal(said, wanted.feedforward(*states).values["semiparametric"])
-    assert other.estimator.n_learned == learner.estimator.n_learned > 0
-    assert other.estimator is not learner.estimator
+    said = copy.deepcopy(learner).feedforward(*states).values["semiparametric"]
+    np.testing.assert_array_equal(said, learner.feedforward(*states).values["semiparametric"])
     with pytest.raises(StorageError, match=r"save\(path\).*copy\(\)"):
         pickle.dumps(learner)
 

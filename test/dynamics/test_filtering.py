@@ -23,6 +23,7 @@ from semiparam_dynamics.dynamics.filtering import (
     REASONS,
     STANDING,
     UNREAD,
+    UNSETTLED,
     WRONG_UNIT,
     FilterConfig,
     SampleFilter,
@@ -724,6 +725,42 @@ def test_after_a_pause_in_motion_without_velocities_nothing_comes_but_what_is_ri
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
 
 
+@pytest.mark.parametrize("again", ["played again", "reset"])
+def test_a_start_at_an_earlier_time_is_as_one_of_a_fresh_filter(again: str) -> None:
+    """However far ahead the stamps were at which the one before began to move."""
+    model = small_arm()
+    moving = list(measurements(model, 3.0, velocity=False))
+    rest = [dataclasses.replace(m, q=moving[0].q) for m in moving[:9]]
+    late = [dataclasses.replace(m, stamp=m.stamp + 9 * SECOND // 100) for m in moving]
+    for begins in (moving, [*rest, *late]):  # in motion, and at rest, from which it begins at once
+        ahead = [dataclasses.replace(m, stamp=m.stamp + 60 * SECOND) for m in moving]
+        fresh, sampler = (SampleFilter(model, FilterConfig()) for _ in range(2))
+        wanted = [s for s in map(fresh.push, begins) if s is not None]
+        for m in ahead:
+            sampler.push(m)
+        if again == "reset":
+            sampler.reset()
+        before = sampler.dropped[UNSETTLED]
+        equal([s for s in map(sampler.push, begins) if s is not None], wanted)
+        assert sampler.dropped[UNSETTLED] - before == fresh.dropped[UNSETTLED] > 0
+
+
+def test_the_narrow_low_pass_begins_anew_after_what_is_left_out() -> None:
+    """A robot that begins to move within the first 0.1 s."""
+    model = small_arm()
+    moving = list(measurements(model, 3.0, velocity=False))
+    at = [dataclasses.replace(m, q=moving[0].q) for m in moving[:5]]
+    stream = [*at, *(dataclasses.replace(m, stamp=m.stamp + SECOND // 20) for m in moving)]
+    sampler = SampleFilter(model, FilterConfig())
+    samples = list(sampler.filter_recording(stream))
+    after = next(k for k, s in enumerate(samples) if s.stamp > stream[6].stamp)
+    # In equilibrium, as at any start: behind the wide low-pass alone.
+    beside = SampleFilter(model, FilterConfig(), fast=True)
+    fast = [s.fast for s in beside.filter_recording(stream)]
+    np.testing.assert_array_equal(samples[after].ddq, fast[after].ddq)
+    assert np.abs(samples[after].ddq).max() > 0.5
+
+
 @pytest.mark.parametrize(("rate", "times"), [(100.0, 2), (200.0, 3), (500.0, 4)])
 def test_positions_that_are_read_less_often_than_messages_come_are_learned(
     rate: float, times: int
@@ -748,7 +785,6 @@ def test_positions_that_are_read_less_often_than_messages_come_are_learned(
     assert not any(s.teaches for s in after[times + 1 : round(0.4 * rate)])
 
 
-UNSETTLED = "not predicted, the filters began in motion and there are no velocities"
 AT_ONCE = "motion that began or ended at once, which the filters have to forget"
 IMPLAUSIBLE = "position far outside the URDF's limits (degrees instead of radians?)"
 

@@ -321,6 +321,8 @@ def test_what_can_t_start_one_is_refused() -> None:
             RecursiveRLS.from_batch(MODELS["krls"], given, Y)
     with pytest.raises(LearningError, match="y has labels"):
         RecursiveRLS.from_batch(MODELS["krls"], X, np.full(len(X), "left"))
+    with pytest.raises(LearningError, match="object is no model that can be continued"):
+        RecursiveRLS.from_batch(object(), X, Y)
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), -1.0)):
         with pytest.raises(LearningError, match="weights"):
             RecursiveRLS.from_batch(MODELS["krls"], X, Y, sample_weight=weights)
@@ -342,6 +344,14 @@ def test_rows_too_large_for_numbers_are_refused_and_change_nothing(
         for given in bad:
             with pytest.raises(LearningError, match="beyond 1e\\+75 can't be learned"):
                 model.partial_fit(*given)
+    for mine, was in zip(model.predict(X_new, return_std=True), before, strict=True):
+        np.testing.assert_array_equal(mine, was)
+        with pytest.raises(LearningError, match="beyond 1e"):
+            model.fit(large, Y)  # nor is a fitted model forgotten
+        new = RecursiveRLS()
+        with pytest.raises(LearningError, match="beyond 1e"):
+            new.partial_fit(large, Y)
+        assert not vars(new).keys() - vars(RecursiveRLS()).keys()
     for mine, was in zip(model.predict(X_new, return_std=True), before, strict=True):
         np.testing.assert_array_equal(mine, was)
     model.partial_fit(1e60 * X, Y)

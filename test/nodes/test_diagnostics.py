@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.dynamics.filtering import PARTIAL
+from semiparam_dynamics.dynamics.filtering import PARTIAL, UNSETTLED
 from semiparam_dynamics.nodes import diagnostics
 from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.nodes.messages import joint_state_message
@@ -147,6 +147,16 @@ def test_a_joint_whose_velocities_nobody_fills_is_told_once_and_no_warning(say) 
     level, _ = say(messages[200:])
     assert level == OK and not say.session.stream.news()
     assert say.session.dropped()[NO_VELOCITY] > 200
+
+
+def test_a_start_in_motion_without_velocities_is_no_warning(say) -> None:
+    messages = moving(400)
+    for message in messages:
+        message.velocity = []
+    say(messages[:150])
+    level, _ = say(messages[230:350])  # a pause
+    assert level == OK
+    assert say.session.dropped()[UNSETTLED] == 20
 
 
 def test_a_sentence_is_about_the_last_second_alone(say) -> None:

@@ -171,6 +171,7 @@ def test_a_joint_without_velocities_costs_the_others_none_of_theirs() -> None:
     for k, m in enumerate(given[1:], start=2):
         assert m.dq[0] == 0.1 * math.cos(0.01 * k)  # the driver's own
         assert m.dq[1] == pytest.approx(0.01, rel=1e-6)  # by differences
+    assert all(m.dq is not None for m in given[1:])  # it moves, and no zero says that it does not
     assert stream.dropped == {"velocity not finite": 300}
     assert stream.recent_details() == {
         "velocity not finite": "the velocity of finger is nan: differences of positions take its "
@@ -787,6 +788,7 @@ for each in TWICE[20:]:
         ],
         [standing_still(range(100)), holding(range(100, 160), "position", LAST.position)],
         [unfilled(range(20)), unfilled(range(20, 200))],
+        [unfilled(range(20)), unfilled(range(20, 320))],  # it comes back
         [unfilled(range(20), True), unfilled(range(20, 250), True)],
         [*FIRST, holding(range(100, 160), "effort", LAST.effort)],
         [
