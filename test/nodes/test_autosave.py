@@ -195,9 +195,13 @@ def test_a_write_that_cannot_begin_is_a_problem_and_tried_again(
     assert saved(tmp_path / "model.npz") == 3.0 and not model.autosave.trouble()
 
 
-def test_a_save_that_was_asked_for_follows_the_one_under_way(tmp_path: Path):
+def test_a_save_that_was_asked_for_follows_the_one_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     path = tmp_path / "model.npz"
-    model = Model(path)
+    model, gate = Model(path), Event()
+    write = autosave.save_state
+    monkeypatch.setattr(autosave, "save_state", lambda *a, **b: gate.wait(10.0) and write(*a, **b))
     ended: list[str] = []
     for value in (1.0, 2.0):
         model.change(value)
@@ -205,6 +209,7 @@ def test_a_save_that_was_asked_for_follows_the_one_under_way(tmp_path: Path):
         model.autosave.step()
     model.autosave.begin(path, ended.append)
     model.change(3.0)
+    gate.set()
     model.autosave.wait()
     assert ended == [""] and saved(path) == 2.0 and model.autosave.unsaved == 1
     assert saved(previous_of(path)) == 1.0
