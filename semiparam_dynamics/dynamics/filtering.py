@@ -536,9 +536,10 @@ def filter_rows(
         if m.count == 0:
             _begin(m, unread, stamp)
         elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
-            # The wide filter began in equilibrium: differences of what moves show a jerk.
+            # The wide filter began in equilibrium: differences of what moves show a jerk. What is
+            # predicted after that is learned once the narrow one has forgotten its start, too.
             if _moves(c, last, n, step):
-                m.jerk = m.last
+                m.jerk = m.unmeasured = m.last
         # Prediction continues where the effort is missing: the filters are fed the last one, and
         # nothing is learned until they have forgotten it.
         lacks = True
@@ -644,13 +645,12 @@ def filter_row(*arguments: Any) -> int:
 
 @compiled_as_written
 def _begin(m: Any, unread: Stamps, stamp: int) -> None:
-    """Start at `stamp`, which may be earlier than what the filters have to forget."""
-    m.began, m.begun, m.jerk, m.rest = stamp, False, NEVER, GENTLE
-    m.unmeasured, m.stopped = min(m.unmeasured, stamp), min(m.stopped, stamp)
-    m.stopped_before = min(m.stopped_before, stamp)
-    m.read_none = min(m.read_none, stamp)
-    for j in range(unread.shape[1]):
-        unread[0, j], unread[1, j] = min(unread[0, j], stamp), min(unread[1, j], stamp)
+    """Start the filters, which know nothing yet, at `stamp`; it may be before the last one."""
+    m.began, m.begun, m.rest = stamp, False, GENTLE
+    m.jerk = m.unmeasured = m.read_none = NEVER
+    unread[:] = NEVER
+    # What an effort does beside motion that began or ended at once goes on.
+    m.stopped, m.stopped_before = min(m.stopped, stamp), min(m.stopped_before, stamp)
 
 
 @compiled_as_written

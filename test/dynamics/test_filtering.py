@@ -284,7 +284,7 @@ def test_motion_that_stops_or_starts_at_once_is_forgotten_before_learning_goes_o
     # The first is of the second message.
     taught = np.array([False] * late + [s.teaches for s in samples])
     assert taught[45:298].all() and not taught[299 : 300 + n + 39].any()
-    assert all(s.y is not None for s in samples)
+    assert all(s.y is not None for s in samples[45 - late :])
     assert taught[300 + n + 45 :].all()
     whole = SampleFilter(model, FilterConfig())
     assert len(list(whole.filter_recording(stream))) == 598 - late
@@ -623,7 +623,7 @@ def test_positions_that_jump_and_stay_start_the_filters_anew(velocity: bool) -> 
     equal(got[298 - late :], wanted)
     expected = {REASONS["outliers"]: 1, REASONS["jumps"]: 1}
     assert one.dropped == expected | ({UNSETTLED: 2 * late} if late else {})
-    assert all(s.y is not None for s in got)
+    assert velocity == (got[300 - late].y is not None)
 
 
 @pytest.mark.parametrize("velocity", [True, False])
@@ -693,7 +693,7 @@ def test_degrees_are_noticed_and_nothing_is_made_of_them() -> None:
 
 
 @pytest.mark.parametrize("moving", [False, True])
-def test_a_start_in_the_middle_of_motion_gives_nothing_before_the_filters_know_it(
+def test_a_start_in_the_middle_of_motion_is_not_learned_before_the_filters_know_it(
     moving: bool,
 ) -> None:
     """Filters begin at rest, so that differences of positions would show a jerk at first."""
@@ -704,11 +704,17 @@ def test_a_start_in_the_middle_of_motion_gives_nothing_before_the_filters_know_i
         rest = recorded[0]
         recorded = [dataclasses.replace(m, q=rest.q, y=rest.y) for m in recorded]
     samples = [s for s in map(sampler.push, recorded) if s is not None]
-    assert all(s.y is not None for s in samples)
+    first = next(s for s in samples if s.y is not None)
+    waited = (first.stamp - recorded[0].stamp) / SECOND
+    assert waited == pytest.approx(0.2 if moving else 0.0, abs=0.01)
+    # What is predicted before knows the motion, but the narrow low-pass not yet its noise.
     waited = (samples[0].stamp - recorded[0].stamp) / SECOND
     assert waited == pytest.approx(0.05 if moving else 0.0, abs=0.005)
     assert sampler.dropped[UNSETTLED] == 25 * moving
-    errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples]
+    measured = {m.stamp: m.y for m in recorded if m.y is not None}
+    errors = [abs(measured[s.stamp] - s.regressor @ model.prior).max() for s in samples]
+    assert max(errors[:75]) < 0.2 * max(abs(y).max() for y in measured.values())
+    errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples if s.y is not None]
     assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
 
 
@@ -720,9 +726,11 @@ def test_after_a_pause_in_motion_without_velocities_nothing_comes_but_what_is_ri
     assert sampler.dropped == {REASONS["pauses"]: 1, UNSETTLED: 20}
     first = next(s for s in samples if s.stamp > recorded[300].stamp)
     assert (first.stamp - recorded[450].stamp) / SECOND == pytest.approx(0.11, abs=0.001)
-    errors = [abs(s.y - s.regressor @ model.prior).max() for s in samples if s.y is not None]
-    assert len(errors) == len(samples)
-    assert max(errors) < 0.05 * max(abs(m.y).max() for m in recorded if m.y is not None)
+    learned = next(s for s in samples if s.y is not None and s.stamp > first.stamp)
+    assert (learned.stamp - recorded[450].stamp) / SECOND == pytest.approx(0.41, abs=0.001)
+    measured = {m.stamp: m.y for m in recorded if m.y is not None}
+    errors = [abs(measured[s.stamp] - s.regressor @ model.prior).max() for s in samples]
+    assert max(errors) < 0.35 * max(abs(y).max() for y in measured.values())
 
 
 @pytest.mark.parametrize("again", ["played again", "reset"])
@@ -734,6 +742,7 @@ def test_a_start_at_an_earlier_time_is_as_one_of_a_fresh_filter(again: str) -> N
     late = [dataclasses.replace(m, stamp=m.stamp + 9 * SECOND // 100) for m in moving]
     for begins in (moving, [*rest, *late]):  # in motion, and at rest, from which it begins at once
         ahead = [dataclasses.replace(m, stamp=m.stamp + 60 * SECOND) for m in moving]
+        ahead[-1] = dataclasses.replace(ahead[-1], y=None)
         fresh, sampler = (SampleFilter(model, FilterConfig()) for _ in range(2))
         wanted = [s for s in map(fresh.push, begins) if s is not None]
         for m in ahead:
