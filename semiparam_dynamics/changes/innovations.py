@@ -242,16 +242,15 @@ class NoiseModel:
     def update(self, scaled: Array, before: Array, known: Mask | None = None) -> None:
         """Learn from r_k and r_(k-1), each (n_axes,), of blocks without a change.
 
-        known: (n_axes,) axes that were measured in both; others keep what is known of them.
+        known: (n_axes,) axes that were measured in both; others keep what is known of them. None:
+            all.
         """
-        keep = self._keep if known is None else np.where(known, self._keep, 1.0)
-        one = 1.0 if known is None else known.astype(np.float64)
+        known = np.ones(len(scaled), dtype=np.bool_) if known is None else known
+        keep, one = np.where(known, self._keep, 1.0), known.astype(np.float64)
         left = (scaled - self.correlation * before) * one
         # The products of an axis that was measured and one that was not are kept in part, so that
         # all remain a covariance.
-        mixed: float | Array = self._keep
-        if known is not None and not known.all():
-            mixed = np.sqrt(np.multiply.outer(keep, keep))
+        mixed = self._keep if known.all() else np.sqrt(np.multiply.outer(keep, keep))
         self._square = keep * self._square + before**2 * one
         self._product = keep * self._product + scaled * before * one
         self._outer = mixed * self._outer + np.outer(left, left)

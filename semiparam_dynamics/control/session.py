@@ -13,6 +13,7 @@ from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
 from semiparam_dynamics.dynamics.deviations import RunningSquare
+from semiparam_dynamics.dynamics.filtering import plausible_speeds
 from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
@@ -21,7 +22,6 @@ NANO = 1e-9
 MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts where the arm is
 TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
 BEYOND = 1.0  # rad or m beyond its limits, or farther than it can have moved, where no joint is
-FASTEST = 50.0  # rad/s or m/s, of a joint whose URDF states no velocity limit
 N_TIMINGS = 2000  # last commands whose duration is kept
 # Counted reasons.
 OUT_OF_ORDER = "joint states out of order"
@@ -100,6 +100,7 @@ class ControlSession:
         self.command_us: deque[float] = deque(maxlen=N_TIMINGS)
         self._start = self._last = 0  # ns
         self._begun = self._late = 0  # blocks of earlier plans
+        self._speeds = plausible_speeds(model)
         self._q: Array = np.zeros(model.n_joints)  # measured last, of those that were used
         self._jumped: Array | None = None  # where the last measurement was, if it was not
 
@@ -158,8 +159,7 @@ class ControlSession:
 
     def _jumps(self, q: Array, step: float) -> bool:
         """Whether the arm can't have come to q in a `step` of s, unless it was there before."""
-        speeds = self._model.velocity_limits
-        reach = BEYOND + np.where(np.isfinite(speeds), speeds, FASTEST) * step
+        reach = BEYOND + self._speeds * step
         near = [self._q] if self._jumped is None else [self._q, self._jumped]
         self._jumped = q
         return all(bool((np.abs(q - one) > reach).any()) for one in near)

@@ -218,6 +218,13 @@ class FilterConfig:
         return wide + self.stages * each, wide
 
 
+def plausible_speeds(model: RobotModel) -> Array:
+    """(n_joints,) speeds that no motor is taken to exceed, rad/s or m/s."""
+    speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
+    plausible: Array = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
+    return plausible
+
+
 class SampleFilter:
     """Turns measurements, in the order of their stamps, into samples one measurement back.
 
@@ -268,8 +275,7 @@ class SampleFilter:
         narrow = (high - low < TURN - 1e-3) & ~model.sliding
         joints["low"] = np.where(narrow, low, -np.inf)
         joints["high"] = np.where(narrow, high, np.inf)
-        speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
-        joints["fastest"] = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
+        joints["fastest"] = plausible_speeds(model)
         joints["turning"] = model.turning
         self._before = np.empty((0, self._size))
         self._past, self._stops = np.zeros((3, width)), np.zeros((1, model.n_stops))

@@ -132,9 +132,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         )
         row_weights = np.ones(len(X))
         if sample_weight is not None:
-            row_weights = checked_weights(sample_weight, len(X), X.dtype)
-            if not row_weights.any():
-                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
+            row_weights = checked_weights(sample_weight, len(X), X.dtype, some=True)
         if ridge is None:
             ridge = _used_penalty(model) * float(row_weights.sum()) / _unscaled(model)
         features: Any
@@ -200,9 +198,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         )
         weights = None
         if sample_weight is not None:
-            weights = checked_weights(sample_weight, len(X), X.dtype)
-            if first and not weights.any():
-                raise LearningError("The sample weights sum to zero: there is nothing to learn.")
+            weights = checked_weights(sample_weight, len(X), X.dtype, some=first)
         Y = np.asarray(y, dtype=float).reshape(len(X), -1)
         if first:
             self._start(X, Y, one_output=np.ndim(y) == 1)

@@ -423,11 +423,16 @@ def noted(estimator: Any, rows: R) -> R:
     return rows
 
 
-def checked_weights(sample_weight: Any, n_rows: int, dtype: Any) -> Array:
-    """Sample weights as an array (n_rows,); LearningError for a wrong shape or value."""
+def checked_weights(sample_weight: Any, n_rows: int, dtype: Any, *, some: bool = False) -> Array:
+    """Sample weights as an array (n_rows,); LearningError for a wrong shape or value.
+
+    some : also where all are 0.
+    """
     weights: Array = np.asarray(sample_weight, dtype=dtype)
     if weights.shape != (n_rows,) or not (np.isfinite(weights) & (weights >= 0.0)).all():
         raise LearningError("Sample weights must be one for each row, and not negative.")
+    if some and not weights.any():
+        raise LearningError("The sample weights sum to zero: there is nothing to learn from.")
     return weights
 
 
