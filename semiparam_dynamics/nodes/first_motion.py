@@ -64,7 +64,7 @@ class FirstMotion:
         """Keep a measurement, with the step that it completed; examine all when they are enough."""
         ahead = measurement.stamp - self._last
         y = measurement.y
-        if self._thread is not None or y is None or np.isnan(y).any() or 0 <= ahead < STEP:
+        if self._thread is not None or 0 <= ahead < STEP or y is None or np.isnan(y).any():
             return
         if ahead < 0:  # another time has begun
             self._count, self._moved = 0, 0.0

@@ -44,7 +44,7 @@ def read(data: bytes, kind: type) -> Any:
 
 
 class JointStateReader:
-    """Reads serialised sensor_msgs/JointState messages, quickly where names are the last one's.
+    """Reads serialised sensor_msgs/JointState messages, quickly where only numbers are new.
 
     Anything may come: unlike `rclpy.serialization.deserialize_message`, which ends the process on
     some bytes that are no message, it refuses them.
@@ -52,30 +52,36 @@ class JointStateReader:
 
     def __init__(self) -> None:
         self._message = JointState()
-        self._head = b""  # frame and names, as bytes, of the message before; empty: not known
+        # Of the message before: how all of it is laid out, and kind, frame and names, and the
+        # counts of positions, velocities and efforts.
+        self._layout = struct.Struct("")
+        self._same: tuple[bytes | int, ...] = ()
 
     def __call__(self, data: bytes) -> JointState:
         """The message; it holds until the next call. Raises SampleError where it is none."""
-        if data[:2] != KIND:
+        if self._same and len(data) >= self._layout.size:
+            kind, second, nano, head, n, q, n_dq, dq, n_y, y = self._layout.unpack_from(data)
+            if (kind, head, n, n_dq, n_y) == self._same:
+                return self._filled(second, nano, q, dq, y)
+        self._same = ()
+        if data[: len(KIND)] != KIND:
             raise SampleError("a joint state in another encoding than CDR, little-endian")
-        message, at = self._message, STAMP_END + len(self._head)
         try:
-            stamp = STAMP.unpack_from(data, STAMP_AT)
-            if not self._head or data[STAMP_END:at] != self._head:
-                at = self._read_head(data)
-            position, at = _numbers(data, at)
-            velocity, at = _numbers(data, at)
-            effort, at = _numbers(data, at)
+            return self._read(data)
         except (struct.error, ValueError) as error:
             raise SampleError(f"a joint state that can't be read: {error}") from None
+
+    def _filled(self, second: int, nano: int, *fields: bytes) -> JointState:
+        message, stamp = self._message, self._message.header.stamp
+        position, velocity, effort = (array("d", field) for field in fields)
         # Arrays of the fields' own type are taken as they are.
         message.position, message.velocity, message.effort = position, velocity, effort
-        message.header.stamp.sec, message.header.stamp.nanosec = stamp
+        stamp.sec, stamp.nanosec = second, nano
         return message
 
-    def _read_head(self, data: bytes) -> int:
-        """Take the frame and the names in; returns where they end."""
-        self._head = b""
+    def _read(self, data: bytes) -> JointState:
+        """The message, whatever is new in it."""
+        second, nano = STAMP.unpack_from(data, STAMP_AT)
         frame, at = _text(data, STAMP_END)
         (count,) = COUNT.unpack_from(data, at := _aligned(at, COUNT.size))
         at += COUNT.size
@@ -83,22 +89,22 @@ class JointStateReader:
         for _ in range(count):
             name, at = _text(data, _aligned(at, COUNT.size))
             names.append(name)
+        end = at = _aligned(at, COUNT.size)
+        head, counts, fields = data[STAMP_END:end], [], []
+        layout = f"<{len(KIND)}s{STAMP_AT - len(KIND)}xiI{len(head)}s"
+        for _ in range(3):
+            (count,) = COUNT.unpack_from(data, at)
+            begin = at + COUNT.size
+            if count:  # before none nothing is aligned
+                begin = _aligned(begin, NUMBER)
+            layout += f"I{begin - at - COUNT.size}x{NUMBER * count}s"
+            at = begin + NUMBER * count
+            counts.append(count)
+            fields.append(_part(data, begin, at))
         self._message.header.frame_id, self._message.name = frame, names
-        self._head = data[STAMP_END : (at := _aligned(at, COUNT.size))]
-        return at
-
-
-def _numbers(data: bytes, at: int) -> tuple[array[float], int]:
-    """A sequence of float64 whose size is at `at`, and where it ends."""
-    (count,) = COUNT.unpack_from(data, at)
-    at += COUNT.size
-    numbers = array("d")
-    if count:
-        at = _aligned(at, NUMBER)
-        end = at + NUMBER * count
-        numbers.frombytes(_part(data, at, end))
-        at = end
-    return numbers, at
+        message = self._filled(second, nano, *fields)
+        self._layout, self._same = struct.Struct(layout), (KIND, head, *counts)
+        return message
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

@@ -78,6 +78,30 @@ def test_it_reads_what_rclpy_reads() -> None:
         assert read(serialize_message(message)) == message
 
 
+def test_where_only_numbers_are_new_nothing_else_is_read(monkeypatch) -> None:
+    rng, read = np.random.default_rng(2), JointStateReader()
+    looked_at, whole = [], JointStateReader._read
+    monkeypatch.setattr(
+        JointStateReader, "_read", lambda self, data: looked_at.append(1) or whole(self, data)
+    )
+    for number in range(1, 100):
+        message = random_message(rng)
+        message.name, message.header.frame_id = [*message.name, "last"], "base"
+        for _ in range(3):
+            for field in FIELDS:
+                setattr(message, field, rng.normal(size=len(getattr(message, field))).tolist())
+            stamp = message.header.stamp
+            stamp.sec, stamp.nanosec = rng.integers(2**30, size=2).tolist()
+            data = serialize_message(message)
+            assert read(data) == message
+            # The bytes that the alignment leaves out may be anything.
+            assert read(data + b"\x00\x07") == message
+        assert len(looked_at) == 2 * number - 1
+        message.header.frame_id = "tool"
+        assert read(serialize_message(message)) == message
+        assert len(looked_at) == 2 * number
+
+
 @pytest.mark.parametrize("data", [b"", b"\x00\x01\x00\x01", b"\x00\x01\x00\x7f\x01\x02\x03"])
 def test_a_head_alone_is_no_message(data: bytes) -> None:
     """Some of them end a process that gives them to rclpy."""
