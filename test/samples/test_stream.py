@@ -773,6 +773,15 @@ def unfilled(rows: range, stands: bool = False) -> list[SimpleNamespace]:
     return messages
 
 
+def filled_once(rows: range, at: int) -> list[SimpleNamespace]:
+    """The velocity of b is 0 but for one, b stands, and goes away later than that."""
+    messages = unfilled(rows)
+    for k, message in zip(rows, messages, strict=True):
+        message.position[1] = 0.3 + 1e-6 * k + 0.01 * max(k - 150, 0)
+        message.velocity[1] = 1e-3 * (k == at)
+    return messages
+
+
 def late(stamps: list[int]) -> list[SimpleNamespace]:
     messages = moving(range(len(stamps)))
     for message, stamp in zip(messages, stamps, strict=True):
@@ -797,6 +806,7 @@ for each in TWICE[20:]:
     "parts",
     [
         [*FIRST, late(BEHIND[:1]), moving(range(101, 150)), late(BEHIND[1:])],
+        [*FIRST, late([SECOND + 99 * SECOND // 250]), moving(range(100, 150))],
         [*FIRST, [ELSEWHERE], moving(range(150, 200))],
         [TWICE[:20], TWICE[20:]],
         [*FIRST, holding(range(100, 160), "position", LAST.position)],
@@ -808,6 +818,7 @@ for each in TWICE[20:]:
         [unfilled(range(20)), unfilled(range(20, 200))],
         [unfilled(range(20)), unfilled(range(20, 320))],  # it comes back
         [unfilled(range(20), True), unfilled(range(20, 250), True)],
+        [filled_once(range(20), 60), filled_once(range(20, 250), 60)],
         [*FIRST, holding(range(100, 160), "effort", LAST.effort)],
         [
             *[*FIRST, holding(range(100, 104), "effort", LAST.effort)],
@@ -833,6 +844,21 @@ def test_what_was_taken_together_counts_for_what_follows(parts) -> None:
         for stream in (live, together):
             assert stream.dropped == all_looked_at.dropped
             assert stream.details == all_looked_at.details
+
+
+def test_coarse_positions_of_joints_that_hardly_move_are_usual(monkeypatch) -> None:
+    alone, look_at = [], MeasurementStream._look_at
+    monkeypatch.setattr(
+        MeasurementStream, "_look_at", lambda s, m: alone.append(1) or look_at(s, m)
+    )
+    stream, messages = MeasurementStream(NAMES), moving(range(300))
+    for message in messages[100:]:
+        message.position = LAST.position
+        message.velocity = [1e-4 * velocity for velocity in message.velocity]
+    for at, message in enumerate(messages):
+        before = len(alone)
+        assert len(stream.joint_state(message)) == 1
+        assert at < 40 or len(alone) == before
 
 
 def test_the_lists_of_names_that_came_lately_are_those_with_efforts() -> None:
