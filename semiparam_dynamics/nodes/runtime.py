@@ -231,6 +231,7 @@ def run(
         print(f"{name}: error: {wrong}", file=sys.stderr)
         return 2
     node: N | None = None
+    executor: Executor | None = None
     interrupted = False
 
     # rclpy ends its context on a signal, and the loops end with it. A KeyboardInterrupt on top is
@@ -263,6 +264,10 @@ def run(
             raise
     finally:
         interrupted = True  # from here on a signal changes nothing
+        if executor is not None:
+            # It holds what the node subscribes to: others would go on sending there until they
+            # miss its process, 20 s later, and take that for received.
+            executor.shutdown()
         if node is not None:
             node.destroy_node()
         rclpy.try_shutdown()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import GetState
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
+from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
 from .conftest import TIMEOUT
@@ -115,3 +117,19 @@ def test_a_signal_ends_it_and_what_was_learned_is_saved(
     with np.load(path) as saved:
         assert saved["counts"][0] >= 48
     assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "object_recognition"])
+def test_a_node_that_has_ended_is_gone_for_all_others(peer, start, urdf, name: str) -> None:
+    """Else what is sent to it, for 20 s more, counts as received."""
+    kind, topic, parameters = {
+        "inverse_dynamics": (JointState, "joint_states", {"urdf": urdf}),
+        "object_recognition": (String, "label", {}),
+    }[name]
+    publisher = peer.node.create_publisher(kind, topic, 1)
+    node = start(name, **parameters)
+    peer.until(lambda: publisher.get_subscription_count() == 1, "the node")
+    assert node.stop() == 0
+    ended = time.monotonic()
+    peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
+    assert time.monotonic() - ended < 5.0  # others that miss a process give it 20 s
