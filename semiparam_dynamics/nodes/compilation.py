@@ -21,7 +21,6 @@ from semiparam_dynamics.nodes.first_motion import THREADS
 from semiparam_dynamics.nodes.session import warm_up
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples import usual
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import locked
 
@@ -105,7 +104,6 @@ def compile_learners(residuals: Sequence[str]) -> None:
 
 def _compile_filter_and_detectors() -> None:
     """Filter a motion, message by message and as a recording, and look for changes in noise."""
-    usual.warm_up()
     model = small_arm({})[1]
     log = _motion(model)[:200]
     live = SampleFilter(model, FilterConfig(), fast=True)

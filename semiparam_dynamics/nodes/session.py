@@ -26,7 +26,6 @@ from semiparam_dynamics.nodes.first_motion import FirstMotion
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.parameters import parameters, replace
 from semiparam_dynamics.robot.model import RobotModel, message_checks
-from semiparam_dynamics.samples import usual
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.storage import saved_header
@@ -517,8 +516,6 @@ def warm_up(
     The motion is within the joints' limits, and learned whatever the filter is set to.
     filtered : leave the filter out; what it would make is made up.
     """
-    if not filtered:
-        usual.warm_up()
     learner = InverseDynamicsLearner(model, replace(config.learner, **_eager(config)))
     learner.predict_beside_learning(config.defer_learning)
     low, high = model.position_limits

@@ -17,7 +17,7 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array
+from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array, Mask, Stamps
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig
 
@@ -89,22 +89,20 @@ class SensorFaults:
 
     @property
     def resting(self) -> bool:
-        """Whether a next reading within :meth:`bounds`, all of it new, changes nothing else."""
-        alone = self._extremes is None or self._extremes.alone
-        return alone and self._stuck.all_changed
+        """Whether the next reading, if it is a usual one, changes nothing but the last reading."""
+        return self._extremes is None or self._extremes.alone
 
-    @property
-    def last(self) -> Sequence[float]:
-        """The last reading, if each entry is to be another than in it; else empty."""
-        return self._stuck.last or (self._extremes.last if self._extremes is not None else ())
+    def usual(self, readings: Array) -> Mask:
+        """Which of the readings (k, n_axes) that follow no rule says anything about; (k,).
 
-    def bounds(self) -> tuple[Array, Array]:
-        """(n_axes,) each, between which a reading says nothing."""
-        limits = np.array(self._limits or [np.inf] * len(self._axes))
-        if self._extremes is None:
-            return -limits, limits
-        smallest, largest = self._extremes.bounds
-        return np.maximum(-limits, smallest), np.minimum(limits, largest)
+        Each is compared with the one before it, which must have been looked at, or passed over.
+        """
+        usual = self._stuck.usual(readings)
+        if self._extremes is not None:
+            usual &= self._extremes.usual(readings)
+        if self._limits:
+            usual &= (np.abs(readings) < self._limits).all(axis=1)
+        return usual
 
     def pass_over(self, stamp: int, reading: Sequence[float], q: Sequence[float]) -> None:
         """Be as if all of some usual readings had been looked at, the last one of which is this."""
@@ -176,15 +174,11 @@ class StuckReadings:
         self._runs = runs
         return stuck
 
-    @property
-    def last(self) -> Sequence[float]:
-        """The last reading; empty before the first, and where nothing ever sticks."""
-        return self._values
-
-    @property
-    def all_changed(self) -> bool:
-        """Whether every entry of the last reading was another than before."""
-        return self._after <= 0 or (bool(self._values) and not self._runs)
+    def usual(self, values: Array) -> Mask:
+        """Which of the values (k, n) that follow are all other ones than before; (k,)."""
+        if self._after <= 0:
+            return np.ones(len(values), dtype=np.bool_)
+        return _all_changed(values, self._values)
 
     def pass_over(self, stamp: int, values: Sequence[float], position: Sequence[float]) -> None:
         """See :meth:`SensorFaults.pass_over`."""
@@ -208,19 +202,18 @@ class ExtremesOfAll:
     Attributes
     ----------
     alone: every joint's last reading was another than the one before.
-    last: the last reading.
     """
 
     def __init__(self, n: int, readings: int) -> None:
         self._joints = [Extremes(k, readings) for k in range(n)]
         self._smallest, self._largest = [math.inf] * n, [-math.inf] * n
         self.alone = False
-        self.last: Sequence[float] = ()
+        self._last: Sequence[float] = ()
         self._start: Sequence[float] = ()  # where the joints were at the last reading
 
     def __call__(self, values: Sequence[float], q: Sequence[float]) -> list[tuple[int, str]]:
         """The joints whose effort of `values` is at its limit, each with what; with them at q."""
-        last, self.last, start, self._start = self.last, values, self._start, q
+        last, self._last, start, self._start = self._last, values, self._start, q
         asked: Sequence[int] = range(len(self._joints))
         if self.alone and not any(map(eq, values, last)):
             if all(map(lt, self._smallest, values)) and all(map(lt, values, self._largest)):
@@ -238,14 +231,16 @@ class ExtremesOfAll:
         self.alone = alone
         return found
 
-    @property
-    def bounds(self) -> tuple[list[float], list[float]]:
-        """The smallest and the largest reading of each joint so far."""
-        return self._smallest, self._largest
+    def usual(self, values: Array) -> Mask:
+        """Which of the values (k, n) that follow no joint is asked about; (k,)."""
+        smallest = np.minimum.accumulate(np.vstack((self._smallest, values[:-1])), axis=0)
+        largest = np.maximum.accumulate(np.vstack((self._largest, values[:-1])), axis=0)
+        within = (smallest < values) & (values < largest)
+        return within.all(axis=1) & _all_changed(values, self._last)
 
     def pass_over(self, values: Sequence[float], q: Sequence[float]) -> None:
         """See :meth:`SensorFaults.pass_over`."""
-        self.last, self._start = values, q
+        self._last, self._start = values, q
 
 
 class Extremes:
@@ -346,18 +341,13 @@ class StuckPositions:
     ----------
     joint_names: for the sentence that says which one.
     config: `stuck_after`, and `stuck_motion`, which the velocity must come to in that time.
-
-    Attributes
-    ----------
-    slow: rad/s or m/s up to which a joint may stay where it is.
-    last: the last positions; empty where there is nothing to compare the next ones with.
     """
 
     def __init__(self, joint_names: Sequence[str], config: StreamConfig) -> None:
         self._names = joint_names
         self._after = round(config.stuck_after * SECOND)
-        self.slow = config.stuck_motion / config.stuck_after if self._after else math.inf
-        self.last: Sequence[float] = ()
+        self._speed = config.stuck_motion / config.stuck_after if self._after else 0.0
+        self._q: Sequence[float] = ()
         self._since: list[int] = []  # of each joint; empty: all moved at `_newest`
         self._newest = 0
 
@@ -367,16 +357,16 @@ class StuckPositions:
         values, speeds: the joints' positions, rad or m, and velocities.
         """
         if self._after <= 0 or speeds is None:
-            self.last = ()
+            self._q = ()
             return ""
-        last, self.last = self.last, values
+        last, self._q = self._q, values
         if not last or not any(map(eq, values, last)):
             self._since, self._newest = [], stamp
             return ""
         since = self._since = self._since or [self._newest] * len(values)
         stuck = -1
         for k, speed in enumerate(speeds):
-            if values[k] != last[k] or abs(speed) <= self.slow or stamp < since[k]:
+            if values[k] != last[k] or abs(speed) <= self._speed or stamp < since[k]:
                 since[k] = stamp
             elif stuck < 0 and stamp - since[k] > self._after:
                 stuck = k
@@ -387,12 +377,18 @@ class StuckPositions:
             "its sensor sticks (samples.stuck_after)"
         )
 
+    def usual(self, values: Array) -> Mask:
+        """Which of the positions (k, n_joints) that follow are all others than before; (k,)."""
+        if self._after <= 0:
+            return np.ones(len(values), dtype=np.bool_)
+        return _all_changed(values, self._q)
+
     def pass_over(
         self, stamp: int, values: Sequence[float], speeds: Sequence[float] | None
     ) -> None:
         """Be as if all of some usual positions had been looked at, the last of which are these."""
         if self._after > 0:
-            self.last = () if speeds is None else values
+            self._q = () if speeds is None else values
             self._since, self._newest = [], stamp
 
 
@@ -412,7 +408,6 @@ class ZeroVelocities:
     ----------
     watched: where each joint with zeros alone was at first, or after the last pause.
     noticed: those that have moved.
-    motion, after: by which a joint must have moved, rad or m, and how long a pause lasts, ns.
     """
 
     # For which, and in how many messages in a row, a joint must be elsewhere: some may be wrong,
@@ -420,8 +415,8 @@ class ZeroVelocities:
     ELSEWHERE, MESSAGES = SECOND // 10, 3
 
     def __init__(self, config: StreamConfig) -> None:
-        self.after = round(config.stuck_after * SECOND)
-        self.motion = config.stuck_motion
+        self._after = round(config.stuck_after * SECOND)
+        self._motion = config.stuck_motion
         self._begun = False
         self.watched: dict[int, float] = {}
         # Of joints that are: the first one's stamp, the last one's, and how many they are.
@@ -433,11 +428,6 @@ class ZeroVelocities:
         """Whether no velocity can say anything any more."""
         return self._begun and not self.watched
 
-    @property
-    def waiting(self) -> bool:
-        """Whether only joints that stand are watched: until one moves nothing changes."""
-        return self._begun and self.noticed.isdisjoint(self.watched)
-
     def __call__(
         self, stamp: int, before: int, values: Sequence[float], position: Sequence[float]
     ) -> tuple[list[int], list[int]]:
@@ -447,9 +437,9 @@ class ZeroVelocities:
         """
         if not self._begun:
             self._begun = True
-            joints = range(len(values)) if self.after > 0 else ()
+            joints = range(len(values)) if self._after > 0 else ()
             self.watched = {k: position[k] for k in joints}
-        pause = not 0 < stamp - before <= self.after
+        pause = not 0 < stamp - before <= self._after
         unknown, new = [], []
         for k, start in list(self.watched.items()):
             if 0.0 < abs(values[k]) <= IMPLAUSIBLE:
@@ -466,10 +456,34 @@ class ZeroVelocities:
         return unknown, new
 
     def _is_elsewhere(self, k: int, stamp: int, before: int, way: float) -> bool:
-        if min(abs(way), abs(abs(way) - TURN)) <= self.motion:  # a driver may wrap
+        if min(abs(way), abs(abs(way) - TURN)) <= self._motion:  # a driver may wrap
             return False
         since, last, count = self._elsewhere.get(k, (0, 0, 0))
         if last != before:
             since, count = stamp, 0
         self._elsewhere[k] = since, stamp, count + 1
         return count + 1 >= self.MESSAGES and stamp - since >= self.ELSEWHERE
+
+    def usual(self, stamps: Stamps, before: int, values: Array, positions: Array) -> Mask:
+        """Which of the velocities (k, n) that follow change nothing; (k,)."""
+        usual: Mask = np.full(len(values), self._begun)
+        if self.watched:  # after a pause the joints are watched from where they are
+            steps = np.diff(stamps, prepend=before)
+            usual &= ~np.logical_or.accumulate((steps <= 0) | (steps > self._after))
+        for k, start in self.watched.items():
+            way = np.abs(positions[:, k] - start)
+            # One that is elsewhere may be noticed there: what follows is looked at.
+            still = np.logical_and.accumulate(np.minimum(way, np.abs(way - TURN)) <= self._motion)
+            usual &= still & (values[:, k] == 0.0) & (k not in self.noticed)
+        return usual
+
+
+def _all_changed(values: Array, before: Sequence[float]) -> Mask:
+    """Whether each row of `values` (k, n) differs from the one before it everywhere; (k,).
+
+    before: the one before the first, of which nothing is known where it is empty.
+    """
+    changed = np.empty(len(values), dtype=np.bool_)
+    changed[1:] = (values[1:] != values[:-1]).all(axis=1)
+    changed[:1] = len(before) > 0 and (values[:1] != before).all(axis=1)
+    return changed

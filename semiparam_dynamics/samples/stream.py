@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask
+from semiparam_dynamics.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent
@@ -31,7 +31,6 @@ from semiparam_dynamics.samples.sensor_faults import (
     StuckPositions,
     ZeroVelocities,
 )
-from semiparam_dynamics.samples.usual import UsualJointStates
 
 FIRST_MESSAGES = 200  # of joint states, that tell which joints are published, and where they stand
 MAX_LISTS = 20  # of different joint names that are remembered
@@ -150,11 +149,6 @@ class MeasurementStream:
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
         self._zeros = ZeroVelocities(config)
-        self._calm = False  # no check said anything about the last joint state
-        self._usual = UsualJointStates(len(names), self._positions, self._zeros, self._faults)
-        self._one_stamp = np.zeros(1, dtype=np.int64)
-        self._index: list[int] | None = None  # of the wanted joints, and the columns it stands for
-        self._columns: Indices | None = None
         self._last_joint_state: int | None = None
         self._last_wrench: int | None = None
         self._late_joint_states: list[int] = []  # stamps since the last one in time
@@ -162,17 +156,10 @@ class MeasurementStream:
 
     def joint_state(self, message: Any) -> list[Measurement]:
         """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
-        return self._usual_one(message) or self._look_at(message)
-
-    def _look_at(self, message: Any) -> list[Measurement]:
-        """Take one joint state in by every check."""
-        if self._usual.begun and (last := self._usual.end()) is not None:
-            self._q_stamp, self._q, self._dq = last
         self.received["joint states"] += 1
         if self._locks:
             self._follow_locks(message)
         try:
-            self._calm = True
             return self._joint_state(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
@@ -183,23 +170,21 @@ class MeasurementStream:
         Those that no check says anything about are taken together, all others one by one.
         """
         count, at = len(block.stamps), 0
-        rows = self._rows_of(block)
-        if rows is None:
+        chosen = self._choose(block)
+        if chosen is None:
             return [m for k in range(count) for m in self.joint_state(block.message(k))]
         found: list[Measurement] = []
-        with_velocities = block.velocity.shape[1] > 0
-        held = self._held(block)
+        usual = _runs(self._usual(block, chosen))
+        complete = True  # all before passed every check: `_usual` compares each with the one before
         while at < count:
-            run = slice(at, at + int(held[at]))
-            usual = 0
-            if self._expects_usual(with_velocities):
-                usual = self._usual.count(block.stamps[run], rows[run])
-            if usual:
-                run = slice(at, at + usual)
-                found += self._take(block.stamps[run].tolist(), rows[run])
-                at += usual
+            if usual[at] and complete and self._faults.resting and not self._elsewhere_now:
+                end = at + int(usual[at])
+                found += self._take(block.stamps, chosen, at, end)
+                at = end
             else:
-                found += self._look_at(block.message(at))
+                given = self.joint_state(block.message(at))
+                found += given
+                complete = complete and bool(given)
                 at += 1
         return found
 
@@ -280,90 +265,62 @@ class MeasurementStream:
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
 
-    # Joint states that no check says anything about.
-
-    def _expects_usual(self, with_velocities: bool) -> bool:
-        """Whether the next joint state may be a usual one, by what the checks said of the last."""
-        used = with_velocities and self._moved
-        if self._usual.begun:
-            return used == self._usual.with_velocities
-        last = self._last_joint_state
-        if not (self._calm and last and self._faults.resting):
-            return False
-        if used and not self._zeros.waiting:
-            return False
-        self._usual.begin(last, used)
-        return True
-
-    def _usual_one(self, message: Any) -> list[Measurement]:
-        """The measurement of a usual joint state; none, and nothing has changed, of another."""
-        if not (self._usual.begun or self._calm) or not self._effort or self._delay:
-            return []
-        try:
-            names, velocity = message.name, message.velocity
-            n, n_dq = len(names), len(velocity)
-            if not len(message.position) == len(message.effort) == n or n_dq not in (0, n):
-                return []
-            if (index := self._matcher.match(names)) is None or not self._expects_usual(n_dq > 0):
-                return []
-            if self._locks:
-                self._follow_locks(message)
-                if self._elsewhere_now:
-                    return []
-            numbers = message.position, velocity if n_dq else n * (0.0,), message.effort
-            row = np.concatenate(numbers)
-            stamp = self._one_stamp[0] = _stamp(message)
-            rows = self._chosen(row[None], index, n)
-        except (AttributeError, TypeError, ValueError, OverflowError):
-            return []  # which is told where it is looked at
-        usual = rows.dtype == np.float64 and self._usual.count(self._one_stamp, rows)
-        return self._take([stamp], rows) if usual else []
-
-    def _rows_of(self, block: JointStateBlock) -> Array | None:
-        """(k, 3 n_joints) as `UsualJointStates` takes them; None where they need looking at."""
+    def _choose(self, block: JointStateBlock) -> tuple[Array, Array | None, Array] | None:
+        """The wanted joints' positions, velocities and efforts; None where they need looking at."""
         names = block.name
         if not self._effort or self._delay or len(set(names)) < len(names):
             return None
-        index, n = self._matcher.match(names), len(names)
+        index = self._matcher.match(names)
         sizes = block.position.shape[1], block.effort.shape[1], block.velocity.shape[1]
-        if index is None or sizes not in ((n, n, n), (n, n, 0)):
+        if index is None or sizes not in ((len(names),) * 3, (len(names), len(names), 0)):
             return None
-        velocity = block.velocity if sizes[2] else np.zeros_like(block.position)
-        return self._chosen(np.hstack((block.position, velocity, block.effort)), index, n)
-
-    def _chosen(self, rows: Array, index: list[int], n: int) -> Array:
-        """The wanted joints' numbers in rows (k, 3 n) of messages with n joints."""
-        if index is not self._index:
-            self._index = index
-            columns = np.array([k * n + i for k in range(3) for i in index])
-            self._columns = None if np.array_equal(columns, np.arange(3 * n)) else columns
-        if self._columns is not None:
-            rows = rows.take(self._columns, axis=1)
+        dq: Array | None = block.velocity[:, index] if sizes[2] else None
+        if dq is not None and not self._moved:
+            if dq.any():
+                return None
+            dq = None
+        y = block.effort[:, index]
         if self._effort_scale:
             with np.errstate(over="ignore", invalid="ignore"):  # such efforts are looked at
-                rows[:, 2 * len(index) :] *= self._effort_scale
-        return rows
+                y = y * self._effort_scale
+        return block.position[:, index], dq, y
 
-    def _held(self, block: JointStateBlock) -> Indices:
-        """Of each joint state how many from it on have the locked joints where they are locked."""
-        held = np.ones(len(block.stamps), dtype=np.bool_)
+    def _usual(self, block: JointStateBlock, chosen: tuple[Array, Array | None, Array]) -> Mask:
+        """Which joint states of a block no check says anything about, (k,)."""
+        q, dq, y = chosen
+        stamps = block.stamps
+        usual: Mask = np.diff(stamps, prepend=self._last_joint_state or 0) > 0
+        for values in (q, y) if dq is None else (q, dq, y):
+            usual &= (np.abs(values) <= IMPLAUSIBLE).all(axis=1)
+        usual &= self._faults.usual(y)
+        if dq is not None:
+            usual &= self._positions.usual(q)
+            if not self._zeros.resting:
+                usual &= self._zeros.usual(stamps, self._q_stamp, dq, q)
         for name in self._locks.keys() & block.name:
             lock, positions = self._locks[name], block.position[:, block.name.index(name)]
-            held &= [abs(x) <= IMPLAUSIBLE and lock.holds(x) for x in positions.tolist()]
-        return _runs(held)
+            usual &= [abs(x) <= IMPLAUSIBLE and lock.holds(x) for x in positions.tolist()]
+        return usual
 
-    def _take(self, stamps: list[int], rows: Array) -> list[Measurement]:
-        """The measurements of usual joint states, as if each had been looked at."""
-        n = len(self._matcher.joint_names)
-        self.received["joint states"] += len(stamps)
+    def _take(
+        self, stamps: Stamps, chosen: tuple[Array, Array | None, Array], begin: int, end: int
+    ) -> list[Measurement]:
+        """The measurements of usual joint states, and be as if each had been looked at."""
+        (q, dq, y), rows, last = chosen, slice(begin, end), end - 1
+        times: list[int] = stamps[rows].tolist()
+        self.received["joint states"] += len(times)
         self._late_joint_states.clear()
-        self._last_joint_state = stamps[-1]
+        self._last_joint_state = times[-1]
+        self._q = position = tuple(q[last].tolist())
+        self._dq = velocity = None if dq is None else tuple(dq[last].tolist())
+        self._q_stamp = times[-1]
         self._no_effort.unknown.clear()
-        velocities: Iterable[Array | None] = itertools.repeat(None)
-        if self._usual.with_velocities:
+        if velocity is not None:
             self._no_velocity.unknown.clear()
-            velocities = rows[:, n : 2 * n]
-        return list(map(Measurement, stamps, rows[:, :n], velocities, rows[:, 2 * n :]))
+        self._positions.pass_over(times[-1], position, velocity)
+        self._faults.pass_over(times[-1], tuple(y[last].tolist()), position)
+        velocities: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq[rows]
+        return list(map(Measurement, times, q[rows], velocities, y[rows]))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -565,7 +522,6 @@ class MeasurementStream:
 
     def _leave_out(self, faults: list[tuple[int, str, str]], y: Array) -> None:
         """Put NaN where an effort in y (n_joints,) is none, and count the message."""
-        self._calm = False
         for reason in {reason: None for _, reason, _ in faults}:
             self.dropped[reason] += 1
         for axis, reason, sentence in faults:
@@ -610,7 +566,6 @@ class MeasurementStream:
         )
 
     def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
-        self._calm = False
         self.dropped[reason] += 1
         if detail and reason not in self.details:
             self.details[reason] = detail

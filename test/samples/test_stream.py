@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import array
 import math
-from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,7 +15,7 @@ from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
 from semiparam_dynamics.samples.joint_states import JointStateBlock
-from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.stream import (
     LACKING_AFTER,
     MOVED,
@@ -677,17 +676,8 @@ def in_blocks(messages: list[SimpleNamespace], size: int) -> list[JointStateBloc
     return blocks
 
 
-def assert_same(found: Sequence[Measurement], expected: Sequence[Measurement]) -> None:
-    for m, e in zip(found, expected, strict=True):
-        assert m.stamp == e.stamp and m.q.tobytes() == e.q.tobytes()
-        for one, other in ((m.dq, e.dq), (m.y, e.y)):
-            assert (one is None) == (other is None)
-            assert one is None or one.tobytes() == other.tobytes()
-
-
-def test_usual_joint_states_give_what_every_check_makes_of_them(monkeypatch) -> None:
-    """Live and in blocks, beside joint states that are all looked at."""
-    alone, look_at = [], MeasurementStream._look_at
+def test_joint_states_taken_together_give_what_they_give_one_by_one(monkeypatch) -> None:
+    alone, whole = [], MeasurementStream.joint_state
     problems: set[str] = set()
     told: list[str] = []
     total = 0
@@ -696,39 +686,31 @@ def test_usual_joint_states_give_what_every_check_makes_of_them(monkeypatch) -> 
         messages, config = recorded(rng)
         locks = {"c": Lock(0.0, 0.4, False)} if rng.random() < 0.3 else {}
         options = {"locks": locks, "effort_limits": np.array([np.inf, 6.0])}
-        all_looked_at, live, together = (
-            MeasurementStream(NAMES, "effort", config, **options) for _ in "abc"
-        )
-        expected = sum((look_at(all_looked_at, m) for m in messages), [])
+        one_by_one, together = (MeasurementStream(NAMES, "effort", config, **options) for _ in "ab")
+        expected = [one_by_one.joint_state(m) for m in messages]
         with monkeypatch.context() as patch:
             patch.setattr(
-                MeasurementStream, "_look_at", lambda s, m: alone.append(1) or look_at(s, m)
+                MeasurementStream, "joint_state", lambda s, m: alone.append(1) or whole(s, m)
             )
-            found = [
-                m
-                for b in in_blocks(messages, rng.integers(1, 200))
-                for m in together.joint_states(b)
-            ]
-            each = [m for message in messages for m in live.joint_state(message)]
-        total += 2 * len(messages)
-        assert_same(found, expected)
-        assert_same(each, expected)
+            found = [together.joint_states(b) for b in in_blocks(messages, rng.integers(1, 200))]
+        total += len(messages)
+        for m, e in zip(sum(found, []), sum(expected, []), strict=True):
+            assert m.stamp == e.stamp and m.q.tobytes() == e.q.tobytes()
+            for one, other in ((m.dq, e.dq), (m.y, e.y)):
+                assert (one is None) == (other is None)
+                assert one is None or one.tobytes() == other.tobytes()
         # What follows is the same as well.
         more = recorded(np.random.default_rng(seed + 1000))[0]
         for m in more:
             m.name = messages[0].name
             m.header.stamp.sec += 100
-            expected = look_at(all_looked_at, m)
-            assert_same(together.joint_state(m), expected)
-            assert_same(live.joint_state(m), expected)
+            a, b = one_by_one.joint_state(m), together.joint_state(m)
+            assert [e.stamp for e in a] == [e.stamp for e in b]
         for name in ("received", "dropped", "details", "lists", "newest"):
-            for stream in (live, together):
-                assert getattr(stream, name) == getattr(all_looked_at, name)
-        news = all_looked_at.news()
-        assert together.news() == live.news() == news
-        details = all_looked_at.recent_details()
-        assert together.recent_details() == live.recent_details() == details
-        problems |= set(all_looked_at.dropped)
+            assert getattr(together, name) == getattr(one_by_one, name)
+        news = one_by_one.news()
+        assert together.news() == news and together.recent_details() == one_by_one.recent_details()
+        problems |= set(one_by_one.dropped)
         told += news
     assert len(alone) < 0.85 * total
     assert problems >= {
@@ -806,7 +788,7 @@ for each in TWICE[20:]:
     "parts",
     [
         [*FIRST, late(BEHIND[:1]), moving(range(101, 150)), late(BEHIND[1:])],
-        [*FIRST, late([SECOND + 99 * SECOND // 250]), moving(range(100, 150))],
+        [*FIRST, [*late([SECOND + 99 * SECOND // 250]), *moving(range(100, 150))]],
         [*FIRST, [ELSEWHERE], moving(range(150, 200))],
         [TWICE[:20], TWICE[20:]],
         [*FIRST, holding(range(100, 160), "position", LAST.position)],
@@ -829,36 +811,21 @@ for each in TWICE[20:]:
 def test_what_was_taken_together_counts_for_what_follows(parts) -> None:
     config = StreamConfig(stuck_after=0.1, saturation_after=3)
     locks = {"c": Lock(0.0, 0.9, False)}
-    all_looked_at, live, together = (
-        MeasurementStream(NAMES, "effort", config, locks=locks) for _ in "abc"
-    )
+    one_by_one, together = (MeasurementStream(NAMES, "effort", config, locks=locks) for _ in "ab")
     for part in parts:
-        expected = [m for message in part for m in all_looked_at._look_at(message)]
-        assert_same([m for message in part for m in live.joint_state(message)], expected)
+        expected = [m for message in part for m in one_by_one.joint_state(message)]
         if len(part) < 5:
             found = [m for message in part for m in together.joint_state(message)]
         else:
             (block,) = in_blocks(part, len(part))
             found = together.joint_states(block)
-        assert_same(found, expected)
-        for stream in (live, together):
-            assert stream.dropped == all_looked_at.dropped
-            assert stream.details == all_looked_at.details
-
-
-def test_coarse_positions_of_joints_that_hardly_move_are_usual(monkeypatch) -> None:
-    alone, look_at = [], MeasurementStream._look_at
-    monkeypatch.setattr(
-        MeasurementStream, "_look_at", lambda s, m: alone.append(1) or look_at(s, m)
-    )
-    stream, messages = MeasurementStream(NAMES), moving(range(300))
-    for message in messages[100:]:
-        message.position = LAST.position
-        message.velocity = [1e-4 * velocity for velocity in message.velocity]
-    for at, message in enumerate(messages):
-        before = len(alone)
-        assert len(stream.joint_state(message)) == 1
-        assert at < 40 or len(alone) == before
+        for m, e in zip(found, expected, strict=True):
+            assert m.stamp == e.stamp and (m.y is None) == (e.y is None)
+            assert m.y is None or m.y.tobytes() == e.y.tobytes()
+            assert (m.dq is None) == (e.dq is None)
+            assert m.dq is None or m.dq.tobytes() == e.dq.tobytes()
+        assert together.dropped == one_by_one.dropped
+        assert together.details == one_by_one.details
 
 
 def test_the_lists_of_names_that_came_lately_are_those_with_efforts() -> None:
