@@ -3,6 +3,7 @@
 One process publishes a seven-joint arm's joint states and hears the node's predictions. A
 prediction answers the message after the one whose stamp it bears, which completes the central
 difference: its time counts from just before that message is published until DDS has the answer.
+`left out` are those that the node says it did not answer since they had waited for too long.
 `late` is how much later than planned messages were sent: what else the machine was doing; `stolen`
 what the host of a virtual machine gave to others of the time that was wanted.
 Beside it a bare echo of the same messages in rclpy, which is what no learner in rclpy can beat.
@@ -37,6 +38,7 @@ from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.nodes.managed import LATE
 from semiparam_dynamics.nodes.processes import NodeProcess, answers, free_port, use_own_network
 from semiparam_dynamics.robot.model import RobotModel
 
@@ -44,13 +46,15 @@ PROGRAM = Path(__file__).resolve().parent / "node_process.py"
 STARTING = 120.0  # s that the node may take, compiling included
 SENSOR = "joint3"  # with the target wrench
 PAUSE = 2.0  # s in which diagnostics come
-COUNTS = ("samples seen", "samples predicted", "samples learned")
+LEFT_OUT = f"dropped: {LATE}"
+COUNTS = ("samples seen", "samples predicted", "samples learned", LEFT_OUT)
 HEAD = (
     *(
         "node",
         "executor",
         "sent",
         "late p99, us",
+        "left out",
         "lost to it",
         "lost from it",
         "p50, us",
@@ -209,7 +213,10 @@ def counted(
     if not len(before) == len(after) == arms:
         sys.exit(f"diagnostics of {len(before)} and {len(after)} of {arms} nodes came")
     return [
-        sum(int(figures[name]) - int(before[node][name]) for node, figures in after.items())
+        sum(
+            int(figures.get(name, 0)) - int(before[node].get(name, 0))
+            for node, figures in after.items()
+        )
         for name in COUNTS
     ]
 
@@ -262,19 +269,19 @@ def measure(
             print(name, shown_of, file=sys.stderr)
     trips = done.trips() * 1e6
     sent, elapsed = len(done.sent), (done.sent[-1] - done.sent[0]) * 1e-9
-    lost_to = learned = "-"
+    left_out = lost_to = learned = "-"
     # A pause came before: the first message that the filters answer is the second.
     lost_from = str(done.unanswered(1 if node == "learner" else 0))
     if node == "learner":
-        seen, predicted, known = counted(before, after, arguments.arms)
-        lost_to = str(arguments.arms * sent - seen)
+        seen, predicted, known, late = counted(before, after, arguments.arms)
+        left_out, lost_to = str(late), str(arguments.arms * sent - seen - late)
         learned = f"{100.0 * known / predicted:.1f} %"
     if page:
         print(f"live_page: {shown / elapsed:.3f} cores", file=sys.stderr)
     p50, p99 = np.percentile(trips, (50, 99))
     return [
         *(node, executor, str(sent), f"{np.percentile(done.late, 99) * 1e-3:.0f}"),
-        *(lost_to, lost_from),
+        *(left_out, lost_to, lost_from),
         *(f"{p50:.0f}", f"{p99:.0f}", f"{trips.max():.0f}", f"{np.mean(trips > 2000):.4%}"),
         *(learned, f"{used / elapsed:.2f}", f"{own / elapsed:.2f}", f"{stolen / elapsed:.2f}"),
         f"{startup:.2f}",

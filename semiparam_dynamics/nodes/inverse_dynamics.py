@@ -55,8 +55,9 @@ from semiparam_dynamics.robot.urdf import (
 from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, joints_together
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
-# So many may wait: other work holds a node up for half a second at times, 500 messages at 1 kHz.
-SENSORS = QoSProfile(depth=1000, reliability=ReliabilityPolicy.BEST_EFFORT)
+# So many may wait: other work holds a node up for half a second at times, and messages of more than
+# `PATIENCE` are left out and counted; of fewer DDS would drop some unseen at 4 kHz.
+SENSORS = QoSProfile(depth=6000, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
 LITTLE = 1000
 
