@@ -207,11 +207,12 @@ class Falkon(RegularisationPath, KernelRegressor):
         if far and not ended_by_callback:
             whole = self.n_iter_ == max_iter
             ended = "" if whole else ", but rounding ended them"
-            more = "max_iter, or " if whole else ""
+            more, rows_needed = "max_iter, or " if whole else "", 4 * len(coefficients)
+            seen = self.preconditioner_rows or 0
+            set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
             warnings.warn(
-                f"After {self.n_iter_} iterations {far}{ended}: set preconditioner_rows to "
-                f"{4 * len(coefficients)}, or raise {more}n_centers towards 1 / penalty, or the "
-                f"penalty.",
+                f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
+                f"towards 1 / penalty, or the penalty.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -122,6 +122,11 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         except TypeError:
             kind = type(model).__name__
             raise LearningError(f"{kind} is no model that can be continued.") from None
+        if hasattr(model, "steps") or hasattr(model, "regressor_"):
+            raise LearningError(
+                f"{type(model).__name__} holds the model that can be continued: pass that one, "
+                "which is fitted, with X and y as what is around it makes them."
+            )
         if isinstance(X, Rows) or is_sparse(X):
             what = "Rows" if isinstance(X, Rows) else "sparse inputs"
             raise LearningError(

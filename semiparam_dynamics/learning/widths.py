@@ -93,9 +93,10 @@ def learn_widths(
     """
     kernel = estimator.get_params().get("kernel")
     if not (kernel is None or isinstance(kernel, Gaussian)) or not hasattr(estimator, "penalty"):
+        alone = " Pass its last step alone, with X scaled." if hasattr(estimator, "steps") else ""
         raise ConfigurationError(
             f"Widths are learned for an estimator with a penalty and a Gaussian kernel, or None, "
-            f"not for {estimator!r}."
+            f"not for {estimator!r}.{alone}"
         )
     some, Y = _drawn(estimator, X, y, positive_count(n_rows, "n_rows"), random_state)
     d = some.shape[1]

@@ -239,6 +239,15 @@ def test_it_warns_where_much_can_still_be_gained(
     assert [one.category for one in caught] == [ConvergenceWarning] * warns
 
 
+def test_what_was_done_is_not_advised() -> None:
+    model = Falkon(WIDE, 1e-9, 100, max_iter=5, random_state=0)
+    advice = f"set preconditioner_rows to {4 * 100}, or raise max_iter"
+    with pytest.warns(ConvergenceWarning, match=advice):
+        model.fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="could still be gained: raise max_iter"):
+        clone(model).set_params(preconditioner_rows=400, max_iter=1).fit(X, y)
+
+
 def test_one_output_of_many_warns_and_a_fit_that_was_ended_does_not() -> None:
     model = Falkon(Gaussian(2.0), 1e-6, 200, random_state=0)
     easy = np.ones(len(X)) + 1e-3 * y  # hardly more than what the first iterations find

@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import recursive_rls
@@ -321,6 +324,10 @@ def test_what_can_t_start_one_is_refused() -> None:
             RecursiveRLS.from_batch(MODELS["krls"], given, Y)
     with pytest.raises(LearningError, match="y has labels"):
         RecursiveRLS.from_batch(MODELS["krls"], X, np.full(len(X), "left"))
+    around = make_pipeline(StandardScaler(), KRLS())
+    for model in (around, TransformedTargetRegressor(around)):
+        with pytest.raises(LearningError, match="holds the model that can be continued"):
+            RecursiveRLS.from_batch(model.fit(X, Y), X, Y)
     with pytest.raises(LearningError, match="object is no model that can be continued"):
         RecursiveRLS.from_batch(object(), X, Y)
     for weights in (np.ones(3), np.zeros(len(X)), np.full(len(X), -1.0)):

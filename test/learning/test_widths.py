@@ -10,6 +10,8 @@ from scipy.linalg import cho_factor
 from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
@@ -128,6 +130,8 @@ def test_a_width_that_falls_to_its_bound_is_told() -> None:
 def test_what_cannot_be_learned_is_said() -> None:
     with pytest.raises(ConfigurationError, match="Gaussian kernel, or None"):
         learn_widths(NystromKRLS(Laplacian()), X, y)
+    with pytest.raises(ConfigurationError, match="Pass its last step alone"):
+        learn_widths(make_pipeline(StandardScaler(), NystromKRLS()), X, y)
     with pytest.raises(ConfigurationError, match="n_rows must be"):
         learn_widths(NystromKRLS(), X, y, n_rows=0)
     with pytest.raises(LearningError, match="at least three rows"):
