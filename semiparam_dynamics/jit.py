@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 F = TypeVar("F")
+ROOT = Path(__file__).resolve().parents[1]  # holds this package
 KEPT = Path(__file__).resolve().parent / "compiled"  # what `semiparam compile` keeps
 
 
@@ -63,6 +64,14 @@ def cache_of(function: Any) -> Path | None:
     """The folder that a compiled function is kept in; None where it can't be kept."""
     path = function.stats.cache_path
     return None if path is None else Path(path)
+
+
+def of_this_package(program: str) -> str:
+    """A program for `python -c` that imports this very package, whatever folder it is run in.
+
+    Where that is a clone, Python would import the clone in place of what is installed.
+    """
+    return f"import sys; sys.path[0] = {str(ROOT)!r}; {program}"
 
 
 def is_kept(function: Any) -> bool:

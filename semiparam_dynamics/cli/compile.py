@@ -32,8 +32,13 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     print("compiling, some 20 s on two cores", flush=True)
     program = "from semiparam_dynamics.nodes.compilation import compile_all; compile_all()"
-    done = subprocess.run([sys.executable, "-c", program], check=False)  # noqa: S603
+    command = [sys.executable, "-c", jit.of_this_package(program)]
+    done = subprocess.run(command, check=False)  # noqa: S603
     if done.returncode == 0:
-        size = sum(path.stat().st_size for path in jit.KEPT.rglob("*")) / 1e6
-        print(f"kept in {jit.KEPT}: {size:.1f} MB")
+        kept = [path.stat().st_size for path in jit.KEPT.rglob("*.nbc")]
+        if not kept:
+            raise StorageError(
+                f"nothing was kept in {jit.KEPT}: does NUMBA_CACHE_DIR name another?"
+            )
+        print(f"kept in {jit.KEPT}: {sum(kept) / 1e6:.1f} MB")
     return done.returncode

@@ -16,7 +16,7 @@ from semiparam_dynamics.changes.hypotheses import Sums, log_evidence
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, filter_row
 from semiparam_dynamics.dynamics.rigid_body import learn_samples
-from semiparam_dynamics.jit import cache_of, is_kept
+from semiparam_dynamics.jit import cache_of, is_kept, of_this_package
 from semiparam_dynamics.nodes.first_motion import THREADS
 from semiparam_dynamics.nodes.session import warm_up
 from semiparam_dynamics.parameters import replace
@@ -78,7 +78,7 @@ def _compile_both(residuals: Sequence[str]) -> None:
     program = f"from semiparam_dynamics.nodes.compilation import compile_learners; {called}"
     quiet = subprocess.DEVNULL
     with subprocess.Popen(  # noqa: S603
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", of_this_package(program)],
         stdin=quiet,
         stdout=quiet,
         stderr=quiet,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -29,8 +30,23 @@ def test_says_where_it_was_kept_and_what_hinders_it(
     (command,) = called
     compile(command[-1], "the command", "exec")
 
+    (tmp_path / "compiled" / "core.nbc").unlink()
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0))
+    assert main(["compile"]) == 2
+    assert "nothing was kept" in capsys.readouterr().err
+
     (tmp_path / "file").touch()
     monkeypatch.setattr(jit, "KEPT", tmp_path / "file" / "compiled")
     assert main(["compile"]) == 2
     assert "run this as the user who installed" in capsys.readouterr().err
     assert len(called) == 1
+
+
+def test_another_copy_in_the_folder_is_not_the_one_that_is_compiled(tmp_path: Path) -> None:
+    """As in the clone that was installed from."""
+    (tmp_path / "semiparam_dynamics").mkdir()
+    (tmp_path / "semiparam_dynamics" / "__init__.py").write_text("raise SystemExit('the other')")
+    program = jit.of_this_package("import semiparam_dynamics.jit as j; print(j.KEPT)")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, str(jit.KEPT)), done.stderr
