@@ -89,7 +89,10 @@ def convert_log(
     unknown = [name for name in names if text and name not in actuated]
     if unknown:
         known = ", ".join(actuated)
-        raise SampleError(f"the URDF has no joint {', '.join(unknown)} that moves; it has: {known}")
+        raise SampleError(
+            f"the URDF has no joint {', '.join(unknown)} that moves; it has: {known}; --names says "
+            "which of them the log's joints are, in the log's order"
+        )
     topics = ["/joint_states"] + (["/wrench"] if data.wrench is not None else [])
     first = round(start * SECOND)
     with BagWriter(bag, overwrite=overwrite) as writer:

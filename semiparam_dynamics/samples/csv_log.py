@@ -59,12 +59,13 @@ def read_csv(
 
     Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
-    (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``), a wrench's by `WRENCH`, with
-    something before it or not. A unit of `FACTORS` may follow in brackets (``q1 [deg]``), one of
-    `BARE` without them, too (``q1_deg``): values become rad, rad/s, N and N m, but degrees stay
-    where `degrees` says that the caller converts all of them. Joints that are only numbers, from 0
-    or 1 on without a gap, come in the order of the numbers and have no names, and of paths, as
-    PlotJuggler writes them (``/joint_states/elbow/position``, beside ``__time``), the last part is.
+    (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
+    has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
+    in brackets (``q1 [deg]``), one of `BARE` without them, too (``q1_deg``): values become rad,
+    rad/s, N and N m, but degrees stay where `degrees` says that the caller converts all of them.
+    Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
+    have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
+    beside ``__time``), the last part is.
 
     Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
@@ -344,6 +345,9 @@ def joint_column(name: str) -> tuple[str, str] | None:
     """Tell a column's kind, of `KINDS`, and its joint; None where the name is of neither."""
     if name.lower() in _KIND_OF:
         return None  # qd is no q of a joint d
+    name = re.sub(
+        "^actual_", "", name, flags=re.IGNORECASE
+    )  # as a UR's RTDE has it, beside target_
     before = re.fullmatch(r"([A-Za-z]+)[\s._/\[(]*(.+?)[\])]?", name)
     if before and (kind := _KIND_OF.get(before[1].lower())):
         return kind, before[2]
