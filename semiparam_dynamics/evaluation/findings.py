@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -33,6 +34,11 @@ WHEN = {
     "delayed": "on motion it had not seen, in blocks of half a second (delayed)",
     "frozen": "on motion after learning was stopped (frozen)",
     "sequential": "learning each sample right after predicting it (sequential)",
+}
+# The same where it isn't known which states a given model had learned.
+WHEN_UNKNOWN = WHEN | {
+    "delayed": "with the model given, which learns on, in blocks of half a second (delayed)",
+    "frozen": "with the model given, which learns no more (frozen)",
 }
 # The same where nearly all states that frozen is scored on had been learned, and the others are
 # scored on them alone.
@@ -113,8 +119,13 @@ def _subject(evaluation: Evaluation) -> str:
 def _whens(evaluation: Evaluation) -> Mapping[str, str]:
     """What is said of each of the scores, in the order in which it is said."""
     if (evaluation.repeated_share() or 0.0) <= 1.0 - LEAST_PART:
-        return WHEN
+        return WHEN_UNKNOWN if _given(evaluation) else WHEN
     return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
+
+
+def _given(evaluation: Evaluation) -> str:
+    """Path of the saved model that it began from; empty where there was none."""
+    return evaluation.origin.model if evaluation.origin else ""
 
 
 def _learned_before(evaluation: Evaluation) -> bool:
@@ -130,6 +141,8 @@ def _split(evaluation: Evaluation) -> str:
         return "The models knew nothing at the first of them."
     if _learned_before(evaluation):
         learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
+        if given := _given(evaluation):
+            learned = " and ".join(["what is in " + Path(given).name, *evaluation.trained_on])
         return f"The models had learned {learned} before."
     return (
         f"The models knew nothing at the first of them; frozen are the last "

@@ -150,6 +150,17 @@ def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
     assert used.filter.cutoff == 6.0 and used.estimator == config.estimator
 
 
+def test_a_saved_model_may_have_seen_the_motion(bag: Path, tmp_path: Path, capsys) -> None:
+    saved = tmp_path / "arm.npz"
+    InverseDynamicsLearner(small_arm(), replace(InverseDynamicsConfig(), **FEW_CENTERS)).save(saved)
+    assert main(["evaluate", str(bag), "--model", str(saved), "--out", str(tmp_path / "out")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "with the model given, which learns on, in blocks of half a second (delayed)" in told
+    assert "not seen" not in told
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "The models had learned what is in arm.npz before." in page
+
+
 def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsys) -> None:
     command = [
         "evaluate",
