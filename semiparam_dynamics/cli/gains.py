@@ -110,4 +110,10 @@ def gains_table(found: DriveGains) -> str:
         else "relative: their common factor is that of the URDF's masses"
     )
     lines.append(f"{kind}, +- {100.0 * found.common_std:.1f} %")
+    told = zip(found.names, found.gains, found.told, strict=True)
+    if turned := [name for name, gain, known in told if known and gain < 0.0]:
+        lines.append(
+            f"negative: {', '.join(turned)}. The URDF's torques explain the effort only with the "
+            "other sign: the driver's positive direction, or the axis in the URDF, is the opposite"
+        )
     return "\n".join(lines)

@@ -81,7 +81,8 @@ class DriveGains:
     names: of the joints. gains: (k,) N m for a unit of effort, negative where its sign is turned.
     own_std: (k,) relative standard deviation of each beside the others. common_std: of the factor
         that all share. told: (k,) whether the recording tells a joint's gain; one that it does not
-        has the others' geometric mean and a deviation of `own_std`.
+        has the others' geometric mean, their sign where they have one and + where not, and a
+        deviation of `own_std`.
     absolute: whether a known load fixed the common factor; else it is the URDF's masses'.
     """
 
@@ -176,6 +177,10 @@ def drive_gains(
             "friction; record motion of more joints over more of their range"
         )
     log_gain = np.where(told, log_gain, float(np.mean(log_gain[told])))
+    # What does not tell a joint's gain does not tell its sign: drives all turned round are one
+    # convention, and signs that differ say nothing of another joint.
+    alike = bool((sign[told] == sign[told][0]).all())
+    sign = np.where(told, sign, sign[told][0] if alike else 1.0)
     own_std = np.ones(len(names))
     lasting = RELATIVE_ERROR if loaded is None else ABSOLUTE_ERROR
     own_std[told] = np.hypot(own, lasting)

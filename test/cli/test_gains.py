@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.cli.gains import gains_table
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.doctor.drive_gains import DriveGains
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
 from ..doctor.logs import arm_log
@@ -44,6 +46,7 @@ def test_relative_by_one_bag_and_absolute_by_a_known_load(
     )
     said = capsys.readouterr().out
     assert "absolute: their common factor is the known load's" in said
+    assert f"negative: {arm_log(20.0).names[1]}. The URDF's torques explain" in said
     config = load_yaml(out, InverseDynamicsConfig, "inverse_dynamics")
     std = np.array(config.changes.effort_gain_std)
     told = std < 0.12
@@ -70,3 +73,10 @@ def test_a_loaded_bag_needs_its_mass(capsys: pytest.CaptureFixture[str], tmp_pat
     bare = write(tmp_path / "bare", arm_log(14.0))
     assert main(["gains", str(bare), "--urdf", str(URDF), "--load-mass", "1"]) == 2
     assert "--loaded and --load-mass" in capsys.readouterr().err
+
+
+def test_only_a_minus_that_is_told_has_a_sentence() -> None:
+    found = DriveGains(("a", "b"), np.array([2.0, -2.0]), np.ones(2), 0.1, np.ones(2, bool), False)
+    assert "negative: b." in gains_table(found)
+    untold = dataclasses.replace(found, told=np.array([True, False]))
+    assert "negative" not in gains_table(untold)

@@ -92,6 +92,29 @@ def test_a_joint_that_feels_neither_weight_nor_inertia_is_not_told() -> None:
     assert not found.told[-1] and found.own_std[-1] == 1.0 and found.told[:-1].any()
 
 
+def wandering_last(log: JointLog) -> JointLog:
+    """With a last effort that wanders and by its own fit alone has the opposite sign."""
+    y, n, window = log.y.copy(), len(log.y), np.hanning(400)
+    noise = np.random.default_rng(0).standard_normal(n + len(window) - 1)
+    wander = np.convolve(noise, window / np.linalg.norm(window), "valid")
+    y[:, -1] = -0.6 * y[:, -1] + y[:, -1].std() * wander
+    return dataclasses.replace(log, y=y)
+
+
+@pytest.mark.parametrize(
+    ("turned", "expected"),
+    [((), 1.0), ((0, 1, 2), -1.0), ((1,), 1.0)],
+)
+def test_a_sign_that_is_not_told_is_the_others_or_plus(turned, expected: float) -> None:
+    log = wandering_last(arm_log(20.0))
+    signs = np.ones(MODEL.n_joints)
+    signs[list(turned)] = -1.0
+    columns = make_columns(dataclasses.replace(log, y=log.y * signs), MODEL, 5.0)
+    found = drive_gains(MODEL.joint_names, MODEL, columns)
+    assert found.told.tolist() == [True, True, True, False]
+    np.testing.assert_array_equal(np.sign(found.gains), [*signs[:3], expected])
+
+
 def test_a_second_of_motion_is_refused() -> None:
     log = arm_log(20.0)
     for rows in (50, 101):
