@@ -30,6 +30,7 @@ RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does
 REVERSAL_S = 2.0  # after a call, within which a payload that is gone may be gone by the call
 REVERSALS = 3  # such in a row: the efforts seem to be compensated
 LONGEST_HOLD_S = 60.0  # that a payload must then be held before it is told again
+GONE = "the driver's service is gone: what it has is not known"
 NO_TOOL = "nothing is told: the parameter tool_mass must say what hangs on the flange, 0 if nothing"
 OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
 
@@ -180,7 +181,8 @@ class PayloadBridge:
 
     Pass each estimate to :meth:`estimated`, ask :meth:`advance` often for the call to make, and
     pass its outcome to :meth:`answered`. A call that is not answered in time counts as refused:
-    the load accepted last stays what the driver has.
+    the load accepted last stays what the driver has. A driver whose service went away may have
+    forgotten it: from the tool's load on it is told again.
 
     Parameters
     ----------
@@ -188,9 +190,10 @@ class PayloadBridge:
 
     Attributes
     ----------
-    driver: (10,) the load accepted last, or the tool's where nothing was told yet. known: whether
-    it was told. estimate: the last one. reason: why nothing is told now, empty where all is.
-    trouble: whether somebody should look at it. counts: of calls, by outcome.
+    driver: (10,) the load accepted last, or the tool's where nothing was told yet, or not since
+        the driver's service was gone. known: whether the driver has it. estimate: the last one.
+    reason: why nothing is told now, empty where all is. trouble: whether somebody should look at
+        it. counts: of calls, by outcome.
     """
 
     def __init__(self, frame: LoadFrame, config: PayloadBridgeConfig) -> None:
@@ -213,6 +216,8 @@ class PayloadBridge:
         self._call: Call | None = None
         self._late: Call | None = None  # the last one that was not answered in time
         self._numbers = 0
+        self._ready = False  # whether the driver's service was there when last looked at
+        self._gone = False  # whether it went away since the driver was told
         self._changed = -np.inf  # s, when the driver accepted its load
         self._next = -np.inf  # s, of the next step
         self._failure, self._again = "", -np.inf
@@ -253,7 +258,7 @@ class PayloadBridge:
                 self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
             return
         self.counts[ACCEPTED] += 1
-        self.driver, self.known = call.parameters, True
+        self.driver, self.known, self._gone = call.parameters, True, False
         self._changed, self._next = now, now + self.config.step_period
         self._failure, self._again = "", -np.inf
         self._released = False
@@ -263,7 +268,8 @@ class PayloadBridge:
 
         That is where efforts no longer contain what the driver has been told in whole.
         """
-        whole = np.array_equal(self.driver, self._aim) and now >= self._changed + RELEASE_S
+        whole = self.known and np.array_equal(self.driver, self._aim)
+        whole = whole and now >= self._changed + RELEASE_S
         due = self.config.compensated and not self._released and whole
         self._released = self._released or due
         return due
@@ -271,6 +277,9 @@ class PayloadBridge:
     def advance(self, now: float, ready: bool = True) -> Call | None:
         """The call to make now, or None. ready: whether the driver's service is there."""
         config = self.config
+        if self._ready and not ready:
+            self._lose()
+        self._ready = ready
         if self._call is not None:
             if now - self._call.sent <= config.timeout:
                 return None
@@ -282,6 +291,9 @@ class PayloadBridge:
             return None
         self.reason, self.trouble = "", False
         self._judge(now)
+        if self._gone and not ready:
+            self.reason, self.trouble = GONE, True
+            return None
         wanted = self._wanted
         if wanted is None:
             return None
@@ -311,7 +323,9 @@ class PayloadBridge:
 
     def sentence(self) -> str:
         """What the driver has, what is estimated, and why that is not told."""
-        has = f"the driver has {self.driver[0]:.2f} kg" if self.known else "the driver was not told"
+        untold = "the driver was not told"
+        untold += " again" if self._gone else ""
+        has = f"the driver has {self.driver[0]:.2f} kg" if self.known else untold
         if self._call is not None:
             has += f", {self._call.parameters[0]:.2f} kg is being told"
         held = "nothing is estimated yet"
@@ -340,6 +354,16 @@ class PayloadBridge:
         self._again = now + self.config.period
         self._failure = f"{why}: what it accepted before is taken to be what it has"
 
+    def _lose(self) -> None:
+        """Count what the driver was told as forgotten, which it may be where it starts anew."""
+        if self._call is not None:
+            self.counts[UNANSWERED] += 1
+        self._call, self._late = None, None
+        self._failure, self._again = "", -np.inf
+        if self.known:
+            self.driver, self.known, self._gone = self._tool, False, True
+            self._wanted = self._aim if self._wanted is None else self._wanted
+
     def _wait(self, why: str) -> None:
         self.reason = self.reason or why
 
@@ -367,8 +391,9 @@ class PayloadBridge:
             self.reason = "no estimate has come yet"
             return
         # Of a way that has begun and goes on, estimates have seen some steps and not others.
-        begun = self._changed >= self._aimed and not self._failure
-        on_the_way = begun and not np.array_equal(self.driver, self._aim)
+        begun = (self._gone or self._changed >= self._aimed) and not self._failure
+        has = self.known and np.array_equal(self.driver, self._aim)
+        on_the_way = begun and not has
         if config.compensated and (on_the_way or now < self._changed + config.follow):
             self._wait("the estimate has yet to follow what the driver was told")
             return

@@ -216,6 +216,78 @@ def test_without_the_service_nothing_is_told() -> None:
     assert robot.masses == [0.0]
 
 
+def test_a_driver_that_was_gone_is_told_again_in_steps() -> None:
+    robot = Robot(tool_mass=0.5)
+    robot.estimates(1.5)
+    robot.go(3.0)
+    assert robot.told == pytest.approx(2.0)
+    first, robot.calls = robot.masses, []
+    robot.go(10.0, ready=False)
+    assert not robot.calls and robot.bridge.trouble
+    gone = "the driver was not told again; 1.50 kg is estimated; the driver's service is gone"
+    assert f"{gone}: what it has is not known" in robot.bridge.sentence()
+    robot.estimates(1.55)  # a change that isn't passed on
+    robot.go(3.0)
+    assert robot.masses == first and robot.told == pytest.approx(2.0)
+    steps = np.diff([call.parameters for call in robot.calls], axis=0)
+    assert max(FRAME.share(step) for step in steps) <= 0.05 * (1 + 1e-9)
+    assert not robot.bridge.trouble and robot.bridge.sentence().startswith("the driver has 2.00")
+
+
+def test_a_call_under_way_when_the_driver_goes_does_not_count() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    (call,) = robot.calls
+    robot.go(0.1, ready=False)
+    robot.bridge.answered(robot.now, call.number, True)
+    assert robot.told == 0.0 and robot.bridge.counts["not answered"] == 1
+    robot.says = True
+    robot.go(0.1)
+    assert robot.masses == [1.0, 1.0] and robot.told == 1.0
+
+
+def test_put_down_while_the_driver_is_gone_the_tool_is_told() -> None:
+    robot = Robot(tool_mass=0.5)
+    robot.estimates(1.5)
+    robot.go(3.0)
+    robot.calls = []
+    robot.go(2.0, ready=False)
+    robot.estimate(0.0)
+    robot.go(1.0, ready=False)
+    robot.go(3.0)
+    assert robot.masses == [0.5] and robot.bridge.known
+
+
+def test_compensated_no_estimate_is_taken_while_what_the_driver_has_is_not_known() -> None:
+    robot = Robot(compensated=True, tool_mass=0.5)
+    robot.estimates(2.0)
+    robot.go(5.0)
+    assert robot.told == pytest.approx(2.5) and len(robot.releases) == 1
+    robot.calls = []
+    robot.go(1.0, ready=False)
+    assert robot.bridge.trouble and "what it has is not known" in robot.bridge.sentence()
+    robot.estimate(2.0)  # it has forgotten the load, which the efforts contain again
+    robot.go(5.0, ready=False)
+    robot.go(2.0)
+    assert max(robot.masses) == pytest.approx(2.5) and robot.told == pytest.approx(2.5)
+    assert len(robot.releases) == 2
+    robot.estimate(0.0)
+    robot.go(10.0)
+    assert robot.told == pytest.approx(2.5) and not robot.bridge.trouble
+
+
+def test_compensated_a_driver_that_was_gone_before_anything_was_told_gets_the_tool() -> None:
+    robot = Robot(compensated=True, tool_mass=0.5)
+    robot.go(1.0)
+    robot.go(0.1, ready=False)
+    robot.estimate(2.0)
+    robot.go(2.0, ready=False)
+    assert robot.bridge.trouble and not robot.calls
+    robot.go(1.0)
+    assert robot.masses == [0.5] and robot.bridge.known
+
+
 def test_compensated_what_is_left_adds_to_what_the_driver_has() -> None:
     robot = Robot(compensated=True, tool_mass=0.5)
     robot.estimate(0.0)

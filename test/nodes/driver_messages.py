@@ -66,7 +66,12 @@ class Driver:
         self.refused = 0
         self.accepts = True
         kind = getattr(importlib.import_module(f"{package}.srv"), name)
-        peer.node.create_service(kind, service, self._set)
+        self._node = peer.node
+        self._service = peer.node.create_service(kind, service, self._set)
+
+    def end(self) -> None:
+        """Take the service away."""
+        self._node.destroy_service(self._service)
 
     def _set(self, request: Any, response: Any) -> Any:
         response.success = self.accepts

@@ -133,6 +133,22 @@ def test_a_franka_refuses_and_is_asked_again(peer, start, driver_messages) -> No
     np.testing.assert_allclose(np.reshape(load.load_inertia, (3, 3)).T, inertia, atol=1e-9)
 
 
+def test_a_driver_that_is_gone_and_back_is_told_again(peer, start, urdf, driver_messages) -> None:
+    made = peer, "ur_msgs", "SetPayload", "io_and_status_controller/set_payload"
+    driver, learner = Driver(*made), Learner(peer)
+    start("payload_bridge", urdf=urdf, driver="ur", **QUICK)
+    learner.say(2.0)
+    peer.until(lambda: driver.loads and driver.loads[-1].mass == 2.0, "the load")
+    driver.end()
+    said = "the driver's service is gone: what it has is not known"
+    peer.until(lambda: peer.status is not None and said in peer.status.message, "the warning")
+    assert peer.status.level == DiagnosticStatus.WARN
+    driver = Driver(*made)
+    peer.until(lambda: driver.loads and driver.loads[-1].mass == 2.0, "the load again")
+    peer.until(lambda: peer.status.message.startswith("the driver has 2.00 kg"), "the diagnostics")
+    assert len(driver.loads) > 1 and peer.status.level == DiagnosticStatus.OK
+
+
 def test_compensated_the_learner_is_told_that_nothing_is_left(
     peer, start, urdf, driver_messages
 ) -> None:
