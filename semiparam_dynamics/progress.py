@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -117,7 +119,11 @@ def processes(jobs: int, most: int = 0) -> Iterator[Executor | None]:
 
 
 def _prepare() -> None:
-    """Keep the matrix products of a process to one thread: the processes fill the cores."""
+    """Keep the matrix products of a process to one thread: the processes fill the cores.
+
+    It ends with its parent, also where that was killed: it would wait for work for ever.
+    """
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as in a script's background
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -125,3 +131,10 @@ def _prepare() -> None:
     import scipy.linalg  # noqa: F401 - only libraries that are loaded can be limited
 
     threadpool_limits(limits=1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # nobody takes a result, nor a traceback

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,50 @@ def test_ctrl_c_on_a_terminal_ends_all_processes_without_tracebacks(
     os.killpg(started.pid, signal.SIGINT)
     _, told = started.communicate(timeout=300.0)
     assert (started.returncode, told) == (130, "")
+
+
+ENDED = """
+import os, socket, sys
+from semiparam_dynamics.progress import processes
+
+def work(port):
+    with socket.create_connection(("127.0.0.1", port)) as told:
+        told.sendall(b"%12d" % os.getpid())
+        told.recv(1)  # until the test ends it
+
+if __name__ == "__main__":
+    with processes(2) as executor:
+        list(executor.map(work, [int(sys.argv[1])] * 2))
+"""
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path, ending: int) -> None:
+    script = tmp_path / "ended.py"
+    script.write_text(ENDED)
+    connections, workers = [], []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(300.0)
+        port = str(server.getsockname()[1])
+        started = subprocess.Popen([sys.executable, str(script), port])
+        try:
+            for _ in range(2):
+                connection, _ = server.accept()
+                connection.settimeout(60.0)
+                connections.append(connection)
+                workers.append(int(connection.recv(12, socket.MSG_WAITALL)))
+            started.send_signal(ending)
+            assert started.wait(60.0) == -ending
+            # The system closes a process' connections when it ends.
+            assert [connection.recv(1) for connection in connections] == [b"", b""]
+            workers.clear()
+        finally:
+            started.kill()
+            started.wait()
+            for worker in workers:
+                os.kill(worker, signal.SIGKILL)
+            for connection in connections:
+                connection.close()
 
 
 def test_one_process_is_this_one() -> None:
