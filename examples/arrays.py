@@ -32,7 +32,8 @@ def main() -> None:
 
     # Any states, (k, 3) each: positions, velocities, accelerations. Nothing is learned by asking.
     states = np.zeros((2, 3)), np.full((2, 3), 0.5), np.array([[0.0] * 3, [1.0] * 3])
-    asked = learner.feedforward(*states)
+    # Each for itself: as one motion, friction would remember where the recording ended.
+    asked = learner.feedforward(*states, one_motion=False)
     print("efforts in N m:", np.round(asked.values["semiparametric"], 2).tolist())
     print("standard deviations:", np.round(asked.stds["semiparametric"], 2).tolist())
 
@@ -41,7 +42,7 @@ def main() -> None:
         learner.save(file)
         again = InverseDynamicsLearner(model, config)
         again.load(file)
-        same = again.feedforward(*states).values["semiparametric"]
+        same = again.feedforward(*states, one_motion=False).values["semiparametric"]
     assert np.allclose(same, asked.values["semiparametric"])
     print("the saved model says the same")
 

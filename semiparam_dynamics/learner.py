@@ -336,17 +336,25 @@ class InverseDynamicsLearner:
         return sample.y - self.changes.effort(sample, step.unchanged)
 
     def feedforward(
-        self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike
+        self,
+        q: npt.ArrayLike,
+        dq: npt.ArrayLike,
+        ddq: npt.ArrayLike,
+        *,
+        one_motion: bool = True,
     ) -> BlockPrediction:
         """The estimator's `feedforward`, with the changes noticed, such as a payload.
 
-        The states, (k, n_joints) each, are taken as one motion that begins where the last
-        measurement was. Raises SampleError for other shapes, for values that are no real numbers,
+        one_motion : whether the states, (k, n_joints) each, are one motion that begins where the
+            last measurement was; False: each is a state for itself, after a long way at its dq,
+            and the answer depends on nothing but the model.
+
+        Raises SampleError for other shapes, for values that are no real numbers,
         not finite, or so large that there is no finite answer, and
         ConfigurationError where predictions are made beside learning without `desired`.
         """
         q, dq, ddq = self._states(q, dq, ddq)
-        stops = self.filter.stops_along(q)
+        stops = self.filter.stops_along(q) if one_motion else None
         with self._whole_model() as model:
             predicted = model.feedforward(q, dq, ddq, stops)
             if not all(np.isfinite(std).all() for std in predicted.stds.values()):

@@ -123,10 +123,27 @@ def test_the_python_page_runs(tmp_path: Path, monkeypatch, capsys) -> None:
     some = list(measurements(model, 2.0))
     arrays = {"t": [1e-9 * one.stamp for one in some], "tau": [one.y for one in some]}
     np.savez("log.npz", **arrays, q=[one.q for one in some], dq=[one.dq for one in some])
+    run_the_python_page()
+    assert capsys.readouterr().out.splitlines()[-1] == "8.0"
+
+
+def test_the_python_page_runs_on_a_real_arm_s_log(
+    tmp_path: Path, monkeypatch, data_folder: Path
+) -> None:
+    """Whose friction remembers: a saved model has no motion that it could remember."""
+    xmate = data_folder / "robots" / "xmate7p"
+    log = np.load(xmate / "trajectory_1.npz")
+    monkeypatch.chdir(tmp_path)
+    Path("robot.urdf").write_text((xmate / "xmate7p.urdf").read_text())
+    rows = {name: log[name][:1500] for name in ("q", "dq", "tau")}
+    np.savez("log.npz", t=1.0 + float(log["dt"]) * np.arange(1500), **rows)
+    run_the_python_page()
+
+
+def run_the_python_page() -> None:
     names: dict[str, object] = {}
     for example in examples("howto/python.md"):
         exec(compile(example, "python.md", "exec"), names)
-    assert capsys.readouterr().out.splitlines()[-1] == "8.0"
 
 
 def test_the_site_names_every_page_and_is_built(tmp_path: Path) -> None:

@@ -74,6 +74,11 @@ def test_friction_goes_on_along_the_motion_asked_for():
     far = anew.feedforward(*asked).values["rigid_body"]
     np.testing.assert_array_equal(far, anew.estimator.feedforward(*asked).values["rigid_body"])
     assert np.abs(far - wanted).max() > 0.5
+    # Each state for itself, whatever was measured last.
+    alone = learner.feedforward(*asked, one_motion=False)
+    np.testing.assert_array_equal(alone.values["rigid_body"], far)
+    first = learner.feedforward(*(part[:1] for part in asked), one_motion=False)
+    np.testing.assert_allclose(first.values["rigid_body"], far[:1], atol=1e-9)
 
 
 def test_states_that_are_none_are_refused_and_lists_are_taken():
