@@ -29,6 +29,8 @@ LEVER_M = 0.1  # at which a shift of the smallest mass counts as much as that ma
 RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does
 REVERSAL_S = 2.0  # after a call, within which a payload that is gone may be gone by the call
 REVERSALS = 3  # such in a row: the efforts seem to be compensated
+LATE_CALLS = 10  # of the same load, that may still be answered
+LONGEST_WAIT_S = 60.0  # until a load that was not answered is told again
 LONGEST_HOLD_S = 60.0  # that a payload must then be held before it is told again
 GONE = "the driver's service is gone: what it has is not known"
 NO_TOOL = "nothing is told: the parameter tool_mass must say what hangs on the flange, 0 if nothing"
@@ -113,7 +115,8 @@ class PayloadBridgeConfig:
     )
     period: float = parameter(
         2.0,
-        "shortest time between two loads, and after a refusal until the next try",
+        "shortest time between two loads, and after a refusal, or a call that was not answered, "
+        "until the next try; twice as long after each further call that was not answered",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -148,7 +151,7 @@ class PayloadBridgeConfig:
     )
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Call:
     """A load for the driver; its answer is given back with the number."""
 
@@ -214,7 +217,8 @@ class PayloadBridge:
         self._aim: Array = self._tool  # the load that the steps lead to
         self._aimed = -np.inf  # s, since when
         self._call: Call | None = None
-        self._late: Call | None = None  # the last one that was not answered in time
+        # Those of the same load that were not answered in time.
+        self._late: deque[Call] = deque(maxlen=LATE_CALLS)
         self._numbers = 0
         self._ready = False  # whether the driver's service was there when last looked at
         self._gone = False  # whether it went away since the driver was told
@@ -246,16 +250,21 @@ class PayloadBridge:
         self._judged = False
 
     def answered(self, now: float, number: int, accepted: bool, error: str = "") -> None:
-        """Take the driver's answer to a call; one that comes late counts if it is the last."""
-        late = self._late is not None and self._late.number == number
-        call = self._late if late else self._call
-        if call is None or call.number != number:
+        """Take the driver's answer to a call.
+
+        One that comes late counts unless another load was told since: a driver that is always
+        late answers an earlier call while the same load is being told again.
+        """
+        call = next((one for one in self._calls() if one.number == number), None)
+        if call is None:
             return
-        self._late = None
-        self._call = self._call if late else None
+        if call in self._late and not accepted:
+            self._late.remove(call)
+            return
+        self._late.clear()
+        self._call = None
         if not accepted:
-            if not late:
-                self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
+            self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
             return
         self.counts[ACCEPTED] += 1
         self.driver, self.known, self._gone = call.parameters, True, False
@@ -283,8 +292,13 @@ class PayloadBridge:
         if self._call is not None:
             if now - self._call.sent <= config.timeout:
                 return None
-            self._late, self._call = self._call, None
+            # Repeated ever later: a driver that takes its calls in turn would fall ever farther
+            # behind, since each repetition takes it as long as the first call.
+            wait = min(config.period * 2.0 ** len(self._late), LONGEST_WAIT_S)
+            self._late.append(self._call)
+            self._call = None
             self._fail(now, UNANSWERED, f"the driver did not answer within {config.timeout:g} s")
+            self._again = now + max(wait, config.period)
         if config.tool_mass < 0.0:
             # Zero as the default would take a gripper's weight off a driver that knows it.
             self.reason, self.trouble = NO_TOOL, True
@@ -302,6 +316,7 @@ class PayloadBridge:
                 self._wait(f"loads are told {config.period:g} s apart at least")
                 return None
             self._aim, self._aimed = wanted, now
+            self._again = min(self._again, now + config.period)  # no repetition
         if self.known and np.array_equal(self.driver, self._aim):
             return None
         if self._failure and now < self._again:
@@ -318,8 +333,15 @@ class PayloadBridge:
             self.reason, self.trouble = "the driver's service is not there", True
             return None
         self._numbers += 1
-        self._call, self._late = Call(self._numbers, self._step(), now), None
+        self._call = Call(self._numbers, self._step(), now)
+        if self._late and not np.array_equal(self._late[-1].parameters, self._call.parameters):
+            self._late.clear()
         return self._call
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """The numbers of the calls whose answers count."""
+        return frozenset(call.number for call in self._calls())
 
     def sentence(self) -> str:
         """What the driver has, what is estimated, and why that is not told."""
@@ -358,11 +380,16 @@ class PayloadBridge:
         """Count what the driver was told as forgotten, which it may be where it starts anew."""
         if self._call is not None:
             self.counts[UNANSWERED] += 1
-        self._call, self._late = None, None
+        self._call = None
+        self._late.clear()
         self._failure, self._again = "", -np.inf
         if self.known:
             self.driver, self.known, self._gone = self._tool, False, True
             self._wanted = self._aim if self._wanted is None else self._wanted
+
+    def _calls(self) -> list[Call]:
+        """Those whose answers count."""
+        return [*self._late, *([] if self._call is None else [self._call])]
 
     def _wait(self, why: str) -> None:
         self.reason = self.reason or why

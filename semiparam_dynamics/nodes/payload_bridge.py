@@ -103,7 +103,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         self._problem = ""
         self._refused = ""  # why the last estimate was
         self._parts: dict[str, InertiaStamped] = {}  # of an estimate
-        self._asked: Future | None = None
+        self._asked: dict[int, Future] = {}  # by the call's number, what may still be answered
         # With it the learner is told that the driver compensates what it had estimated.
         wanted = config.bridge.compensated
         self._release = self.create_client(Trigger, f"{LEARNER}/release") if wanted else None
@@ -168,14 +168,16 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         call = self.bridge.advance(now, self._client.service_is_ready())
         if call is None:
             return
-        if self._asked is not None and not self._asked.done():
-            self._client.remove_pending_request(self._asked)  # nobody waits for it any more
+        for number in self._asked.keys() - self.bridge.awaited:
+            # Nobody waits for it any more.
+            self._client.remove_pending_request(self._asked.pop(number))
         request = self._request()
         self._driver.fill(request, call.load)
-        self._asked = self._client.call_async(request)
-        self._asked.add_done_callback(partial(self._answered, call))
+        self._asked[call.number] = self._client.call_async(request)
+        self._asked[call.number].add_done_callback(partial(self._answered, call))
 
     def _answered(self, call: Call, future: Future) -> None:
+        self._asked.pop(call.number, None)
         if self.bridge is None or future.cancelled():
             return
         if (error := future.exception()) is not None:

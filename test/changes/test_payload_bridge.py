@@ -169,6 +169,78 @@ def test_refused_and_not_answered_the_last_load_stays() -> None:
     assert robot.told == pytest.approx(3.0)
 
 
+def slow(robot: Robot, delay: float, in_turn: bool, seconds: float) -> None:
+    """Go on with a driver that takes `delay` s for a call, of each for itself or in turn."""
+    robot.says = None
+    waiting: list[tuple[float, int]] = []  # when it is answered, its number
+    end = 0.0
+    for _ in range(round(seconds / TICK)):
+        count = len(robot.calls)
+        robot.go(TICK)
+        for call in robot.calls[count:]:
+            end = (max(end, call.sent) if in_turn else call.sent) + delay
+            waiting.append((end, call.number))
+        while waiting and robot.now >= waiting[0][0]:
+            robot.bridge.answered(robot.now, waiting.pop(0)[1], True)
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+@pytest.mark.parametrize("delay", [2.0, 4.0, 6.0, 17.0])  # timeout 3 s, again after 2 s
+def test_a_driver_that_is_always_late_gets_all_steps(delay: float, in_turn: bool) -> None:
+    robot = Robot()
+    robot.estimate(0.0)
+    robot.go(3.0)
+    robot.estimates(2.0, times=3)
+    slow(robot, delay, in_turn, 100.0 * (delay + 1.0))
+    assert robot.told == pytest.approx(2.0) and not robot.bridge.trouble
+    assert not robot.bridge.awaited
+    steps = np.diff([call.parameters for call in robot.calls], axis=0)
+    assert max(FRAME.share(step) for step in steps) <= 0.05 * (1 + 1e-9)
+
+
+def test_an_answer_to_another_load_told_before_does_not_count() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    robot.go(4.0)
+    robot.estimates(2.0)
+    robot.go(6.0)
+    (first, *_), last = robot.calls, robot.calls[-1]
+    assert first.load.mass == pytest.approx(1.0) and last.load.mass == pytest.approx(2.0)
+    robot.bridge.answered(robot.now, first.number, True)
+    assert robot.told == 0.0 and first.number not in robot.bridge.awaited
+    assert last.number in robot.bridge.awaited
+
+
+def test_a_late_refusal_leaves_the_call_that_is_made_again() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    robot.go(5.5)
+    first, second = robot.calls
+    robot.bridge.answered(robot.now, first.number, False)
+    robot.bridge.answered(robot.now, second.number, True)
+    assert robot.told == pytest.approx(1.0) and not robot.bridge.counts["refused"]
+
+
+def test_another_load_does_not_wait_as_long_as_a_repetition() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    robot.go(300.0)
+    robot.estimate(0.0)
+    robot.go(5.1)  # the timeout of a call under way, and the period
+    assert robot.masses[-1] == 0.0
+
+
+def test_only_the_last_calls_of_a_driver_that_never_answers_are_kept() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    robot.go(1500.0)
+    assert len(robot.calls) > 15 and 10 <= len(robot.bridge.awaited) <= 11
+
+
 def test_one_refused_step_ends_neither_the_way_nor_the_bound_on_it() -> None:
     robot = Robot()
     robot.estimate(0.0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,7 @@ class Driver:
         self.loads: list[Any] = []
         self.refused = 0
         self.accepts = True
+        self.delay = 0.0  # s, until it answers
         kind = getattr(importlib.import_module(f"{package}.srv"), name)
         self._node = peer.node
         self._service = peer.node.create_service(kind, service, self._set)
@@ -74,6 +76,7 @@ class Driver:
         self._node.destroy_service(self._service)
 
     def _set(self, request: Any, response: Any) -> Any:
+        time.sleep(self.delay)
         response.success = self.accepts
         if hasattr(response, "error"):
             response.error = "" if self.accepts else "the robot is moving"

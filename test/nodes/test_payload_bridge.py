@@ -149,6 +149,17 @@ def test_a_driver_that_is_gone_and_back_is_told_again(peer, start, urdf, driver_
     assert len(driver.loads) > 1 and peer.status.level == DiagnosticStatus.OK
 
 
+def test_answers_that_are_always_late_count(peer, start, urdf, driver_messages) -> None:
+    driver = Driver(peer, "ur_msgs", "SetPayload", "io_and_status_controller/set_payload")
+    driver.delay = 0.5
+    learner = Learner(peer)
+    start("payload_bridge", urdf=urdf, driver="ur", timeout=0.1, step_share=1.0, **QUICK)
+    learner.say(2.0)
+    said = "the driver has 2.00 kg; 2.00 kg is estimated"
+    peer.until(lambda: peer.status is not None and peer.status.message == said, "the load")
+    assert peer.figures()["calls not answered"] != "0" and len(driver.loads) > 1
+
+
 def test_compensated_the_learner_is_told_that_nothing_is_left(
     peer, start, urdf, driver_messages
 ) -> None:
