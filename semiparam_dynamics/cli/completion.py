@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 
 from semiparam_dynamics.cli.main import VERBS, make_parser
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.parameters import parameters
+from semiparam_dynamics.cli.options import ParametersHelp
 
 DESCRIPTION = """\
-Print a script with which the shell completes commands, options, the choices of an option and, after
---set, the names of the learner's parameters. Everything else is completed as a file. The script
-holds the names of this version: write it again after an update."""
+Print a script with which the shell completes commands, options, the choices of an option, after
+--set the names of the command's parameters, and after --help-parameters their groups. Everything
+else is completed as a file. The script holds the names of this version: write it again after an
+update."""
 EXAMPLES = (
     'eval "$(semiparam completion bash)"',
     "semiparam completion bash >> ~/.bash_completion",
@@ -27,8 +28,6 @@ _semiparam() {{
     else
         case "${{COMP_WORDS[1]}} $before" in
 {choices}
-            *" --keep") words="{parameters}" ;;
-            *" --set") words="{settings}"; compopt -o nospace 2> /dev/null ;;
             *) case "${{COMP_WORDS[1]}}" in
 {options}
             esac ;;
@@ -59,24 +58,32 @@ def run(args: argparse.Namespace) -> int:
 
 def script() -> str:
     """The completion of every verb, made from the parsers, for bash and for zsh's bashcompinit."""
-    options, choices = [], []
+    options = []
+    # Several commands have the same parameters, whose many names the script holds once.
+    places: defaultdict[str, list[str]] = defaultdict(list)  # of words, what stands before them
+    settings: defaultdict[str, list[str]] = defaultdict(list)
     for verb, parser in verb_parsers().items():
-        given = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
-        flags = " ".join(name for action in given for name in action.option_strings)
+        flags = " ".join(name for action in parser._actions for name in action.option_strings)
         # A word that does not begin with a dash is a file, or the value of the option before it.
         options.append(f'                {verb}) case "$word" in -*) words="{flags}" ;; esac ;;')
-        for action in given:
+        for action in parser._actions:
+            before = [f'"{verb} {name}"' for name in action.option_strings or [verb]]
             if action.choices:
-                values = " ".join(map(str, action.choices))
-                before = "|".join(f'"{verb} {name}"' for name in action.option_strings or [verb])
-                choices.append(f'            {before}) words="{values}" ;;')
-    names = [entry.name for entry in parameters(InverseDynamicsConfig)]
+                places[" ".join(map(str, action.choices))] += before
+            if isinstance(action, ParametersHelp):
+                places[" ".join(action.groups)] += before
+                settings[" ".join(f"{name}=" for name in action.names)].append(f'"{verb} --set"')
+                if "--keep" in parser._option_string_actions:
+                    places[" ".join(action.names)].append(f'"{verb} --keep"')
+    lines = [f'{"|".join(before)}) words="{words}" ;;' for words, before in places.items()]
+    lines += [
+        f'{"|".join(before)}) words="{words}"; compopt -o nospace 2> /dev/null ;;'
+        for words, before in settings.items()
+    ]
     return SCRIPT.format(
         verbs=" ".join(VERBS),
-        choices="\n".join(choices),
+        choices="\n".join(" " * 12 + line for line in lines),
         options="\n".join(options),
-        parameters=" ".join(names),
-        settings=" ".join(f"{name}=" for name in names),
     )
 
 

@@ -49,7 +49,7 @@ def add_config_options(
         metavar="GROUP",
         nargs="?",
         const="",
-        action=_ParametersHelp,
+        action=ParametersHelp,
         config_type=config_type,
         flags=flags,
         help=f"list the parameters, all or such as {BASIC if not flags else FLAGS}",
@@ -61,28 +61,35 @@ def flag(entry: Parameter) -> str:
     return f"--{entry.name.replace('_', '-')}"
 
 
-class _ParametersHelp(argparse.Action):
-    """Prints the parameters of `config_type` whose names begin with the group, and ends."""
+class ParametersHelp(argparse.Action):
+    """Print the parameters of `config_type` whose names begin with the group, and end.
+
+    Attributes
+    ----------
+    names: of the parameters, as ``--set`` takes them. groups: that the option takes.
+    """
 
     def __init__(
         self, *args: Any, config_type: type, flags: Sequence[Parameter], **options: Any
     ) -> None:
         super().__init__(*args, **options)
-        self._config_type, self._flags = config_type, flags
+        self._entries, self._flags = list(parameters(config_type)), flags
+        self.names = [entry.name for entry in self._entries]
+        self.groups = sorted({name.partition(".")[0] for name in self.names if "." in name})
+        self.groups += [BASIC] if any(entry.basic for entry in self._entries) else []
+        self.groups += [FLAGS] if flags else []
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         (_, group, _) = rest
-        entries = list(parameters(self._config_type))
+        entries = self._entries
         chosen = [(e.name, e) for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
         if group == BASIC:
             chosen = [(e.name, e) for e in entries if e.basic]
         if group in ("", FLAGS):
             chosen[:0] = [(flag(e), e) for e in self._flags]
         if not chosen:
-            groups = sorted({e.name.partition(".")[0] for e in entries if "." in e.name})
-            groups += [BASIC] if any(e.basic for e in entries) else []
-            groups += [FLAGS] if self._flags else []
-            parser.error(f"there is no group '{group}': there are {', '.join(groups)}")
+            known = ", ".join(self.groups)
+            parser.error(f"there is no group '{group}': there are {known}")
         for name, entry in chosen:
             text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
             parser._print_message(f"{name} = {_shown(entry)}\n{text}\n", sys.stdout)
