@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 import textwrap
 import typing
@@ -80,6 +81,7 @@ class ParametersHelp(argparse.Action):
         self.groups += [FLAGS] if flags else []
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
+        """Print, and end the process."""
         (_, group, _) = rest
         entries = self._entries
         chosen = [(e.name, e) for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
@@ -271,10 +273,12 @@ def _client(address: str, timeout: float) -> Any:
             f"--cluster {address} is no address such as tcp://host:8786: {error}"
         ) from None
     try:
+        asyncio.run(_greet(normalize_address(address), timeout))
         client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError) as error:  # TimeoutError is an OSError
+    except (OSError, ValueError, asyncio.TimeoutError) as error:
+        why = str(error) or f"nothing was heard within {timeout:g} s"
         raise ConfigurationError(
-            f"No Dask scheduler answers at {address} ({error}): start one with `dask scheduler` "
+            f"No Dask scheduler answers at {address} ({why}): start one with `dask scheduler` "
             f"and workers with `dask worker {address}`."
         ) from None
     if not client.scheduler_info()["workers"]:
@@ -284,6 +288,20 @@ def _client(address: str, timeout: float) -> Any:
             f"`dask worker {address}`."
         )
     return client
+
+
+async def _greet(address: str, timeout: float) -> None:
+    """Connect to a scheduler and leave it; raises asyncio.TimeoutError where it says nothing.
+
+    A client itself has no time limit for its first answer: of another server, or of a scheduler
+    that hangs, it would wait for ever.
+    """
+    from distributed import Security
+    from distributed.comm import connect
+
+    options = Security().get_connection_args("client")  # as a client has them by default
+    comm = await asyncio.wait_for(connect(address, timeout=timeout, **options), timeout)
+    await comm.close()
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import socket
+import threading
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 from math import factorial
@@ -158,6 +160,23 @@ def test_a_worker_that_dies_changes_no_result(scheduler: str, tmp_path: Path) ->
         futures: list[Any] = [executor.submit(once, i) for i in range(8)]
         assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()
+
+
+def test_a_server_that_never_answers_is_no_scheduler() -> None:
+    pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        # So that the test ends where nothing else ends it; connections are then refused.
+        end = threading.Timer(120.0, server.close)
+        end.start()
+        try:
+            with (
+                pytest.raises(ConfigurationError, match=f"answers at {address} .nothing was heard"),
+                cluster_executor(address, timeout=1.0),
+            ):
+                pass
+        finally:
+            end.cancel()
 
 
 def test_nothing_at_the_address_is_said() -> None:
