@@ -91,7 +91,8 @@ class PayloadBridgeConfig:
     )
     min_mass: float = parameter(
         0.1,
-        "lighter payloads count as none, and smaller changes aren't passed on",
+        "lighter payloads count as none, lighter loads with the tool as no load, and smaller "
+        "changes aren't passed on",
         unit="kg",
         low=0.0,
         high=1e3,
@@ -203,6 +204,7 @@ class PayloadBridge:
         self.config, self._frame = config, frame
         tool = config.tool_center, config.tool_inertia
         self._tool = tool_parameters(max(config.tool_mass, 0.0), *tool)
+        self._nothing = np.zeros_like(self._tool)  # where the tool was taken off, too
         if config.tool_mass > config.max_mass:
             raise ConfigurationError("'tool_mass' is more than 'max_mass'")
         self.driver: Array = self._tool
@@ -326,7 +328,8 @@ class PayloadBridge:
             self._wait("the next step follows")
             return None
         # Limits may have been lowered since it was judged.
-        if self._aim is not self._tool and (why := self._implausible(self._aim)):
+        checked = self._aim is not self._tool and self._aim is not self._nothing
+        if checked and (why := self._implausible(self._aim)):
             self.reason, self.trouble = why, True
             return None
         if not ready:
@@ -446,6 +449,9 @@ class PayloadBridge:
             self._wanted, self._refusal = self._tool, ""
             return
         total = self._tool + payload
+        if abs(total[0]) < config.min_mass:
+            self._wanted, self._refusal = self._nothing, ""
+            return
         self._refusal = self._implausible(total)
         if self._refusal:
             self._refuse_again()

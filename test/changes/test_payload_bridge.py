@@ -120,6 +120,26 @@ def test_what_cannot_be_true_is_never_sent(mass, values, reason: str) -> None:
     assert robot.masses == [0.5, 1.5] and not robot.bridge.reason
 
 
+@pytest.mark.parametrize("mass", [-1.0, -1.05, -0.92])
+def test_a_tool_that_was_taken_off_is_no_load(mass: float) -> None:
+    robot = Robot(tool_mass=1.0, tool_center=tuple(CENTER))
+    robot.estimate(0.0)
+    robot.go(3.0)
+    robot.estimates(mass)
+    robot.go(5.0)
+    assert robot.told == 0.0 and not robot.bridge.driver.any() and not robot.bridge.trouble
+    steps = np.diff([call.parameters for call in robot.calls], axis=0)
+    assert max(FRAME.share(step) for step in steps) <= 0.05 * (1 + 1e-9)
+    assert all(is_body(call.parameters) for call in robot.calls[:-1])
+    count = len(robot.calls)
+    robot.estimates(mass - 0.02)
+    robot.go(3.0)
+    assert len(robot.calls) == count
+    robot.estimate(0.0)  # it is back
+    robot.go(3.0)
+    assert robot.told == 1.0
+
+
 def test_an_inertia_that_no_body_has_is_replaced_by_a_round_body_s() -> None:
     robot = Robot(step_share=1.0)
     flat = parameters_of(1.0, CENTER, np.array([0.1, 0.0, 0.01, 0.0, 0.0, 0.01]))
