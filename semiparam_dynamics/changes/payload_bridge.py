@@ -231,6 +231,7 @@ class PayloadBridge:
         self._reversals = 0  # in a row
         self._held = -np.inf  # s, since when something is held by the estimates
         self._released = True  # whether the estimator knows that the driver has it all
+        self._release_again = -np.inf  # s, when to tell it again where it refused
 
     def configure(self, config: PayloadBridgeConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -277,13 +278,22 @@ class PayloadBridge:
     def release_due(self, now: float) -> bool:
         """Whether to tell the estimator now that nothing is held; true once after a change.
 
-        That is where efforts no longer contain what the driver has been told in whole.
+        That is where efforts no longer contain what the driver has been told in whole. True again
+        a period after :meth:`release_answered` was told that it failed.
         """
         whole = self.known and np.array_equal(self.driver, self._aim)
-        whole = whole and now >= self._changed + RELEASE_S
+        whole = whole and now >= max(self._changed + RELEASE_S, self._release_again)
         due = self.config.compensated and not self._released and whole
         self._released = self._released or due
         return due
+
+    def release_answered(self, now: float, sent: float, accepted: bool) -> None:
+        """Take the estimator's answer to what it was told at `sent`, or that none came in time."""
+        if self._changed > sent:
+            return  # it is due anyway
+        self._released = accepted
+        if not accepted:
+            self._release_again = now + self.config.period
 
     def advance(self, now: float, ready: bool = True) -> Call | None:
         """The call to make now, or None. ready: whether the driver's service is there."""

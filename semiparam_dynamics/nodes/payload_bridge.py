@@ -107,6 +107,9 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         # With it the learner is told that the driver compensates what it had estimated.
         wanted = config.bridge.compensated
         self._release = self.create_client(Trigger, f"{LEARNER}/release") if wanted else None
+        self._releasing: Future | None = None
+        self._release_sent, self._release_late = 0.0, False  # s, and whether no answer came in time
+        self._unreleased = ""  # why the last release failed
         self._unsent: Counter[str] = Counter()
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
         # Not the node's clock: a paused simulation must not stop the driver's time-out.
@@ -161,10 +164,8 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         if self.bridge is None:
             return
         now = time.monotonic()
-        # Due until it can be told: a learner that knows nothing of it counts the payload again.
-        if self._release is not None and self._release.service_is_ready():
-            if self.bridge.release_due(now):
-                self._release.call_async(Trigger.Request())
+        if self._release is not None:
+            self._tell_release(self.bridge, self._release, now)
         call = self.bridge.advance(now, self._client.service_is_ready())
         if call is None:
             return
@@ -188,6 +189,44 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         told = f"{call.load.mass:.3f} kg at {call.load.center.round(4).tolist()} m"
         self.get_logger().info(f"{told}: {'accepted' if said else f'refused {why}'}")
 
+    def _tell_release(self, bridge: PayloadBridge, client: Any, now: float) -> None:
+        """Have the learner count nothing as held, where that is due.
+
+        It is due until the learner has done so: else it counts the payload again.
+        """
+        timeout = self._config.bridge.timeout
+        waits = self._releasing is not None and not self._release_late
+        if waits and now > self._release_sent + timeout:
+            self._release_late = True
+            self._release_failed(now, f"it did not answer within {timeout:g} s")
+        if not client.service_is_ready() or not bridge.release_due(now):
+            return
+        if self._releasing is not None:
+            client.remove_pending_request(self._releasing)  # nobody waits for it any more
+        self._releasing = client.call_async(Trigger.Request())
+        self._release_sent, self._release_late = now, False
+        self._releasing.add_done_callback(self._released)
+
+    def _released(self, future: Future) -> None:
+        if self.bridge is None or future.cancelled() or future != self._releasing:
+            return
+        self._releasing, now = None, time.monotonic()
+        if (error := future.exception()) is not None:
+            self._release_failed(now, str(error))
+        elif not future.result().success:
+            self._release_failed(now, future.result().message)
+        else:
+            self._unreleased = ""
+            self.bridge.release_answered(now, self._release_sent, True)
+
+    def _release_failed(self, now: float, why: str) -> None:
+        assert self.bridge is not None  # noqa: S101 # else nothing was asked
+        self.bridge.release_answered(now, self._release_sent, False)
+        said = f"the learner's service release failed ({why}): it may count the payload again"
+        if said != self._unreleased:
+            self.get_logger().warning(said)
+        self._unreleased = said
+
     def _publish_diagnostics(self) -> None:
         level, values = DiagnosticStatus.OK, {"service": self._client.srv_name}
         if (bridge := self.bridge) is None:
@@ -195,9 +234,9 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
             level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
         else:
             summary = bridge.sentence()
-            if bridge.trouble or self._refused:
+            if bridge.trouble or self._refused or self._unreleased:
                 level = DiagnosticStatus.WARN
-                summary = "; ".join(filter(None, (summary, self._refused)))
+                summary = "; ".join(filter(None, (summary, self._refused, self._unreleased)))
             values |= bridge.values()
         publish_status(self._diagnostics, self, level, summary, values)
 

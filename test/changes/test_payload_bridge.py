@@ -403,6 +403,27 @@ def test_compensated_what_is_left_adds_to_what_the_driver_has() -> None:
         robot.go(5.0)
 
 
+def test_compensated_a_release_that_failed_is_due_again() -> None:
+    robot = Robot(compensated=True)
+    robot.estimates(2.0)
+    robot.go(5.0)
+    (first,) = robot.releases
+    robot.bridge.release_answered(robot.now, first, False)
+    robot.go(1.9)
+    assert len(robot.releases) == 1
+    robot.go(2.0)
+    assert len(robot.releases) == 2
+    robot.bridge.release_answered(robot.now, robot.releases[-1], False)
+    robot.bridge.release_answered(robot.now, robot.releases[-1], True)  # late
+    robot.go(5.0)
+    assert len(robot.releases) == 2
+    robot.estimates(-2.0)
+    robot.go(0.5)  # the driver has another load since
+    robot.bridge.release_answered(robot.now, robot.releases[-1], True)
+    robot.go(5.0)
+    assert robot.told == 0.0 and len(robot.releases) == 3
+
+
 def test_compensated_estimates_of_the_way_are_not_added_twice() -> None:
     robot = Robot(compensated=True)
     robot.estimates(2.0)

@@ -8,6 +8,7 @@ answers in their place.
 from __future__ import annotations
 
 import importlib
+import time
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,6 +187,45 @@ def test_compensated_the_learner_is_told_that_nothing_is_left(
     learner.say(-2.0)
     peer.until(lambda: driver.loads[-1].mass == 0.0, "the empty hand")
     peer.until(lambda: len(released) == 2, "the second release")
+
+
+def test_compensated_a_release_that_fails_is_asked_for_again(
+    peer, start, urdf, driver_messages
+) -> None:
+    driver = Driver(peer, "ur_msgs", "SetPayload", "io_and_status_controller/set_payload")
+    released: list[Any] = []
+    answers, why = [False], "set the parameter changes.detect"
+    delay = 0.0
+
+    def release(request: Any, response: Any) -> Any:
+        time.sleep(delay)
+        released.append(request)
+        response.success, response.message = answers[0], why
+        if answers[0]:
+            learner.say(0.0)
+        return response
+
+    learner = Learner(peer)
+    peer.node.create_service(Trigger, "inverse_dynamics/release", release)
+    start("payload_bridge", urdf=urdf, compensated="true", follow=0.1, **{**QUICK, "period": 0.5})
+    learner.say(2.0)
+    said = f"the learner's service release failed ({why}): it may count the payload again"
+    peer.until(lambda: peer.status is not None and said in peer.status.message, "the warning")
+    assert peer.status.level == DiagnosticStatus.WARN
+    peer.until(lambda: len(released) > 2, "the release asked for again")
+    answers[0] = True
+    peer.until(lambda: peer.status.level == DiagnosticStatus.OK, "the release")
+    count = len(released)
+    peer.spin(1.5)
+    assert len(released) == count and driver.loads[-1].mass == pytest.approx(2.0)
+
+    assert peer.set_live("/payload_bridge", timeout=0.1).successful
+    delay = 2.5
+    learner.say(-2.0)
+    said = "failed (it did not answer within 0.1 s)"
+    peer.until(lambda: said in peer.status.message, "the warning of silence")
+    delay = 0.0
+    peer.until(lambda: peer.status.level == DiagnosticStatus.OK, "the second release")
 
 
 def test_requests_of_either_definition_of_ur_msgs(driver_messages) -> None:
