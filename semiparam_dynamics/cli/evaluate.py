@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="each bag separately, all from the same --model, over the cores",
     )
     parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
-    add_workers(parser, jobs="processes for --each (default: one a core)")
+    add_workers(parser, jobs="processes for --each (default 0: one a core)")
     add_topics_and_output(parser, out="the results go")
 
 

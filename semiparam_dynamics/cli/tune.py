@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what decides: the error half a second before learning (default), the error with "
         "learning switched off, or the marginal likelihood",
     )
-    add_workers(parser, jobs="processes (default: one a core)")
+    add_workers(parser, jobs="processes (default 0: one a core)")
     add_topics_and_output(
         parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
     )

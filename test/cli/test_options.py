@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.cli.options import (
     add_config_options,
     add_workers,
@@ -160,6 +161,13 @@ def test_a_worker_that_dies_changes_no_result(scheduler: str, tmp_path: Path) ->
         futures: list[Any] = [executor.submit(once, i) for i in range(8)]
         assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()
+
+
+@pytest.mark.parametrize("verb", ["tune", "evaluate"])
+def test_the_help_says_what_no_jobs_are(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([verb, "--help"])
+    assert "(default 0: one a core)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_server_that_never_answers_is_no_scheduler() -> None:
