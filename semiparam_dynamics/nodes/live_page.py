@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Point, WrenchStamped
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
@@ -322,10 +322,9 @@ def watch(node: LivePageNode, executor: Executor) -> int:
     """Run the node until shutdown; returns the exit code."""
     # An executor that wakes at each message would be awake all the time.
     executor.remove_node(node)
-    patient = SingleThreadedExecutor()
-    patient.add_node(node)
     try:
-        node.watch(patient)
+        with runtime.own_executor(node) as patient:
+            node.watch(patient)
     except ExternalShutdownException:
         pass
     finally:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.duration import Duration
-from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
+from rclpy.executors import Executor, ExternalShutdownException
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.signals import uninstall_signal_handlers
@@ -390,14 +390,13 @@ def watch(node: ObjectsPageNode, executor: Executor) -> int:
     """Run the node until shutdown; returns the exit code."""
     # An executor that wakes at each message would be awake all the time.
     executor.remove_node(node)
-    patient = SingleThreadedExecutor()
-    patient.add_node(node)
     # rclpy's own handlers take the network down at once: that teaching ends could not be said.
     uninstall_signal_handlers()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: node.end())
     try:
-        node.watch(patient)
+        with runtime.own_executor(node) as patient:
+            node.watch(patient)
     except ExternalShutdownException:
         pass
     finally:

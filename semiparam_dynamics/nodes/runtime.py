@@ -67,6 +67,21 @@ def make_executor(context: Context | None = None) -> Executor:
     return executor
 
 
+@contextmanager
+def own_executor(node: Node) -> Iterator[Executor]:
+    """An executor for a node that looks for messages at times of its own, and for no other node.
+
+    It does not wake at each message, as :func:`make_executor`'s does. It is shut down at the end:
+    what it holds of the node would stay for others.
+    """
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        yield executor
+    finally:
+        executor.shutdown()
+
+
 def spin(executor: Executor) -> None:
     """Run callbacks until shutdown."""
     with suppress(ExternalShutdownException):
@@ -270,6 +285,11 @@ def run(
             executor.shutdown()
         if node is not None:
             node.destroy_node()
+        else:
+            # One that was interrupted, or refused, while it was made would stay as long.
+            for half in [one for one in gc.get_objects() if issubclass(type(one), Node)]:
+                with suppress(Exception):
+                    half.destroy_node()
         rclpy.try_shutdown()
         # Until the process has ended: a second Ctrl-C would end it by the signal.
         for number in (signal.SIGINT, signal.SIGTERM):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,11 +17,11 @@ from diagnostic_msgs.msg import DiagnosticArray
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import GetState
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import JointState
+from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
-from .conftest import TIMEOUT
+from .conftest import TIMEOUT, page_port
 from .forks import ForkedNode
 
 NODE = "/inverse_dynamics"
@@ -119,17 +122,65 @@ def test_a_signal_ends_it_and_what_was_learned_is_saved(
     assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()
 
 
-@pytest.mark.parametrize("name", ["inverse_dynamics", "object_recognition"])
-def test_a_node_that_has_ended_is_gone_for_all_others(peer, start, urdf, name: str) -> None:
+GONE = ["inverse_dynamics", "object_recognition", "live_page", "objects_page"]
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_node_that_has_ended_is_gone_for_all_others(
+    peer, start, urdf, tmp_path, name: str
+) -> None:
     """Else what is sent to it, for 20 s more, counts as received."""
     kind, topic, parameters = {
         "inverse_dynamics": (JointState, "joint_states", {"urdf": urdf}),
         "object_recognition": (String, "label", {}),
+        "live_page": (JointState, "joint_states", {"urdf": urdf, "port": 0}),
+        "objects_page": (Image, "image", {"port": 0}),
     }[name]
     publisher = peer.node.create_publisher(kind, topic, 1)
     node = start(name, **parameters)
+    if "port" in parameters:  # it subscribes while it is made, and is made when its page is there
+        page_port(tmp_path / f"{name}.log")
     peer.until(lambda: publisher.get_subscription_count() == 1, "the node")
-    assert node.stop() == 0
+    over = threading.Event()
+
+    def send() -> None:
+        while not over.wait(0.001):
+            publisher.publish(kind())
+
+    sending = threading.Thread(target=send)
+    sending.start()
+    peer.spin(0.5)
+    code = node.stop()
+    over.set()
+    sending.join()
+    assert code == 0
     ended = time.monotonic()
     peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
     assert time.monotonic() - ended < 5.0  # others that miss a process give it 20 s
+
+
+MAKING = """
+import sys, time
+from semiparam_dynamics.nodes import objects_page
+
+class Server(objects_page.LiveServer):
+    def __init__(self, *given):
+        super().__init__(*given)
+        time.sleep(600)
+objects_page.LiveServer = Server
+sys.exit(objects_page.main())
+"""
+
+
+def test_what_is_interrupted_while_it_is_made_is_gone_as_well(peer) -> None:
+    publisher = peer.node.create_publisher(Image, "image", 1)
+    with subprocess.Popen([sys.executable, "-c", MAKING, "--ros-args", "-p", "port:=0"]) as process:
+        try:
+            peer.until(lambda: publisher.get_subscription_count() == 1, "half a node")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(TIMEOUT) == 0
+        finally:
+            process.kill()
+    ended = time.monotonic()
+    peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
+    assert time.monotonic() - ended < 5.0
