@@ -157,7 +157,7 @@ class SessionReport:
         pace = self._pace(taught)
         if since[LEFT_OUT]:
             pace += f", {since[LEFT_OUT]} more would go beyond learning_share"
-        doing = self._doing(new, since[STANDING], taught, pace)
+        doing = self._doing(new, since, taught, pace)
         others = OTHERS if new > 0 else ()
         for intended in (*INTENDED, *others):
             since.pop(intended, None)
@@ -192,13 +192,17 @@ class SessionReport:
         ]
         return f"recent normalised MSE: {', '.join(told)}; " if told else ""
 
-    def _doing(self, new: int, still: int, taught: int, pace: str) -> str:
-        """What was done since the last call with so many samples predicted, at rest, learned."""
+    def _doing(self, new: int, since: Counter[str], taught: int, pace: str) -> str:
+        """What was done since the last call with `new` samples predicted, `taught` learned.
+
+        since: how many were left out, by reason.
+        """
         session = self._session
         residual = session.learner.estimator.residual
         if not new:
             return "no new samples"
-        if still > 0.9 * new:
+        # Whether one that comes too soon to be learned is at rest is not looked at.
+        if since[STANDING] > 0.9 * (new - since[BETWEEN]):
             return "standing still, waiting for motion"
         told = f"learns {taught} of {new} samples{pace}"
         if not residual.standardizer.ready:

@@ -19,9 +19,9 @@ from .conftest import moving, take
 JOINTS = ("shoulder", "elbow")
 
 
-def standing(count: int, begin: int) -> list[JointState]:
-    """Messages 10 ms apart of the two links at rest, from the stamp `begin` (ns) on."""
-    stamps = begin + 10_000_000 * np.arange(count)
+def standing(count: int, begin: int, period: int = 10_000_000) -> list[JointState]:
+    """Messages a period apart of the two links at rest, from the stamp `begin` on, both in ns."""
+    stamps = begin + period * np.arange(count)
     noise = np.random.default_rng(0).normal(size=(count, 2))
     q, effort = [0.3, 0.4] + 1e-6 * noise, [4.0, 2.0] + 0.01 * noise
     rows = zip(stamps.tolist(), q, 0.0 * q, effort, strict=True)
@@ -54,6 +54,15 @@ def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(s
     learned = say.session.learner.estimator.n_learned
     level, sentence = say(standing(100, 9_000_000_000))
     assert sentence == f"{learned} samples learned; standing still, waiting for motion"
+
+
+@pytest.mark.parametrize("rate", [100, 200, 500, 1000])
+def test_rest_is_told_at_every_rate(say, rate: int) -> None:
+    say(moving(300))
+    period = 1_000_000_000 // rate
+    say(standing(rate, 8_000_000_000, period))
+    level, sentence = say(standing(rate, 9_000_000_000, period))
+    assert level == OK and sentence.endswith("standing still, waiting for motion")
 
 
 def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_path) -> None:
