@@ -69,10 +69,11 @@ def save_state(
 
     The file is written beside its place, synced and renamed, and its folder synced, so that a
     crash or a full disk leaves either the old file or the new one. With `keep_previous` the old
-    one, unless damaged, is kept at :func:`previous_of`. Other threads may run meanwhile. Raises
+    one, unless damaged, is kept at :func:`previous_of`. Where the path is a symbolic link, so is
+    it afterwards, and what it leads to is written. Other threads may run meanwhile. Raises
     StorageError where the system refuses; nothing has changed then.
     """
-    path = Path(path)
+    path = at_link_end(path)
     about = {"format": FORMAT_VERSION, "identity": identity, "parameters": parameters or {}}
     header = json.dumps(about).encode()
     arrays = {HEADER: np.frombuffer(header, dtype=np.uint8), **state}
@@ -94,6 +95,15 @@ def save_state(
             os.fsync(folder)
     except OSError as error:
         raise StorageError(f"can't write the model to {path}: {error.strerror}") from error
+
+
+def at_link_end(path: str | Path) -> Path:
+    """The file that a path leads to where it is a symbolic link; any other path as it is.
+
+    To rename a file to a link's name would replace the link, and leave what it leads to.
+    """
+    path = Path(path)
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def load_state(
@@ -186,8 +196,11 @@ def check_finite(state: State) -> None:
 
 
 def previous_of(path: str | Path) -> Path:
-    """The place of the model before: model.previous.npz beside model.npz."""
-    path = Path(path)
+    """The place of the model before: model.previous.npz beside model.npz.
+
+    That of a symbolic link is beside what it leads to.
+    """
+    path = at_link_end(path)
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
@@ -225,9 +238,10 @@ def set_aside(path: str | Path) -> Path:
     """Rename a model and the one before it, so that another can be saved at `path`.
 
     Returns the new place, such as model.set-aside.npz, or model.set-aside-2.npz if there is one.
-    Raises StorageError where the system refuses.
+    What a symbolic link leads to is renamed beside itself, and the link stays. Raises StorageError
+    where the system refuses.
     """
-    path = Path(path)
+    path = at_link_end(path)
     kept, count = path.with_name(f"{path.stem}.set-aside{path.suffix}"), 1
     while any_saved(kept):
         count += 1
@@ -246,8 +260,11 @@ def set_aside(path: str | Path) -> Path:
 
 
 def lock_of(path: str | Path) -> Path:
-    """The file that is locked: model.npz.lock beside model.npz. It stays, empty of meaning."""
-    path = Path(path)
+    """The file that is locked: model.npz.lock beside model.npz. It stays, empty of meaning.
+
+    Symbolic links to one file have one lock.
+    """
+    path = at_link_end(path)
     return path.with_name(path.name + ".lock")
 
 

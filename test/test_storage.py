@@ -39,6 +39,7 @@ from semiparam_dynamics.storage import (
     previous_of,
     resuming,
     save_state,
+    set_aside,
     sub_state,
 )
 
@@ -224,6 +225,36 @@ def test_saves_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
         list(pool.map(save_often, [1.0, 2.0, 3.0]))
     load(path)
     load(previous_of(path))
+
+
+def test_a_link_stays_a_link_and_what_it_leads_to_is_written_locked_and_set_aside(
+    tmp_path: Path,
+) -> None:
+    target, link = tmp_path / "volume" / "real.npz", tmp_path / "links" / "model.npz"
+    target.parent.mkdir()
+    link.parent.mkdir()
+    link.symlink_to(Path("..") / "volume" / "real.npz")  # to nothing yet
+    for value in (1.0, 2.0):
+        save_state(link, IDENTITY, {"x": np.array([value])}, keep_previous=True)
+    assert link.is_symlink() and value_in(target) == value_in(link) == 2.0
+    assert value_in(target.with_name("real.previous.npz")) == 1.0
+    assert os.listdir(link.parent) == ["model.npz"]
+
+    owner, other = ModelLock(link), ModelLock(target)
+    assert owner.take() == ""
+    with pytest.raises(StorageError, match="is in use by"):
+        other.take()
+    owner.close()
+
+    target.write_bytes(b"damaged")
+    values: list[float] = []
+    loaded, _ = load_newest(link, lambda file: values.append(value_in(file)))
+    assert loaded == previous_of(target) and values == [1.0]
+    kept = set_aside(link)
+    assert kept == target.with_name("real.set-aside.npz") and kept.read_bytes() == b"damaged"
+    assert link.is_symlink() and not any_saved(link)
+    save(link, 3.0)
+    assert link.is_symlink() and value_in(target) == 3.0
 
 
 def test_the_newest_file_is_loaded_and_a_damaged_one_replaces_no_other(tmp_path: Path) -> None:
