@@ -26,7 +26,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from semiparam_dynamics.arrays import WRENCH_AXES, Array
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import LivePageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer, read_count
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Silence, read_count
 from semiparam_dynamics.nodes.managed import await_description
 from semiparam_dynamics.nodes.messages import NANOSECONDS, stamp_of
 from semiparam_dynamics.nodes.serialized import read
@@ -73,6 +73,8 @@ class LivePageNode(Node):  # type: ignore[misc]
         parameters.check_name(self, "learner", config.learner)
         self._status = self.resolve_topic_name(config.learner).removeprefix("/")
         self._feed = Feed()
+        self._silence = Silence(self.resolve_topic_name(config.learner))
+        self._said: dict[str, object] = {}  # the learner's last status
         self._server = LiveServer(self._feed, config.port)
         self.url = self._server.url
         self._skeleton: Skeleton | None = None
@@ -126,6 +128,8 @@ class LivePageNode(Node):  # type: ignore[misc]
             self._looked = now
             self._find()
             self._add_errors()
+        if told := self._silence.news():
+            self._feed.publish({"status": {**self._said, "level": 1, "message": told}})
         for name in PARTS:
             if (data := self._messages.pop(name, None)) is not None:
                 self._part(name, data)
@@ -161,7 +165,9 @@ class LivePageNode(Node):  # type: ignore[misc]
         self.taken += 1
         for status in message.status:
             if status.name == self._status:
-                self._feed.publish({"status": status_event(status)})
+                self._silence.heard()
+                self._said = status_event(status)
+                self._feed.publish({"status": self._said})
 
     def _find(self) -> None:
         """Subscribe the learner's outputs, of whichever type they are."""

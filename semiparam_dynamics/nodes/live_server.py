@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -20,10 +21,40 @@ MOST_BYTES = 8192  # of an order
 DIGITS = 15  # of a count
 Order = Mapping[str, str]
 KEEP_ALIVE = 5.0  # s without anything new, after which a comment shows whether the reader is there
+SILENT = 3.0  # s, of a node that says something once a second
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 )
+
+
+class Silence:
+    """Says, once a second, that a node which was heard before is not heard any more.
+
+    Else the last that it said of itself would stand on a page for ever, whatever became of it.
+
+    Parameters
+    ----------
+    node: its name. clock: seconds that never decrease.
+    """
+
+    def __init__(self, node: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._node = node
+        self._clock = clock
+        self._heard: float | None = None
+        self._told = 0.0
+
+    def heard(self) -> None:
+        """Note that it has said something."""
+        self._heard = self._told = self._clock()
+
+    def news(self) -> str:
+        """A sentence where it has been silent for `SILENT`, once a second; else nothing."""
+        now = self._clock()
+        if self._heard is None or now - self._heard < SILENT or now - self._told < 1.0:
+            return ""
+        self._told = now
+        return f"nothing heard from {self._node} for {now - self._heard:.0f} s"
 
 
 class Feed:

@@ -36,7 +36,7 @@ from semiparam_dynamics.errors import (
 )
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ObjectsPageNodeConfig
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, read_count
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, Silence, read_count
 from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.labels import ARROW
@@ -80,6 +80,8 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         parameters.follow(self, config, lambda _: None)
         parameters.check_name(self, "recognition", config.recognition)
         self._feed = Feed()
+        self._silence = Silence(self.resolve_topic_name(config.recognition))
+        self._said: dict[str, object] = {}  # the recognition's last status
         self._orders: SimpleQueue[Order] = SimpleQueue()
         self._messages: dict[str, bytes] = {}
         self._answers: dict[str, Any] = {}
@@ -141,6 +143,11 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
                 break
         if self._teaching and time.monotonic() > self._until:
             self._teach("")
+        if told := self._silence.news():
+            self._said |= {"level": 1, "message": told}
+            # What is taught elsewhere, nobody says now.
+            teaching = {"label": self._teaching, "page": self._teacher}
+            self._feed.publish({"status": self._said, "teaching": teaching})
         if (data := self._messages.pop("image", None)) is not None:
             self._show(read(data, Image))
         if (data := self._messages.pop("scores", None)) is not None:
@@ -214,9 +221,11 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             self._renamed = "", ""
         objects, self._names = listed(values, self._labels, self._names)
         edit = values.get("last edit", "")
+        self._silence.heard()
+        self._said = {"level": level, "message": status.message, "values": shown}
         self._feed.publish(
             {
-                "status": {"level": level, "message": status.message, "values": shown},
+                "status": self._said,
                 "teaching": {"label": values.get("label", ""), "page": self._teacher},
                 "edit": {"text": edit},
                 "objects": objects,

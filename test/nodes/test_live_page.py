@@ -10,7 +10,7 @@ import threading
 
 import numpy as np
 import pytest
-from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
@@ -96,6 +96,31 @@ def rendered(peer, told, chromium: str, port: int, folder) -> None:
 
         peer.until(complete, "the browser's page with what is learned and its axes")
         assert browser.value("scene.capsules.length > 0 && samples.length > 0")
+
+
+def test_a_learner_that_is_heard_no_more_is_told(peer, start, tmp_path) -> None:
+    start("live_page", port=0)
+    reports = peer.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    values = [KeyValue(key="samples seen", value="9")]
+    status = DiagnosticStatus(level=b"\x00", name="inverse_dynamics", message="well", values=values)
+    reader = Reader(page_port(tmp_path / "live_page.log"))
+    reader.start()
+
+    def shown() -> dict[str, object]:
+        return reader.newest.get("status", {})
+
+    def reported() -> bool:
+        reports.publish(DiagnosticArray(status=[status]))
+        return shown().get("message") == "well"
+
+    for _ in range(2):  # silent, and heard again
+        peer.until(reported, f"what it says; the page has {shown()}")
+        assert shown()["level"] == 0
+        silent = "nothing heard from /inverse_dynamics for "
+        peer.until(lambda: str(shown()["message"]).startswith(silent), "its silence")
+        assert shown()["level"] == 1 and shown()["learned"] == [["samples seen", "9"]]
+        first = shown()["message"]
+        peer.until(lambda first=first: shown()["message"] != first, "how long it has lasted")
 
 
 def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> None:

@@ -258,6 +258,26 @@ def test_an_answer_is_shown_with_its_probability(peer, open_page) -> None:
     assert page.newest["answer"]["label"] == "mug"
 
 
+def test_a_recognition_that_is_heard_no_more_is_told(peer, open_page) -> None:
+    page = Page(open_page()[1])
+    reports = peer.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    values = [KeyValue(key="label", value="mug"), KeyValue(key="examples", value="9")]
+    status = DiagnosticStatus(level=b"\x00", name=NODE, message="well", values=values)
+
+    def reported() -> bool:
+        reports.publish(DiagnosticArray(status=[status]))
+        return page.newest.get("status", {}).get("message") == "well"
+
+    for _ in range(2):
+        peer.until(reported, f"what it says; the page has {page.newest}")
+        assert page.newest["status"]["level"] == 0
+        silent = "nothing heard from /object_recognition for "
+        peer.until(lambda: page.newest["status"]["message"].startswith(silent), "its silence")
+        assert page.newest["status"]["level"] == 1
+        assert page.newest["status"]["values"] == [["examples", "9"]]
+        peer.until(lambda: page.newest["teaching"]["label"] == "", "that nothing is taught")
+
+
 def test_what_comes_from_strangers_ends_nothing(peer, open_page, tmp_path) -> None:
     process, port = open_page()
     page, table = Page(port), Table(peer)
