@@ -81,11 +81,14 @@ class ModelServices:
         if self._path is not None:
             owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
             self._lock = ModelLock(self._path, owner)
-        for name, act in (("load", self._load), ("reset", self._reset)):
-            node.create_service(Trigger, f"~/{name}", answering(act))
         # A group of its own: while the answer waits for the disk, its group runs nothing else.
+        # Before the others: of requests that wait, SingleThreadedExecutor takes those first that
+        # are of the service which was made first, and to load or forget first would lose what was
+        # to be saved.
         group = MutuallyExclusiveCallbackGroup()
         node.create_service(Trigger, "~/save", self._save, callback_group=group)
+        for name, act in (("load", self._load), ("reset", self._reset)):
+            node.create_service(Trigger, f"~/{name}", answering(act))
         node.create_service(SetBool, "~/learn", self._learn)
 
     @contextmanager
@@ -272,9 +275,13 @@ class SnapshotServices:
 
 
 def answering(act: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], object]:
-    """A service's callback: it answers with what `act` returns, or with the reason for refusing."""
+    """A service's callback: it answers with what `act` returns, or with the reason for refusing.
 
-    def answer(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+    It is a coroutine as `~/save` is, although it waits for nothing: EventsExecutor begins those
+    after callbacks that wait, so that any other would overtake a save that was asked for before.
+    """
+
+    async def answer(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
         try:
             response.message, response.success = act(), True
         except SemiparamError as error:

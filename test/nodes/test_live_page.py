@@ -22,6 +22,7 @@ from .browser import Browser
 from .conftest import TIMEOUT, moved, page_port
 from .forks import ForkedNode
 
+SILENCE = "nothing heard from /inverse_dynamics for "
 WANTED = {"status", "layout", "robot", "arm", "sample", "errors"}
 
 
@@ -116,8 +117,7 @@ def test_a_learner_that_is_heard_no_more_is_told(peer, start, tmp_path) -> None:
     for _ in range(2):  # silent, and heard again
         peer.until(reported, f"what it says; the page has {shown()}")
         assert shown()["level"] == 0
-        silent = "nothing heard from /inverse_dynamics for "
-        peer.until(lambda: str(shown()["message"]).startswith(silent), "its silence")
+        peer.until(lambda: str(shown()["message"]).startswith(SILENCE), "its silence")
         assert shown()["level"] == 1 and shown()["learned"] == [["samples seen", "9"]]
         first = shown()["message"]
         peer.until(lambda first=first: shown()["message"] != first, "how long it has lasted")

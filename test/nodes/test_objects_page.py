@@ -34,6 +34,7 @@ from .test_live_page import Reader
 NODE = "object_recognition"
 ANSWERS = {"answer", "objects", "curve", "frame", "status", "edit"}
 NAMES = ("mug", "book", "<b>ball</b>")
+SILENCE = "nothing heard from /object_recognition for "
 KEYS = {" ": "Space", "Enter": "Enter", "Escape": "Escape", "1": "Digit1"}
 
 
@@ -271,8 +272,7 @@ def test_a_recognition_that_is_heard_no_more_is_told(peer, open_page) -> None:
     for _ in range(2):
         peer.until(reported, f"what it says; the page has {page.newest}")
         assert page.newest["status"]["level"] == 0
-        silent = "nothing heard from /object_recognition for "
-        peer.until(lambda: page.newest["status"]["message"].startswith(silent), "its silence")
+        peer.until(lambda: page.newest["status"]["message"].startswith(SILENCE), "its silence")
         assert page.newest["status"]["level"] == 1
         assert page.newest["status"]["values"] == [["examples", "9"]]
         peer.until(lambda: page.newest["teaching"]["label"] == "", "that nothing is taught")
