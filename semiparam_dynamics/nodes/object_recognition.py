@@ -107,6 +107,8 @@ class RecognitionReport:
         recognizer = session.recognizer
         values = {
             "label": session.teacher.label,
+            "label refused": session.refused_label[0],
+            "label refused: why": session.refused_label[1],
             "frames seen": str(session.seen),
             "frames recognised": str(session.recognized),
             "frames taught": str(session.taught),
@@ -116,6 +118,7 @@ class RecognitionReport:
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
             "examples": str(recognizer.n_examples),
+            "edits": str(session.edits),
             "last edit": session.last_edit,
             **session.autosave.values(),
         }

@@ -13,6 +13,7 @@ import re
 import signal
 import sys
 import time
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -39,7 +40,7 @@ from semiparam_dynamics.nodes.config import ObjectsPageNodeConfig
 from semiparam_dynamics.nodes.live_server import Feed, LiveServer, Order, Silence, read_count
 from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.recognition.backbone import image_array
-from semiparam_dynamics.recognition.labels import ARROW
+from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE
 from semiparam_dynamics.recognition.pictures import View
 
 PAGE = "objects.html"
@@ -53,6 +54,7 @@ MOST_POINTS = 400  # of the learning curve: every other one goes when there are 
 # Teaching goes on while the page says so, twice a second: a browser that is closed, a button that
 # is never let go and a network that breaks must not teach on.
 HOLD = 1.5  # s
+SAVING = 5.0  # s after which it is said that no answer to ~/save has come; it may still come
 HEARD = 1.0  # s at the end for which the recognition may take to hear that teaching ends
 QUALITY = 80  # of the JPEGs
 OBJECT = "object: "  # begins the diagnostics' entry of each
@@ -88,6 +90,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._labels: tuple[str, ...] = ()
         self._teaching = ""
         self._teacher = ""  # the page that teaches: several may be open
+        self._refused = ("", "", "")  # a label, the page that said it, and why it isn't taught
         self._until = 0.0  # when teaching ends unless the page says that it goes on
         self._ended = False
         self._names: list[str] = []  # in the list's order
@@ -111,6 +114,10 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         self._label = self.create_publisher(String, "label", WORDS)
         self._edit = self.create_publisher(String, f"{name}/edit", WORDS)
         self._save = self.create_client(Trigger, f"{name}/save")
+        self._saving: Any = None  # the answer that is awaited
+        self._patience = 0.0  # until when nothing is said of it
+        self._saves = 0
+        self._tell_saved(True, "")
         waiting = f"waiting for {self.resolve_topic_name(name)}"
         self._feed.publish({"status": {"level": 1, "message": waiting, "values": []}})
         self._server = LiveServer(self._feed, config.port, PAGE, self._order)
@@ -143,6 +150,10 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
                 break
         if self._teaching and time.monotonic() > self._until:
             self._teach("")
+        if self._saving is not None and time.monotonic() > self._patience:
+            self._patience = float("inf")
+            told = f"no answer to ~/save for {SAVING:g} s: has the recognition ended?"
+            self._tell_saved(False, told)
         if told := self._silence.news():
             self._said |= {"level": 1, "message": told}
             # What is taught elsewhere, nobody says now.
@@ -220,6 +231,10 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             self._names = [new if name == old else name for name in self._names]
             self._renamed = "", ""
         objects, self._names = listed(values, self._labels, self._names)
+        if self._teaching and (why := not_taught(values, self._teaching)):
+            # The page is told when it says the label again.
+            self._refused = self._teaching, self._teacher, why
+            self._teach("")
         edit = values.get("last edit", "")
         self._silence.heard()
         self._said = {"level": level, "message": status.message, "values": shown}
@@ -227,7 +242,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             {
                 "status": self._said,
                 "teaching": {"label": values.get("label", ""), "page": self._teacher},
-                "edit": {"text": edit},
+                "edit": {"text": edit, "number": read_count(values.get("edits", ""))},
                 "objects": objects,
             }
         )
@@ -249,6 +264,10 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             raise RefusedError(
                 f"'{self._teaching}' is being taught on another page", reason="taught elsewhere"
             )
+        if order["do"] == "teach" and order.get("other") == AGAIN:
+            label, page, why = self._refused
+            if why and (label, page) == (order["label"].strip(), order.get("page", "")):
+                raise RefusedError(why, reason="not taught")
         if not self._is_heard(order):
             raise RefusedError("the recognition isn't there", reason="recognition")
         if self._orders.qsize() >= MOST_ORDERS:
@@ -280,6 +299,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         if self._disturbs(order):  # two pages began at once
             return
         if action == "teach":
+            self._refused = "", "", ""
             self._until = time.monotonic() + HOLD
             self._teacher = order.get("page", "")
             self._teach(order["label"].strip())
@@ -302,17 +322,29 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             self._feed.publish({"teaching": {"label": label, "page": self._teacher}})
 
     def _ask_to_save(self) -> None:
+        if self._saving is not None:  # its answer may never come
+            self._save.remove_pending_request(self._saving)
+            self._saving = None
         if not self._save.service_is_ready():
-            self._feed.publish({"saved": {"done": False, "text": "the recognition isn't there"}})
+            self._tell_saved(False, "the recognition isn't there")
             return
 
         def answered(future: Any) -> None:
-            answer = future.result()
-            self._feed.publish({"saved": {"done": answer.success, "text": answer.message}})
+            if future is self._saving:
+                self._saving = None
+                answer = future.result()
+                self._tell_saved(answer.success, answer.message)
 
-        self._save.call_async(Trigger.Request()).add_done_callback(answered)
+        self._saving = self._save.call_async(Trigger.Request())
+        self._patience = time.monotonic() + SAVING
+        self._saving.add_done_callback(answered)
+
+    def _tell_saved(self, done: bool, text: str) -> None:
+        self._saves += 1  # a page that is opened knows by it what was told before
+        self._feed.publish({"saved": {"done": done, "text": text, "number": self._saves}})
 
 
+AGAIN = "again"  # what an order to teach brings along where the page only says that it goes on
 EDITS = {"rename": 2, "merge": 2, "forget": 1, "name": 1}  # and how many names they have
 
 
@@ -335,6 +367,16 @@ def edit_of(order: Order) -> str:
     if needed == 2 and any(ARROW in name for name in names):
         raise RefusedError(f"a name with '{ARROW}' in it can only be forgotten", reason="order")
     return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:needed])}"
+
+
+def not_taught(values: Mapping[str, str], label: str) -> str:
+    """Why frames under a label are not learned, by the recognition's diagnostics; empty if so."""
+    if values.get("label refused") == label[:MAX_MESSAGE]:
+        return values.get("label refused: why", "")
+    taken = values.get("label") == unicodedata.normalize("NFC", label)
+    if taken and values.get("learning") == "false":
+        return f"'{label}' is not learned: learning is switched off (~/learn)"
+    return ""
 
 
 def listed(

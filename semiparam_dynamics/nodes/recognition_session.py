@@ -20,7 +20,7 @@ from semiparam_dynamics.nodes.autosave import Autosave, model_path
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
-from semiparam_dynamics.recognition.labels import Edit, Refusals, Teacher, parse_edit
+from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
 TIMINGS = 2000  # frames over which the percentiles are taken
@@ -92,6 +92,8 @@ class RecognitionSession:
         self.seen = self.recognized = self.taught = self.taught_known = self.not_learned = 0
         self.last: Recognition | None = None
         self.last_edit = ""
+        self.edits = 0  # also those that were refused
+        self.refused_label = "", ""  # the label said last, and why, where it can't be taught
         self._shown = ""  # the label of the last frame
         self.timings: dict[str, deque[float]] = {  # us
             name: deque(maxlen=TIMINGS) for name in ("features", "recognize", "learn", "frame")
@@ -115,15 +117,19 @@ class RecognitionSession:
         """Take the teacher's label, a String."""
         before = self.teacher.label
         with self.paused():
+            self.refused_label = "", ""
             try:
                 self.teacher.say(message.data, self.recognizer.classes, len(self.recognizer.labels))
             except SemiparamError as error:
                 self.refusals.note(error)
+                label = message.data[:MAX_MESSAGE]
+                self.refused_label = label * label.isprintable(), str(error)[:MAX_MESSAGE]
         if before and self.teacher.label != before:
             self._want_saved()
 
     def edit(self, message: Any) -> None:
         """Take an edit of the objects, a String; what came of it is `last_edit`."""
+        self.edits += 1
         try:
             self.last_edit = self._edit(parse_edit(message.data))
         except SemiparamError as error:
@@ -138,7 +144,9 @@ class RecognitionSession:
             if self.teacher.named:
                 told = "the object named last is forgotten already, and no object was named since"
             raise RefusedError(told, reason="edit of classes")
-        return self._edit(Edit("forget", self.teacher.last))
+        self.last_edit = self._edit(Edit("forget", self.teacher.last))
+        self.edits += 1
+        return self.last_edit
 
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
         """Save what was taught, in a thread; see `Autosave.begin`."""

@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import shutil
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -20,10 +21,12 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
+from std_srvs.srv import SetBool
 
 from semiparam_dynamics.errors import RefusedError
 from semiparam_dynamics.nodes.object_stream import image_message
 from semiparam_dynamics.nodes.objects_page import HOLD, curve, edit_of, listed
+from semiparam_dynamics.nodes.processes import answers
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
 
@@ -70,6 +73,7 @@ class Page:
         self.reader = Reader(port)
         self.reader.start()
         self.newest = self.reader.newest
+        self.told = ""  # with the last answer to an order
         self.ordered = 0.0  # when it taught last, monotonic s
 
     def get(self) -> str:
@@ -83,7 +87,9 @@ class Page:
         body = json.dumps({"do": do, "label": label, "other": other, "page": self.name})
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
         connection.request("POST", "/order", body, headers)
-        return connection.getresponse().status
+        answer = connection.getresponse()
+        self.told = answer.read().decode()
+        return answer.status
 
     def listed(self) -> dict[str, str]:
         return {o["name"]: o["learned"] for o in self.newest["objects"]["objects"]}
@@ -398,6 +404,73 @@ def test_a_browser_teaches_by_button_and_by_key(peer, start, open_page, tmp_path
         click("byId('do')")
         until(f"{rows}.length === 1 && objects[0].name === 'globe'")
         until("byId('said').textContent.includes('forgotten')")
+
+
+def test_teaching_ends_where_the_recognition_does_not_take_it(peer, start, open_page) -> None:
+    start(NODE, input="features")
+    page = Page(open_page()[1])
+    peer.until(lambda: "objects" in page.newest, "the recognition on the page")
+
+    def teach(label: str, again: str) -> bool:
+        return page.order("teach", label, again) == 422
+
+    def refused(label: str, why: str) -> None:
+        peer.until(lambda: not teach(label, ""), f"the beginning of {label}")
+        peer.until(lambda: teach(label, "again"), f"the end of {label}")
+        assert why in page.told
+        peer.until(lambda: page.newest["teaching"]["label"] == "", "that nothing is taught")
+        assert not teach(label, "")  # to begin once more may be tried
+        assert page.order("stop") == 204
+
+    refused("unknown", "what unknown objects are called")
+    off = SetBool.Request(data=False)
+    assert peer.call(SetBool, f"/{NODE}/learn", off).success
+    refused("mug", "learning is switched off")
+
+
+def test_a_browser_tells_news_and_each_refusal_once(
+    peer, start, open_page, tmp_path, monkeypatch
+) -> None:
+    if (chromium := shutil.which("chromium")) is None:
+        pytest.skip("what a browser makes of the page needs chromium")
+    recognition = start(NODE, input="features")
+    process, port = open_page()
+    with Browser(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
+
+        def until(script: str) -> None:
+            state = "document.body ? document.body.innerText : ''"
+            peer.until(
+                lambda: browser.value(f"!!({script})") is True, f"{script}: {browser.value(state)}"
+            )
+
+        said = "byId('said').textContent"
+        until("isNews.edit && isNews.saved")
+        # A name that the recognition refuses ends the teaching.
+        browser.value("byId('name').value = 'unknown'; byId('toggle').click()")
+        until("!byId('mark').hidden")
+        until(f"{said}.includes('what unknown objects are called') && byId('mark').hidden")
+        # The same refusal is told each time.
+        for _ in range(2):
+            browser.value("say(''); byId('was').value = 'w'; byId('that').requestSubmit()")
+            until(f"{said}.startsWith('refused')")
+        browser.value("byId('save').click()")
+        until(f"{said}.includes('model_file')")
+        # What was told before is no news to a page that is opened.
+        browser.value("window.before = true; location.reload()")
+        until("!window.before && isNews.edit && isNews.saved")
+        assert browser.value("isNews.edit.text.startsWith('refused')")
+        assert browser.value("isNews.saved.text.includes('model_file')")
+        assert browser.value(said) == ""
+        # One that has ended before it answered.
+        recognition.signal(signal.SIGKILL)
+        browser.value("byId('save').click()")
+        until(f'{said}.includes("no answer to ~/save") || {said}.includes("isn\'t there")')
+        # An order to a page's node that was started again meanwhile.
+        process.stop()
+        start("objects_page", port=port)
+        peer.until(lambda: answers(port), "the page's node again")
+        browser.value("begin('mug')")
+        until(f"{said}.includes('give it again') && !teaching")
 
 
 @pytest.mark.parametrize(

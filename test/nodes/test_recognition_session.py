@@ -167,12 +167,27 @@ def test_what_is_being_taught_goes_by_its_new_name_or_no_more(talk):
     assert talk.session.recognizer.n_examples == 26
     assert shown_after("merge cup -> book") == ("book",)
     assert talk.session.recognizer.n_examples == 28
-    assert talk.session.forget_last() == "'book' is forgotten"
+    edits = talk.session.edits
+    assert talk.session.forget_last() == "'book' is forgotten" == talk.session.last_edit
+    assert talk.session.edits == edits + 1
     talk.show(np.eye(D)[0])
     talk.session.drain()
     assert talk.session.recognizer.labels == ()
     with pytest.raises(RefusedError, match="forgotten already, and no object was named since"):
         talk.session.forget_last()
+
+
+def test_a_label_that_cannot_be_taught_is_told_with_the_reason_until_the_next():
+    talk = Talk(max_label_length=5)
+    talk.say("unknown")
+    assert (
+        talk.session.refused_label[0] == "unknown" and "max_label" in talk.session.refused_label[1]
+    )
+    talk.say("a\x00b")
+    assert talk.session.refused_label[0] == "" and talk.session.refused_label[1]
+    for label in ("mug", ""):
+        talk.say(label)
+        assert talk.session.refused_label == ("", "")
 
 
 def test_who_forgets_the_last_object_is_told_what_became_of_it():
