@@ -264,10 +264,8 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
             raise RefusedError(
                 f"'{self._teaching}' is being taught on another page", reason="taught elsewhere"
             )
-        if order["do"] == "teach" and order.get("other") == AGAIN:
-            label, page, why = self._refused
-            if why and (label, page) == (order["label"].strip(), order.get("page", "")):
-                raise RefusedError(why, reason="not taught")
+        if why := self._refusal(order):
+            raise RefusedError(why, reason="not taught")
         if not self._is_heard(order):
             raise RefusedError("the recognition isn't there", reason="recognition")
         if self._orders.qsize() >= MOST_ORDERS:
@@ -284,6 +282,13 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
         taught = order["do"] in EDITS and order["label"].strip() == self._teaching
         return taught or order["do"] in ("teach", "stop")
 
+    def _refusal(self, order: Order) -> str:
+        """Why teaching that a page goes on with has ended; empty where it has not."""
+        if order["do"] != "teach" or order.get("other") != AGAIN:
+            return ""
+        label, page, why = self._refused
+        return why if (label, page) == (order["label"].strip(), order.get("page", "")) else ""
+
     def _is_heard(self, order: Order) -> bool:
         """Whether anyone subscribes the topic of an order; what is said to no one is lost.
 
@@ -296,7 +301,7 @@ class ObjectsPageNode(Node):  # type: ignore[misc]
 
     def _do(self, order: Order) -> None:
         action = order["do"]
-        if self._disturbs(order):  # two pages began at once
+        if self._disturbs(order) or self._refusal(order):  # since it was taken
             return
         if action == "teach":
             self._refused = "", "", ""
