@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, RefusedError
+from semiparam_dynamics.recognition.config import RecognitionConfig
+from semiparam_dynamics.recognition.labels import checked_label
 from semiparam_dynamics.storage import MALFORMED
 
 # A picture, (H, W, 3) or grey (H, W) uint8, or a feature vector, (d,) float32.
@@ -57,9 +59,23 @@ def load_objects(source: str = "", *, classes: int = 5, views: int = 120) -> Obj
     The first half of a class is for teaching and the second for asking, in the source's own order:
     neighbours there, frames of one video or digits of one hand, don't end on both sides.
 
-    Raises ConfigurationError where the source can't be read or a class has less than two views,
-    and MissingExtraError where a folder's pictures need Pillow.
+    Raises ConfigurationError where the source can't be read, a class has less than two views or a
+    name that a recognition with the usual limits refuses, and MissingExtraError where a folder's
+    pictures need Pillow.
     """
+    objects = _load_objects(source, classes, views)
+    usual = RecognitionConfig()
+    for name in objects.names:
+        try:
+            checked_label(name, usual.limits, usual.unknown)
+        except RefusedError as error:
+            raise ConfigurationError(
+                f"an object of {source} has a name that can't be taught, rename it: {error}"
+            ) from None
+    return objects
+
+
+def _load_objects(source: str, classes: int, views: int) -> Objects:
     if not source:
         return _digits(classes, views)
     path = Path(source).expanduser()

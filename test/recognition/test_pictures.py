@@ -176,3 +176,17 @@ def test_what_is_no_source_is_refused(tmp_path: Path) -> None:
     path.write_bytes(whole[:200] + bytes(100) + whole[300:])
     with pytest.raises(ConfigurationError, match="is damaged"):
         load_objects(str(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("unknown", "what unknown objects are called"), ("y" * 150, "max_label_length")],
+)
+def test_a_name_that_cannot_be_taught_is_refused_at_the_start(
+    name: str, told: str, tmp_path: Path
+) -> None:
+    X, y = np.eye(4), np.array([0, 0, 1, 1])
+    path = save(tmp_path / "objects.npz", X=X, y=y, classes=np.array(["mug", name]))
+    with pytest.raises(ConfigurationError, match=f"can't be taught, rename it: .*{told}"):
+        load_objects(path)
+    assert load_objects(path, classes=1).names == ("mug",)  # that it is not shown hinders nothing
