@@ -91,6 +91,8 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         One that says it in parts overrides :meth:`report_parts` as well.
         """
         level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.OK
+        if self.state == "unconfigured" and not self.problem:
+            level = DiagnosticStatus.WARN  # it does nothing yet
         return self.status(level, self.problem or f"the node is {self.state}", {})
 
     def report_parts(self) -> Generator[None, None, DiagnosticStatus]:

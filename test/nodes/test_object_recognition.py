@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from diagnostic_msgs.msg import DiagnosticStatus
 from lifecycle_msgs.msg import Transition
 from rcl_interfaces.srv import GetParameters
 from std_msgs.msg import Float32, Float32MultiArray, String
@@ -213,3 +214,9 @@ def test_lifecycle(peer, start, stage, tmp_path):
     assert not peer.call(Trigger, f"{NODE}/forget").success
     assert process.stop() == 0
     assert "Traceback" not in (tmp_path / "object_recognition.log").read_text()
+
+
+def test_a_node_that_is_not_configured_warns(peer, start) -> None:
+    start("object_recognition", input="features", autostart="false")
+    warned = (DiagnosticStatus.WARN, "the node is unconfigured")
+    peer.fresh(lambda: (peer.status.level, peer.status.message) == warned, "a warning")
