@@ -325,6 +325,14 @@ class KernelResidual:
         """Features in use, over all models."""
         return sum(model.core.n_features for model in self.models)
 
+    @property
+    def centers(self) -> tuple[int, int]:
+        """Centres that the first model uses, and may use at most; none of random features."""
+        features = self.shared.features
+        if isinstance(features, FourierFeatures):
+            return 0, 0
+        return features.n_centers, features.capacity
+
     def inputs(self, q: Array, dq: Array, ddq: Array, rigid_body: Array) -> Array:
         """The inputs (d,) at a state (n_joints,) and prediction (n_axes,), or (k, d) of k."""
         if len(self.turning):

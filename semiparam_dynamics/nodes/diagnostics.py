@@ -209,7 +209,10 @@ class SessionReport:
             seen, first = residual.standardizer.seen, residual.standardizer.first
             return f"{told}; the residual is silent until {first:g} s of motion, {seen:.1f} so far"
         if session.last is not None and session.last.prediction.confidence < SILENT:
-            return f"{told}; the residual is silent: this motion is new to it"
+            told += "; the residual is silent: this motion is new to it"
+            used, most = residual.centers
+            if most and used == most:
+                told += f", and its {most} centres are all in use (nystrom.max_centers)"
         return told
 
     def _pace(self, taught: int) -> str:
@@ -261,6 +264,8 @@ class SessionReport:
         if gate.config.gate > 0.0:
             values["gate"] = "closed" if gate.closed else "open"
         values |= timing_values({"predict": session.predict_us, "learn": session.learn_us})
+        if (centers := learner.estimator.residual.centers)[1]:
+            values["centres"] = f"{centers[0]} of {centers[1]}"
         values["rank of the excitation"] = f"{self._excited()} of {session.model.n_parameters}"
         for model in learner.compared:
             for axis, nmse in zip(session.model.axes, learner.scores.nmse(model), strict=True):

@@ -188,3 +188,30 @@ def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
     messages[20].position[0] = float("nan")
     messages[40].header.stamp = messages[39].header.stamp
     assert say(messages) == (WARN, f"once in the last second: {told}")
+
+
+def test_centres_that_are_all_in_use_are_told_where_the_motion_is_new(make_session) -> None:
+    session = make_session(
+        defer_learning=False, nystrom__max_centers=4, nystrom__joint_max_centers=0
+    )
+    report = SessionReport(session)
+    for message in moving(1200, 0.02):
+        take(session, message)
+    used, most = session.learner.estimator.residual.centers
+    assert (used, most) == (4, 4) and report.values()["centres"] == "4 of 4"
+    report.summary([])
+    for message in moved_away(1200, 100):
+        take(session, message)
+    assert session.last.prediction.confidence < diagnostics.SILENT
+    _, sentence = report.summary([])
+    assert "this motion is new to it, and its 4 centres are all in use (nystrom." in sentence
+
+
+def moved_away(begin: int, count: int) -> list[JointState]:
+    """The motion that follows `moving(begin)`, and leads away from where it was."""
+    messages = moving(begin + count, 0.02)[begin:]
+    for k, message in enumerate(messages):
+        ramp = 0.01 * k
+        message.position = (np.array(message.position) + ramp).tolist()
+        message.velocity = (np.array(message.velocity) + 1.0).tolist()
+    return messages
