@@ -137,8 +137,20 @@ class Correction:
         self._accepted_covariance = self._accepted_covariance.copy()
         self._accepted_covariance[own, own] = snapshot.covariance
         self.gain_covariance = snapshot.gains.copy()
-        self.name = name
+        # Friction or an offset may still be estimated: what follows it holds this payload, too.
+        self.name = self._name_before = name
         self._refresh()
+
+    def call(self, name: str) -> None:
+        """Name the payload held. One that is being estimated is withdrawn with its name."""
+        if self.estimating is None or self.estimating.cause != PAYLOAD:
+            self._name_before = name
+        self.name = name
+
+    def forget(self, name: str) -> None:
+        """Leave the payload of this name without one: held, or held again after a withdrawal."""
+        self.name = "" if self.name == name else self.name
+        self._name_before = "" if self._name_before == name else self._name_before
 
     def _refresh(self) -> None:
         self.theta: Array = self.accepted

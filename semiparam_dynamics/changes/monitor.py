@@ -561,15 +561,14 @@ class ChangeMonitor:
                 "nothing is held beyond what the model has learned: there is no payload to keep"
             )
         self.snapshots.store(name, self.correction.held)
-        self.correction.name = name
+        self.correction.call(name)
         self._payload = None
 
     def forget(self, name: str) -> None:
         """Remove a name; a payload that is held stays, without one. Raises ConfigurationError."""
         self.snapshots.remove(name)
-        if self.correction.name == name:
-            self.correction.name = ""
-            self._payload = None
+        self.correction.forget(name)
+        self._payload = None
 
     def recall(self, name: str) -> None:
         """Set the payload held from now on, or none ("bare"). Raises ConfigurationError."""

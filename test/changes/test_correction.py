@@ -8,7 +8,7 @@ import pytest
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.correction import Correction
 from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, Sums, hypotheses
-from semiparam_dynamics.changes.payload import Snapshots
+from semiparam_dynamics.changes.payload import Snapshot, Snapshots
 
 from .changing_arm import MODEL, ON, errors, follow, held, monitor, moving
 
@@ -71,6 +71,45 @@ def test_saved_while_it_is_estimated_a_payload_takes_its_offset_along() -> None:
     other.restore(correction.state())
     other.set_payload("bare", Snapshots()["bare"])
     assert not other.theta.any()
+
+
+@pytest.mark.parametrize("ends", ["block", "withdrawn", "accepted"])
+@pytest.mark.parametrize("name", ["cup", "bare"])
+def test_a_payload_taken_or_released_beside_an_offset_stays(name: str, ends: str) -> None:
+    cup = Snapshot(np.arange(1.0, 11.0), np.zeros((10, 10)))
+    correction = Correction(CAUSES)
+    correction.set_payload(*{"cup": ("bare", Snapshots()["bare"]), "bare": ("cup", cup)}[name])
+    correction.begin(NEW[OFFSET], seen(0))
+    correction.set_payload(name, cup if name == "cup" else Snapshots()["bare"])
+    correction.switch(NEW[OFFSET])  # as after each block
+    if ends != "block":
+        correction.retract() if ends == "withdrawn" else correction.accept()
+    assert correction.name == name
+    assert correction.held.mean.any() == (name == "cup")
+
+
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_payload_named_or_forgotten_beside_an_offset_stays_so(withdrawn: bool) -> None:
+    correction = Correction(CAUSES)
+    correction.begin(NEW[PAYLOAD], seen(0))
+    correction.accept()
+    correction.begin(NEW[OFFSET], seen(1))
+    names = []
+    for change in (lambda: correction.call("cup"), lambda: correction.forget("cup")):
+        change()
+        correction.retract() if withdrawn else correction.switch(NEW[OFFSET])
+        names.append(correction.name)
+        correction.begin(NEW[OFFSET], seen(1))
+    assert names == ["cup", ""]
+
+
+def test_a_forgotten_name_does_not_come_back_with_a_withdrawal() -> None:
+    correction = Correction(CAUSES)
+    correction.set_payload("cup", Snapshot(np.arange(1.0, 11.0), np.zeros((10, 10))))
+    correction.begin(NEW[PAYLOAD], seen(0))
+    correction.forget("cup")
+    correction.retract()
+    assert correction.name == ""
 
 
 @pytest.mark.parametrize("length", [0.3, 0.4, 0.5, 0.7])

@@ -196,6 +196,36 @@ def test_an_offset_and_friction_are_named_and_corrected(
     assert np.all(after < most * before + 0.03 * before.max())
 
 
+@pytest.mark.parametrize("name", ["cup", "bare"])
+def test_a_payload_told_while_friction_is_estimated_is_held_from_then_on(
+    warm, grasp, body, name: str
+) -> None:
+    of = warm()
+    watching = monitor(of)
+    watching.snapshots.restore(monitor(grasp[0]).snapshots.state())
+    load = held(body, 0.0)
+    if name == "bare":
+        watching.recall("cup")
+
+    def before(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return friction(t, dq, columns) + (name == "bare") * load(t, dq, columns)
+
+    def after(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return friction(t, dq, columns) + (name == "cup") * load(t, dq, columns)
+
+    (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
+    watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    follow(of, moving(ON + 1.0, before, begin=ON))
+    assert watching.correction.estimating.cause == FRICTION
+    watching.recall(name)
+    follow(of, moving(ON + 4.0, after, begin=ON + 1.0))
+    assert watching.correction.estimating.cause == FRICTION
+    assert watching.correction.name == name
+    assert (watching.payload is None) == (name == "bare")
+    # Errors under a payload are learned beside it, and only there.
+    assert (watching.held.n_learned > 0) == (name == "cup")
+
+
 @pytest.mark.parametrize("detected", [True, False])
 def test_a_change_that_nothing_shows_is_withdrawn(warm, detected: bool) -> None:
     """Also where the parameter of its cause was switched off meanwhile."""
