@@ -151,6 +151,13 @@ class Finding:
     margin: float  # against the best other cause
     sums: Sums  # of the stretch
 
+    def explains(self) -> bool:
+        """Whether a known payload leaves nothing of the stretch that is beyond usual errors."""
+        shift = np.zeros(self.sums.moment.shape[-1])
+        if self.hypothesis.mean is not None:
+            shift[self.hypothesis.columns] = self.hypothesis.mean
+        return bool(log_evidence_unpatterned(self.sums.shifted(shift)) <= 0.0)
+
 
 def hypotheses(
     causes: Causes, wanted: set[str], held: Array, known: Mapping[str, Snapshot]

@@ -30,6 +30,7 @@ class Innovations:
     spreads an error on one axis over the others of its kind.
     drive_std: (n_axes,) of the axes' gains, relative: a change counts for less where they are not
     known.
+    noise: what is usual, if others learn it.
 
     Attributes
     ----------
@@ -46,9 +47,10 @@ class Innovations:
         kinds: Indices,
         block_length: float,
         drive_std: Array | None = None,
+        noise: NoiseModel | None = None,
     ) -> None:
         self._drive_square = np.zeros(len(kinds)) if drive_std is None else drive_std**2
-        self.noise = NoiseModel(len(kinds), block_length)
+        self.noise = NoiseModel(len(kinds), block_length) if noise is None else noise
         self.slow = SlowErrors(len(kinds), block_length)
         self.windows = Windows(n_columns, WINDOW_BLOCKS)
         first, second = np.nonzero(np.equal.outer(kinds, kinds))
@@ -173,6 +175,7 @@ class Block:
     columns: Array  # (n_axes, n_columns) each cause's part of it, per unit
     std: Array  # (n_axes,) predicted
     follows: bool  # no pause lies between it and the block before
+    still: bool = False  # the robot stood for some of it
 
 
 class BlockMean:
@@ -192,10 +195,12 @@ class BlockMean:
         """Discard the block that was begun."""
         self._n = self._step = 0
         self._start = self._last = 0
-        self._follows = False
+        self._follows = self._still = False
 
-    def add(self, stamp: int, error: Array, columns: Array, std: Array) -> Block | None:
-        """Add a sample; returns the block that it completes, if it does."""
+    def add(
+        self, stamp: int, error: Array, columns: Array, std: Array, *, still: bool = False
+    ) -> Block | None:
+        """Add a sample; returns the block that it completes, if it does. still: it is at rest."""
         step = stamp - self._last
         if (self._n or self._follows) and not 0 < step <= max(self._gap, round(self.length * 1e9)):
             self.reset()
@@ -208,11 +213,13 @@ class BlockMean:
             for total, value in zip(self._sums, (error, columns, std**2), strict=True):
                 total += value
         self._last, self._n = stamp, self._n + 1
+        self._still |= still
         if (stamp - self._start + self._step) * 1e-9 < self.length * (1.0 - 1e-6):
             return None
         error, columns, square = (total / self._n for total in self._sums)
-        block = Block(self._start, stamp, error, columns, np.sqrt(square), self._follows)
-        self._n, self._follows = 0, True
+        std, follows = np.sqrt(square), self._follows
+        block = Block(self._start, stamp, error, columns, std, follows, self._still)
+        self._n, self._follows, self._still = 0, True, False
         return block
 
 

@@ -69,6 +69,7 @@ CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others
 KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
 LIKELY_SHARE = 0.5  # of its largest evidence, until which a payload that is likely is not learned
+STEADY_BLOCKS = 3  # of a contact, before which a new payload is not named: a brake may hold the arm
 MAX_REACHES = 2.0  # of `payload_reach`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
@@ -119,7 +120,10 @@ class ChangeMonitor:
         """Forget all changes; the snapshots stay."""
         length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED_BLOCK_S
         self._blocks = BlockMean(length, self._gap)
-        self.innovations = Innovations(self.causes.n_columns, self._kinds, length, self._drive_std)
+        # Blocks in motion, as if the robot never stood; and all blocks, by the same noise.
+        columns, kinds, drives = self.causes.n_columns, self._kinds, self._drive_std
+        self.innovations = Innovations(columns, kinds, length, drives)
+        self._whole = Innovations(columns, kinds, length, drives, self.innovations.noise)
         self.contact = ContactDetector(self.config, self._scales, by_speed=self._efforts)
         self.ratios = ErrorRatios(len(self._kinds))
         self.external: Array | None = None
@@ -137,7 +141,10 @@ class ChangeMonitor:
         self._learned_s = 0.0
         self._unclear_blocks = 0  # for which evidence was found, but no clear cause
         self._likely = 0.0  # the largest evidence for a payload that was not named
+        # Blocks in motion.
         self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
+        self._ended = 0  # ns, of the last contact
+        self._still = False  # whether the robot stands
         self._estimated_s = 0.0
         self._onset = 0  # ns, of the change that is being estimated
         self._evidence: dict[str, float] = {}
@@ -173,6 +180,8 @@ class ChangeMonitor:
         self.external = None
         if sample.y is None or not prediction.residual.ready:
             return self._report(sample.stamp, None)
+        if not sample.between:
+            self._still = not sample.informative
         confidence = prediction.confidence
         self.held.observe(sample, prediction)
         beside = self._beside(sample, prediction)
@@ -203,7 +212,7 @@ class ChangeMonitor:
                 scaled[prediction.spread == 0.0] = np.nan
             self.ratios.push(sample.stamp, scaled, confidence)
         std = self.ratios.spread(std, confidence)
-        block = self._blocks.add(sample.stamp, error, columns, std)
+        block = self._blocks.add(sample.stamp, error, columns, std, still=self._still)
         if block is not None:
             self._test_block(block)
         return self._report(sample.stamp, external)
@@ -258,6 +267,7 @@ class ChangeMonitor:
         self._resume_learning(last)
         if stamp < last:
             self.exclusions.restart(stamp)
+            self._ended = 0
             self._onset = min(self._onset, stamp)
 
     def _test_contact(
@@ -281,7 +291,7 @@ class ChangeMonitor:
             if transition == "over" or not estimating:
                 cause = OVER if transition == "over" else UNEXPLAINED
                 self._record(stamp, self.contact.since, cause)
-            self._blocks_since_end = 0
+            self._blocks_since_end, self._ended = 0, stamp
             self._resume_learning(stamp)
         elif self.contact.suspicious:
             self.exclusions.defer(stamp)
@@ -297,11 +307,20 @@ class ChangeMonitor:
         """Test the stretches that end with a block, or refine the change that is estimated."""
         before = self.correction.theta
         watching = self.correction.estimating is None and not self.contact.active
-        self.innovations.push(block, before, watching)
+        self._whole.push(block, before, quiet=False)
+        if not block.still:
+            self.innovations.push(block, before, watching)
+        elif not block.follows:
+            self.innovations.clear()
         if self._learned_s < self.config.settle:
             self._learned_s += self._blocks.length
             return
-        self._blocks_since_contact = 0 if self.contact.active else self._blocks_since_contact + 1
+        if self.contact.active:
+            self._blocks_since_contact = 0
+        if block.still:
+            self._test_standing(block)
+            return
+        self._blocks_since_contact += not self.contact.active
         self._blocks_since_end += 1
         if self.correction.estimating is not None:
             self._refine(block)
@@ -324,10 +343,29 @@ class ChangeMonitor:
         new = finding.hypothesis.cause == PAYLOAD and not finding.hypothesis.name
         clear = finding.margin > CLEAR_MARGIN
         clear &= not new or finding.score > max(known, default=-np.inf) + KNOWN_MARGIN
-        if clear or self._unclear_blocks > MAX_UNCLEAR_BLOCKS:
+        steady = STEADY_BLOCKS * self._blocks.length * 1e9
+        braked = new and self.contact.active and block.end - self.contact.since < steady
+        if not braked and (clear or self._unclear_blocks > MAX_UNCLEAR_BLOCKS):
             self._accept(finding, block)
         else:
             self.exclusions.defer(block.start)
+
+    def _test_standing(self, block: Block) -> None:
+        """Test whether a payload was taken, or put down, that is known, while the robot stands.
+
+        In one posture a new body explains any efforts, and an offset does: those of brakes that
+        hold the arm, of a person who leans on it, of friction. So at rest a change is only told
+        where nothing about it is unknown; others are when the robot moves.
+        """
+        if not self.contact.suspicious and self._likely == 0.0:
+            self.exclusions.release()
+        since = round((block.end - self._ended) * 1e-9 / self._blocks.length)
+        known = self._hypotheses({PUSH}, self.correction.theta, self.correction.offset)
+        finding, self._evidence = self._best_of(self._whole, known, {PAYLOAD: since})
+        if finding is None or not finding.hypothesis.name or finding.score <= self.threshold:
+            return
+        if finding.margin > CLEAR_MARGIN and finding.explains():
+            self._accept(finding, block)
 
     def _payload_is_likely(self) -> bool:
         """Whether the evidence for a payload still stands: it has not fallen to half its largest.
@@ -394,16 +432,22 @@ class ChangeMonitor:
 
     def _best_explanation(self) -> tuple[Finding | None, dict[str, float]]:
         """The best finding of all stretches, and every candidate's best score by its name."""
-        candidates, correction = self._candidates(), self.correction
-        # A change may also have begun before the stretch, during what seemed a contact at first.
-        began_before = self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
         # A stretch in which a contact ends tells of that. Friction is no force that comes and goes.
         since = self._blocks_since_end
         longest = {PAYLOAD: since, OFFSET: since, FRICTION: self._blocks_since_contact}
+        return self._best_of(self.innovations, self._candidates(), longest)
+
+    def _best_of(
+        self, innovations: Innovations, candidates: list[Hypothesis], longest: dict[str, int]
+    ) -> tuple[Finding | None, dict[str, float]]:
+        """The same of these candidates. longest: see `weigh`."""
+        correction = self.correction
+        # A change may also have begun before the stretch, during what seemed a contact at first.
+        began_before = self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
         best: Finding | None = None
         scores: dict[str, float] = {}
         for begins in (True, False) if began_before else (True,):
-            lengths, sums = self.innovations.windows.sums(begins=begins)
+            lengths, sums = innovations.windows.sums(begins=begins)
             if not len(lengths):
                 continue
             sums = sums.shifted(correction.theta)
@@ -429,7 +473,7 @@ class ChangeMonitor:
         self.correction.begin(found, finding.sums, self.innovations.slow.std)
         self._payload = None
         self._record(block.end, self._onset, found.cause, found.name, finding.score)
-        self.innovations.restart()
+        self._restart_windows()
         self._resume_learning(block.end)
 
     def _set_payload(self, name: str, stamp: int, evidence: float) -> None:
@@ -438,8 +482,13 @@ class ChangeMonitor:
         self.held.drop()
         self._payload = None
         self._record(stamp, self._onset, PAYLOAD, name, evidence)
-        self.innovations.restart()
+        self._restart_windows()
         self._resume_learning(stamp)
+
+    def _restart_windows(self) -> None:
+        """Begin new stretches, since the correction became another."""
+        self.innovations.restart()
+        self._whole.restart()
 
     def _refine(self, block: Block) -> None:
         """Continue the estimation, and test whether another cause, or none, explains it better."""
@@ -482,7 +531,7 @@ class ChangeMonitor:
             self._record(block.end, self._onset, best.cause, "", score)
         if self._estimated_s >= self.config.payload_time:
             self.correction.accept()
-            self.innovations.restart()  # errors are those with the load from now on
+            self._restart_windows()  # errors are those with the load from now on
             self._resume_learning(block.end)
 
     def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:
@@ -501,7 +550,7 @@ class ChangeMonitor:
         """Withdraw the change: without it the blocks since are explained better."""
         self.correction.retract()
         self.held.drop()
-        self.innovations.restart()
+        self._restart_windows()
         self._record(stamp, self._onset, UNEXPLAINED)
         self._resume_learning(stamp)
 
@@ -575,7 +624,7 @@ class ChangeMonitor:
         self.correction.set_payload(name, self.snapshots[name])
         self.held.drop()
         self._payload = None
-        self.innovations.restart()
+        self._restart_windows()
         self.contact.reset()
         self._record(self.status.stamp, self.status.stamp, PAYLOAD, name)
         self._resume_learning(self.status.stamp)

@@ -12,6 +12,7 @@ from semiparam_dynamics.changes.hypotheses import (
     PUSH,
     UNPATTERNED_STDS,
     Causes,
+    Finding,
     Hypothesis,
     Sums,
     Windows,
@@ -166,3 +167,13 @@ def test_a_push_costs_the_efforts_of_its_power() -> None:
     turning = pin.log3(places[1].rotation @ places[0].rotation.T) / (2.0 * step)
     columns = causes.columns_of(sample)[:, causes.n_held :]
     np.testing.assert_allclose(columns.T @ dq, np.concatenate((speed, turning)), atol=1e-6)
+
+
+def test_a_known_payload_explains_a_stretch_where_nothing_unusual_is_left() -> None:
+    A = RNG.standard_normal((40, 4))
+    b = A[:, 1:3] @ np.array([20.0, -30.0]) + RNG.standard_normal(40)
+    for share, explained in ((1.0, True), (0.5, False), (0.0, False)):
+        mean = share * np.array([20.0, -30.0])
+        cup = Hypothesis("payload", "cup", slice(1, 3), mean, np.zeros((2, 0)))
+        found = Finding(cup, 40, 0.0, 0.0, Sums.from_rows(A, b))
+        assert found.explains() is explained
