@@ -63,6 +63,7 @@ class Correction:
         self._slow: Array = np.zeros(len(self.nuisance) - 10)
         self.offset_before: Array = np.zeros_like(self._slow)
         self._gain_moments: Array | None = None
+        self._scatter: Array = np.zeros((10, 10))
         self.gain_covariance: Array = np.zeros((10, 10))
         self._refresh()
 
@@ -84,6 +85,7 @@ class Correction:
         self.accept()
         self.seen, self._name_before = sums, self.name
         self._gain_moments = None
+        self._scatter = np.zeros((10, 10))
         if slow is not None and len(slow) == len(self._slow):
             self._slow = slow
         self.switch(found)
@@ -102,6 +104,11 @@ class Correction:
         if gain_errors is not None:
             before = self._gain_moments
             self._gain_moments = gain_errors if before is None else before + gain_errors
+        self._refresh()
+
+    def widen(self, scatter: Array) -> None:
+        """Add to the covariance (10, 10) of a payload while it is being estimated."""
+        self._scatter = scatter
         self._refresh()
 
     def switch(self, found: Hypothesis) -> None:
@@ -164,6 +171,7 @@ class Correction:
             self.theta[own] += estimate.mean[:d]
             self.covariance[own, own] = covariance[:d, :d]
             if self.estimating.cause == PAYLOAD:
+                self.covariance[own, own] += self._scatter
                 if len(covariance) > d:
                     self.theta[self.nuisance[d:]] += estimate.mean[d:]
                 self._refresh_gains(covariance[:d])

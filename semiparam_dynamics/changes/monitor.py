@@ -70,6 +70,7 @@ KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which ar
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
 LIKELY_SHARE = 0.5  # of its largest evidence, until which a payload that is likely is not learned
 STEADY_BLOCKS = 3  # of a contact, before which a new payload is not named: a brake may hold the arm
+MAX_RESTARTS = 3  # of a payload's estimation by another cause, beyond which it moves in the hand
 MAX_REACHES = 2.0  # of `payload_reach`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
@@ -146,6 +147,7 @@ class ChangeMonitor:
         self._ended = 0  # ns, of the last contact
         self._still = False  # whether the robot stands
         self._estimated_s = 0.0
+        self._restarted: list[Array] = []  # (10,) estimates of payloads that did not last
         self._onset = 0  # ns, of the change that is being estimated
         self._evidence: dict[str, float] = {}
         self._payload: PayloadStatus | None = None
@@ -457,8 +459,30 @@ class ChangeMonitor:
                 best = finding
         return best, scores
 
+    def _count_restart(self, found: Hypothesis, stamp: int) -> bool:
+        """Count an estimate that another cause replaces; tell once that there are too many.
+
+        What swings or rolls in the hand is another body at each moment, so that none lasts for as
+        long as payloads are estimated. Returns whether the new cause is an event of its own.
+        """
+        estimated = self.correction.estimating
+        if found.name or estimated is None or PAYLOAD not in (found.cause, estimated.cause):
+            return True
+        self._restarted.append(self.correction.held.mean)
+        if len(self._restarted) == MAX_RESTARTS + 1:
+            self._record(stamp, self._onset, UNEXPLAINED)
+        return len(self._restarted) <= MAX_RESTARTS
+
+    def _widen(self) -> None:
+        """Let a payload be as uncertain as the estimates that did not last differ."""
+        scatter = np.zeros((10, 10))
+        if len(self._restarted) > MAX_RESTARTS:
+            scatter = np.cov(np.array(self._restarted), rowvar=False)
+        self.correction.widen(scatter)
+
     def _accept(self, finding: Finding, block: Block) -> None:
         found = finding.hypothesis
+        tell = self._count_restart(found, block.end)
         self._onset = block.end - round(finding.length * self._blocks.length * 1e9)
         self._unclear_blocks, self._estimated_s = 0, finding.length * self._blocks.length
         self._likely = 0.0
@@ -471,13 +495,16 @@ class ChangeMonitor:
             self._set_payload(found.name, block.end, finding.score)
             return
         self.correction.begin(found, finding.sums, self.innovations.slow.std)
+        self._widen()
         self._payload = None
-        self._record(block.end, self._onset, found.cause, found.name, finding.score)
+        if tell:
+            self._record(block.end, self._onset, found.cause, found.name, finding.score)
         self._restart_windows()
         self._resume_learning(block.end)
 
     def _set_payload(self, name: str, stamp: int, evidence: float) -> None:
         """Hold a known payload, or none, from the change's onset on."""
+        self._restarted.clear()
         self.correction.set_payload(name, self.snapshots[name])
         self.held.drop()
         self._payload = None
@@ -522,14 +549,19 @@ class ChangeMonitor:
             self._retract(block.end)
             return
         if best is not found and score > found.evidence(seen) + CLEAR_MARGIN:
+            tell = self._count_restart(best, block.end)
             self.correction.switch(best)
+            self._widen()
             self.held.drop()
             if best.cause == PAYLOAD:
                 self.exclusions.exclude(block.start)
             else:
                 self._resume_learning(block.end)
-            self._record(block.end, self._onset, best.cause, "", score)
+            if tell:
+                self._record(block.end, self._onset, best.cause, "", score)
         if self._estimated_s >= self.config.payload_time:
+            self._restarted.clear()
+            self._widen()
             self.correction.accept()
             self._restart_windows()  # errors are those with the load from now on
             self._resume_learning(block.end)
@@ -621,6 +653,7 @@ class ChangeMonitor:
 
     def recall(self, name: str) -> None:
         """Set the payload held from now on, or none ("bare"). Raises ConfigurationError."""
+        self._restarted.clear()
         self.correction.set_payload(name, self.snapshots[name])
         self.held.drop()
         self._payload = None

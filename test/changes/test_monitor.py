@@ -196,6 +196,31 @@ def test_an_offset_and_friction_are_named_and_corrected(
     assert np.all(after < most * before + 0.03 * before.max())
 
 
+def test_a_payload_that_becomes_another_again_and_again_is_told_once_and_uncertain(
+    warm, body
+) -> None:
+    """As one that swings, or a bucket that is filled: five steps of 0.3 kg, every 2 s."""
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        steps = min(int((t - ON) / 2.0) + 1, 5)
+        return held(0.6 * steps * body, ON)(t, dq, columns)
+
+    of = warm()
+    follow(of, moving(ON + 10.0, change, begin=ON))
+    causes = [e.cause for e in monitor(of).events if not e.cause.startswith("contact")]
+    assert causes == ["payload"] * 4 + [UNEXPLAINED]
+    found = monitor(of).payload
+    assert not found.settled and found.mass == pytest.approx(1.5, rel=0.1)
+    assert found.mass_std > 0.2
+    # What lasts is weighed to the end, as certain as any other, and so is its release.
+    follow(of, moving(ON + 20.0, change, begin=ON + 10.0))
+    found = monitor(of).payload
+    assert found.settled and monitor(of).status.learning
+    assert found.mass == pytest.approx(1.5, rel=0.05) and found.mass_std < 0.05
+    follow(of, moving(ON + 21.0, nothing, begin=ON + 20.0))
+    assert [e.name for e in monitor(of).events if e.cause == "payload"][-1] == "bare"
+
+
 @pytest.mark.parametrize("name", ["cup", "bare"])
 def test_a_payload_told_while_friction_is_estimated_is_held_from_then_on(
     warm, grasp, body, name: str
