@@ -135,11 +135,16 @@ class Autosave:
             raise StorageError(self.problem)
         self._requested = False
 
-    def finish(self) -> None:
-        """Write unsaved changes now, if there is a path. Raises StorageError as :meth:`save`."""
+    def finish(self) -> Path | None:
+        """Write unsaved changes now, if there is a path; returns it where there were any.
+
+        Raises StorageError as :meth:`save`.
+        """
         self.wait()
-        if self._path is not None and self.unsaved:
-            self.save(self._path)
+        if self._path is None or not self.unsaved:
+            return None
+        self.save(self._path)
+        return self._path
 
     def load(self, path: Path, load: Callable[[Path], None]) -> None:
         """Have `load` resume from the newest whole one of a file and the one before it.

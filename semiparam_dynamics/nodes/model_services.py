@@ -43,8 +43,8 @@ class LearningSession(Protocol):
         Raises StorageError; the session is then unchanged.
         """
 
-    def finish(self) -> None:
-        """Save unsaved changes, unless autosave is off. Raises StorageError."""
+    def finish(self) -> Path | None:
+        """Save unsaved changes, unless autosave is off; returns the file. Raises StorageError."""
 
     def reset(self) -> None:
         """Forget everything learned."""
@@ -142,9 +142,14 @@ class ModelServices:
     def keep(self, session: LearningSession) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""
         try:
-            session.finish()
+            self.finish(session)
         except StorageError as error:
             self._node.get_logger().error(str(error))
+
+    def finish(self, session: LearningSession) -> None:
+        """Save unsaved changes, and log that. Raises StorageError."""
+        if (path := session.finish()) is not None:
+            self._node.get_logger().info(f"saved the model of {session.learned()} to {path}")
 
     def _take(self) -> None:
         if self._lock is not None and (warning := self._lock.take()):

@@ -224,7 +224,7 @@ class ObjectRecognitionNode(ManagedNode):
         """Save what was learned. Raises StorageError."""
         self._unsubscribe()
         if self.session is not None:
-            self.session.finish()
+            self._model_services.finish(self.session)
 
     def release(self) -> None:
         """Give up the session and its topics."""

@@ -161,14 +161,14 @@ class RecognitionSession:
         with self.paused(drained=True):
             self.autosave.load(path, self.recognizer.load)
 
-    def finish(self) -> None:
+    def finish(self) -> Path | None:
         """End the teaching and save unsaved changes, unless autosave is off.
 
-        Raises StorageError.
+        Returns the file that was written. Raises StorageError.
         """
         self._thread.close()
         self.teacher.stop()
-        self.autosave.finish()
+        return self.autosave.finish()
 
     def learned(self) -> str:
         """Amount of learning, in words."""

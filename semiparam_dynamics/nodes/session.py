@@ -404,17 +404,17 @@ class Session:
                 told.append(f"another position of {name}, {stood:g} (here {stands:g})")
         return told
 
-    def finish(self) -> None:
+    def finish(self) -> Path | None:
         """Learn what still waits and save unsaved changes, unless autosave is off.
 
-        Raises StorageError.
+        Returns the file that was written. Raises StorageError.
         """
         if self.first_motion is not None:
             self.first_motion.close()
         with self._turn:
             self._put_together()
         self._thread.close()
-        self.autosave.finish()
+        return self.autosave.finish()
 
     def abandon(self) -> None:
         """End the threads; what was learned is given up."""

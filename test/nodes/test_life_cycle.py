@@ -64,7 +64,8 @@ def test_transitions_in_any_order(peer, start, urdf, make_arm, tmp_path):
     assert process.stop() == 0
     with np.load(tmp_path / "arm.npz") as saved:
         assert saved["counts"][0] > 0
-    assert "Traceback" not in (tmp_path / "inverse_dynamics.log").read_text()
+    told = (tmp_path / "inverse_dynamics.log").read_text()
+    assert "Traceback" not in told and f"samples to {path}" in told
 
 
 def test_one_name_in_two_namespaces(peer, ros_environment, urdf, make_arm, tmp_path):
