@@ -196,17 +196,15 @@ def check_finite(state: State) -> None:
 
 
 def previous_of(path: str | Path) -> Path:
-    """The place of the model before: model.previous.npz beside model.npz.
-
-    That of a symbolic link is beside what it leads to.
-    """
-    path = at_link_end(path)
+    """The place of the one before: model.previous.npz beside model.npz."""
+    path = Path(path)
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 def any_saved(path: str | Path) -> bool:
-    """Whether there is a file at `path`, or the one before it."""
-    return Path(path).exists() or previous_of(path).exists()
+    """Whether there is a model at `path`, or the one before it."""
+    path = at_link_end(path)
+    return path.exists() or previous_of(path).exists()
 
 
 def load_newest(path: str | Path, load: Callable[[Path], None]) -> tuple[Path, str]:
@@ -215,9 +213,10 @@ def load_newest(path: str | Path, load: Callable[[Path], None]) -> tuple[Path, s
     Returns the file that was loaded, and the problem with a newer one, or nothing. Where there is
     only the one before, a save was killed between its two renames: that is no problem. A file of
     another robot, configuration or format is no reason to take an older one: StorageError. The
-    same where neither can be loaded.
+    same where neither can be loaded. The one before what a symbolic link leads to is beside that.
     """
-    path, previous = Path(path), previous_of(path)
+    path = at_link_end(path)
+    previous = previous_of(path)
     try:
         load(path)
     except DamagedModelError as error:
@@ -276,11 +275,12 @@ class ModelLock:
 
     Parameters
     ----------
-    path: the model's file. owner: named to those who are refused.
+    path: the model's file; where it is a symbolic link, what it leads to now.
+    owner: named to those who are refused.
     """
 
     def __init__(self, path: str | Path, owner: str = "") -> None:
-        self._path = Path(path)
+        self._path = at_link_end(path)
         self._owner = owner or f"process {os.getpid()}"
         self._handle: int | None = None
 

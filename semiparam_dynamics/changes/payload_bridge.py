@@ -262,8 +262,10 @@ class PayloadBridge:
         if call is None:
             return
         if call in self._late and not accepted:
+            newest = self._call is None and call is self._late[-1]
             self._late.remove(call)
-            return
+            if not newest:
+                return
         self._late.clear()
         self._call = None
         if not accepted:
@@ -431,7 +433,7 @@ class PayloadBridge:
             self.reason = "no estimate has come yet"
             return
         # Of a way that has begun and goes on, estimates have seen some steps and not others.
-        begun = (self._gone or self._changed >= self._aimed) and not self._failure
+        begun = self._gone or (self._changed >= self._aimed and not self._failure)
         has = self.known and np.array_equal(self.driver, self._aim)
         on_the_way = begun and not has
         if config.compensated and (on_the_way or now < self._changed + config.follow):

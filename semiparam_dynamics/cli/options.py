@@ -275,7 +275,7 @@ def _client(address: str, timeout: float) -> Any:
     try:
         asyncio.run(_greet(normalize_address(address), timeout))
         client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError, asyncio.TimeoutError) as error:
+    except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:  # TLS needs settings
         why = str(error) or f"nothing was heard within {timeout:g} s"
         raise ConfigurationError(
             f"No Dask scheduler answers at {address} ({why}): start one with `dask scheduler` "

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any
 
 from semiparam_dynamics.errors import ConfigurationError, NothingToSaveError, StorageError
-from semiparam_dynamics.storage import State, load_newest, save_state
+from semiparam_dynamics.storage import State, at_link_end, load_newest, save_state
 
 Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
 LONG = 10.0  # s that a write may take where there is no interval
@@ -19,10 +19,12 @@ LONG = 10.0  # s that a write may take where there is no interval
 def model_path(model_file: str) -> Path | None:
     """The absolute path of the parameter `model_file`; None where it is empty.
 
-    Raises ConfigurationError where it begins with a home that is not known, as ~nobody.
+    Where that is a symbolic link it is what the link leads to now: what is locked, written and read
+    stays one file if the link is changed. Raises ConfigurationError where it begins with a home
+    that is not known, as ~nobody.
     """
     try:
-        return Path(model_file).expanduser().absolute() if model_file else None
+        return at_link_end(Path(model_file).expanduser().absolute()) if model_file else None
     except RuntimeError as error:
         raise ConfigurationError(f"the parameter 'model_file', '{model_file}': {error}") from None
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.logging import get_logger
 from rclpy.node import Node
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
@@ -169,7 +171,7 @@ class ModelServices:
             with suppress(Exception):
                 self._node.executor.create_task(lambda: written.set_result(problem))
 
-        try:
+        with refusing(response):
             session, path = self._session(), self._file()
             self._take()
             session.begin_save(path, done)
@@ -177,8 +179,6 @@ class ModelServices:
             problem = await written
             response.success = not problem
             response.message = problem or f"saved the model of {learned} to {path}"
-        except SemiparamError as error:
-            response.message = str(error)
         return response
 
     def _load(self) -> str:
@@ -279,6 +279,22 @@ class SnapshotServices:
         return f"forgot '{name}'"
 
 
+@contextmanager
+def refusing(response: Trigger.Response) -> Iterator[None]:
+    """Put into a service's response why what is done within was refused, or failed.
+
+    No exception leaves it: one that leaves a coroutine ends the process in EventsExecutor.
+    """
+    try:
+        yield
+    except SemiparamError as error:
+        response.message = str(error)
+    except Exception as error:
+        get_logger(__name__).error(traceback.format_exc())
+        what = f"unexpected {type(error).__name__}: {error}"
+        response.message = f"{what}; its traceback is in the log"
+
+
 def answering(act: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], object]:
     """A service's callback: it answers with what `act` returns, or with the reason for refusing.
 
@@ -287,10 +303,8 @@ def answering(act: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Resp
     """
 
     async def answer(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        try:
+        with refusing(response):
             response.message, response.success = act(), True
-        except SemiparamError as error:
-            response.message = str(error)
         return response
 
     return answer

@@ -345,9 +345,7 @@ def joint_column(name: str) -> tuple[str, str] | None:
     """Tell a column's kind, of `KINDS`, and its joint; None where the name is of neither."""
     if name.lower() in _KIND_OF:
         return None  # qd is no q of a joint d
-    name = re.sub(
-        "^actual_", "", name, flags=re.IGNORECASE
-    )  # as a UR's RTDE has it, beside target_
+    name = re.sub(r"^actual_(?=[a-z]+_?\d+$)", "", name, flags=re.IGNORECASE)
     before = re.fullmatch(r"([A-Za-z]+)[\s._/\[(]*(.+?)[\])]?", name)
     if before and (kind := _KIND_OF.get(before[1].lower())):
         return kind, before[2]

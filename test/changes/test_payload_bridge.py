@@ -243,6 +243,22 @@ def test_a_late_refusal_leaves_the_call_that_is_made_again() -> None:
     assert robot.told == pytest.approx(1.0) and not robot.bridge.counts["refused"]
 
 
+def test_a_refusal_that_comes_late_is_one() -> None:
+    robot = Robot(step_share=1.0)
+    robot.says = None
+    robot.estimates(1.0)
+    robot.go(30.0)
+    count = len(robot.calls)
+    while robot.bridge.sentence().count("is being told"):
+        robot.go(0.1)
+    robot.bridge.answered(robot.now, robot.calls[-1].number, False, "busy")
+    assert robot.bridge.counts["refused"] == 1
+    robot.go(0.1)
+    assert "the driver refused (busy)" in robot.bridge.sentence()
+    robot.go(2.1)
+    assert len(robot.calls) == count + 1
+
+
 def test_another_load_does_not_wait_as_long_as_a_repetition() -> None:
     robot = Robot(step_share=1.0)
     robot.says = None
@@ -366,6 +382,22 @@ def test_compensated_no_estimate_is_taken_while_what_the_driver_has_is_not_known
     assert len(robot.releases) == 2
     robot.estimate(0.0)
     robot.go(10.0)
+    assert robot.told == pytest.approx(2.5) and not robot.bridge.trouble
+
+
+@pytest.mark.parametrize("says", [False, None])
+def test_compensated_a_driver_that_is_back_and_refuses_first_gets_its_load(
+    says: bool | None,
+) -> None:
+    robot = Robot(compensated=True, tool_mass=0.5)
+    robot.estimates(2.0)
+    robot.go(5.0)
+    robot.go(1.0, ready=False)
+    robot.says = says
+    robot.estimate(0.0)  # made of efforts before it was gone
+    robot.go(0.5)
+    robot.says = True
+    robot.go(20.0)
     assert robot.told == pytest.approx(2.5) and not robot.bridge.trouble
 
 

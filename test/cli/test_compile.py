@@ -17,6 +17,7 @@ def test_says_where_it_was_kept_and_what_hinders_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     called = []
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
 
     def compiled(command: list[str], **_: object) -> SimpleNamespace:
         called.append(command)
@@ -30,10 +31,10 @@ def test_says_where_it_was_kept_and_what_hinders_it(
     (command,) = called
     compile(command[-1], "the command", "exec")
 
-    (tmp_path / "compiled" / "core.nbc").unlink()
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: SimpleNamespace(returncode=0))
-    assert main(["compile"]) == 2
-    assert "nothing was kept" in capsys.readouterr().err
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+        assert main(["compile"]) == 2
+    assert "unset it, or all is kept there" in capsys.readouterr().err
 
     (tmp_path / "file").touch()
     monkeypatch.setattr(jit, "KEPT", tmp_path / "file" / "compiled")

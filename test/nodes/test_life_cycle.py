@@ -157,7 +157,7 @@ def test_a_node_that_has_ended_is_gone_for_all_others(
     assert code == 0
     ended = time.monotonic()
     peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
-    assert time.monotonic() - ended < 5.0  # others that miss a process give it 20 s
+    assert time.monotonic() - ended < 15.0  # others that miss a process give it 20 s
 
 
 MAKING = """
@@ -184,4 +184,4 @@ def test_what_is_interrupted_while_it_is_made_is_gone_as_well(peer) -> None:
             process.kill()
     ended = time.monotonic()
     peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
-    assert time.monotonic() - ended < 5.0
+    assert time.monotonic() - ended < 15.0

@@ -1,8 +1,9 @@
-"""The services of a node that learns: what is asked for first is done first."""
+"""The services of a node that learns: their order, and answers where they fail."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.nodes.model_services import ModelServices
 from semiparam_dynamics.nodes.runtime import make_executor
+
+from .conftest import TIMEOUT
 
 
 class Session:
@@ -41,37 +44,83 @@ class Session:
         return "nothing"
 
 
-@pytest.mark.parametrize("other", ["load", "reset"])
-@pytest.mark.parametrize(
+EXECUTORS = pytest.mark.parametrize(
     "executor_of", [make_executor, lambda context: SingleThreadedExecutor(context=context)]
 )
+
+
+class Services:
+    """A node with the services of a session, and a client of each that is asked for."""
+
+    def __init__(self, executor_of: Callable[[Context], Any], session: Session, path: Path) -> None:
+        self.context = Context()
+        rclpy.init(context=self.context)
+        self.executor = executor_of(self.context)
+        node = rclpy.create_node("learns", context=self.context)
+        ModelServices(node, lambda: session, str(path))
+        self._asks = rclpy.create_node("asks", context=self.context)
+        for one in (node, self._asks):
+            self.executor.add_node(one)
+
+    def clients(self, *names: str) -> list[Any]:
+        """Clients of the services, which are there."""
+        clients = [self._asks.create_client(Trigger, f"learns/{name}") for name in names]
+        self.until(lambda: all(client.service_is_ready() for client in clients))
+        return clients
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        """Spin until it holds."""
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            assert time.monotonic() < end
+            self.executor.spin_once(timeout_sec=0.05)
+
+
+@pytest.fixture
+def serve(ros_environment, tmp_path: Path) -> Iterator[Callable[..., Services]]:
+    made: list[Services] = []
+
+    def serve(executor_of: Callable[[Context], Any], session: Session) -> Services:
+        made.append(Services(executor_of, session, tmp_path / "model.npz"))
+        return made[-1]
+
+    yield serve
+    for services in made:
+        services.executor.shutdown()
+        rclpy.try_shutdown(context=services.context)
+
+
+@pytest.mark.parametrize("other", ["load", "reset"])
+@EXECUTORS
 def test_what_is_saved_first_is_not_lost_by_what_is_asked_for_at_once(
-    ros_environment, tmp_path: Path, executor_of: Callable[[Context], Any], other: str
+    serve, executor_of: Callable[[Context], Any], other: str
 ) -> None:
-    context = Context()
-    rclpy.init(context=context)
-    node, session = rclpy.create_node("learns", context=context), Session()
-    executor = executor_of(context)
-    try:
-        executor.add_node(node)
-        ModelServices(node, lambda: session, str(tmp_path / "model.npz"))
-        asks = rclpy.create_node("asks", context=context)
-        executor.add_node(asks)
-        clients = [asks.create_client(Trigger, f"learns/{name}") for name in ("save", other)]
+    session = Session()
+    services = serve(executor_of, session)
+    clients = services.clients("save", other)
+    for k in range(4):
+        session.done.clear()
+        # Within a process a request has come when the call returns: both wait.
+        answers = [client.call_async(Trigger.Request()) for client in clients]
+        services.until(lambda answers=answers: all(answer.done() for answer in answers))
+        assert all(answer.result().success for answer in answers)
+        # The first of a client may come later, when both sides have found each other.
+        assert session.done == ["save", other] or k == 0
 
-        def until(condition: Callable[[], bool]) -> None:
-            while not condition():
-                executor.spin_once(timeout_sec=0.05)
 
-        until(lambda: all(client.service_is_ready() for client in clients))
-        for k in range(4):
-            session.done.clear()
-            # Within a process a request has come when the call returns: both wait.
-            answers = [client.call_async(Trigger.Request()) for client in clients]
-            until(lambda answers=answers: all(answer.done() for answer in answers))
-            assert all(answer.result().success for answer in answers)
-            # The first of a client may come later, when both sides have found each other.
-            assert session.done == ["save", other] or k == 0
-    finally:
-        executor.shutdown()
-        rclpy.try_shutdown(context=context)
+@EXECUTORS
+def test_what_fails_without_a_reason_of_its_own_is_answered(serve, executor_of, capfd) -> None:
+    """An exception that leaves a coroutine ends a process with an EventsExecutor."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no more")
+
+    session = Session()
+    session.reset = session.begin_save = fail
+    services = serve(executor_of, session)
+    for client in services.clients("reset", "save"):
+        answer = client.call_async(Trigger.Request())
+        services.until(answer.done)
+        assert not answer.result().success
+        assert "unexpected MemoryError: no more" in answer.result().message
+    assert capfd.readouterr().err.count("Traceback") == 2

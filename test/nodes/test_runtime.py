@@ -181,6 +181,29 @@ frames._capture = lambda source: camera
 frames.SILENT = 600.0
 sys.exit(image_source.main(["--ros-args", "-p", "source:=/dev/video0"]))
 """
+REFUSED = """
+import rclpy
+from rclpy.context import Context
+from rclpy.node import Node
+from std_msgs.msg import String
+from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.nodes import runtime
+
+own = Context()
+rclpy.init(context=own)
+kept = rclpy.create_node("kept", context=own)
+half = []
+def make():
+    half.append(Node("half"))
+    raise SemiparamError("no")
+assert runtime.run("half", make, lambda *_: 0, ["--ros-args"]) == 1
+kept.create_publisher(String, "words", 1).publish(String())
+try:
+    half[0].get_name()
+except Exception as error:
+    print(type(error).__name__)
+rclpy.shutdown(context=own)
+"""
 SIGNALS = pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 
 
@@ -217,3 +240,10 @@ def test_a_signal_ends_a_source_whose_camera_hangs(
 ) -> None:
     code, told = run_script(HANGING, number)
     assert code == 0 and "Traceback" not in told
+
+
+def test_a_node_that_is_refused_takes_no_other_along(ros_environment: dict[str, str]) -> None:
+    command = [sys.executable, "-c", REFUSED]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.strip() == "InvalidHandle"

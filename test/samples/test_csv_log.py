@@ -25,6 +25,7 @@ def table(header: str, rows: list[list[float]] | None = None, separator: str = "
         ("t,q_elbow,q_wrist,tau_elbow,tau_wrist", ("elbow", "wrist")),
         ("time,position[elbow],position[wrist],effort[elbow],effort[wrist]", ("elbow", "wrist")),
         ("timestamp,actual_q_0,actual_q_1,tau_0,tau_1", ()),
+        ("time,actual_q,wanted_q,actual_torque,wanted_torque", ("actual", "wanted")),
         ("Time (s),elbow.position,wrist.position,elbow.effort,wrist.effort", ("elbow", "wrist")),
         ("timestamp,elbow_pos,wrist_pos,elbow_torque,wrist_torque", ("elbow", "wrist")),
         ("t,q1,q2,tau1,tau2", ()),
