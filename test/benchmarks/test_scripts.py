@@ -219,15 +219,17 @@ def test_an_exciting_motion_tells_parameters_better_than_random_ones(
 
 def test_counts_of_several_nodes_are_told_apart(run, ros_environment) -> None:
     pytest.importorskip("rclpy")
-    from node_latency import counted
+    from node_latency import LEFT_OUT, counted
 
-    def figures(seen: int, learned: int) -> dict[str, str]:
+    def figures(seen: int, learned: int, left_out: int = 0) -> dict[str, str]:
         values = {"samples seen": seen, "samples predicted": seen - 1, "samples learned": learned}
+        if left_out:  # told where there are any
+            values[LEFT_OUT] = left_out
         return {name: str(value) for name, value in values.items()}
 
     before = {"inverse_dynamics": figures(40, 9), "arm1/inverse_dynamics": figures(30, 7)}
-    after = {"arm1/inverse_dynamics": figures(130, 17), "inverse_dynamics": figures(140, 20)}
-    assert counted(before, after, 2) == [200, 200, 21]
+    after = {"arm1/inverse_dynamics": figures(130, 17), "inverse_dynamics": figures(140, 20, 5)}
+    assert counted(before, after, 2) == [200, 200, 21, 5]
     with pytest.raises(SystemExit, match="diagnostics of 1 and 2 of 2 nodes"):
         counted({"inverse_dynamics": figures(40, 9)}, after, 2)
 

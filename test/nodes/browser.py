@@ -13,6 +13,10 @@ from typing import Any
 FLAGS = "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking"
 
 
+class BrowserError(Exception):
+    """An order that the browser did not take."""
+
+
 class Browser:
     """One page; a context manager that ends the browser."""
 
@@ -48,11 +52,21 @@ class Browser:
             text, _, self._received = self._received.partition(b"\0")
             answer = json.loads(text)
             if answer.get("id") == self._count:
+                if "error" in answer:
+                    raise BrowserError(answer["error"]["message"])
                 return answer["result"]
 
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression in the page."""
-        return self.call("Runtime.evaluate", expression=expression)["result"].get("value")
+        while True:
+            try:
+                found = self.call("Runtime.evaluate", expression=expression)
+            except BrowserError as error:
+                # A page that is loaded anew takes no question: the new one is asked.
+                if "navigated" not in str(error) and "context" not in str(error):
+                    raise
+                continue
+            return found["result"].get("value")
 
     def picture(self, path: Path, width: int, height: int) -> None:
         """Write the page as PNG at this size of the window, in pixels."""
