@@ -20,6 +20,7 @@ LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE = 1.01  # less is not worth a word
 SHORT = 30.0  # s of motion
 UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are far below
+UNFIT_JOINT = 0.5  # the same of a joint that contradicts the URDF: one whose sign is wrong has more
 ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 # Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
@@ -179,7 +180,10 @@ def _doubt(evaluation: Evaluation) -> str:
     contrary = np.flatnonzero(nmse > CONTRARY)
     # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
     varied = ~np.isnan(nmse)
-    fits = not contrary.size or float(np.mean(scores.nmse("rigid_body")[varied])) <= UNFIT
+    rigid = scores.nmse("rigid_body")
+    fits = not contrary.size or (
+        float(np.mean(rigid[varied])) <= UNFIT and float(rigid[contrary].max()) <= UNFIT_JOINT
+    )
     if model.config.target != "effort" or not (
         len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD) or not fits
     ):

@@ -192,6 +192,15 @@ def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_either()
     assert "less squared error" in find(right).headline
 
 
+def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_it_alone() -> None:
+    """As where its sign is wrong and the others are right."""
+    urdf = np.array([3.0, 0.5, 0.5, 0.5])
+    for own, told in ((0.9, True), (0.6, False)):
+        rigid = np.array([own, 0.05, 0.05, 0.05])
+        headline = find(judged(GOOD | {"urdf": urdf, "rigid_body": rigid})).headline  # type: ignore[dict-item]
+        assert headline.startswith("The measurement contradicts the URDF on 1 of 4") == told
+
+
 def test_a_joint_whose_effort_never_varies_does_not_count_as_one_that_nothing_fits() -> None:
     urdf = np.array([2.0, 0.5, 0.5, 0.5])
     evaluation = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
