@@ -23,7 +23,7 @@ READY := $(VENV)/.ready
 .DELETE_ON_ERROR:
 
 help:
-	@echo 'make demo    install into $(VENV) (1.4 GB, everything from PyPI) and show the learner at work'
+	@echo 'make demo    install into $(VENV) (1.7 GB, everything from PyPI) and show the learner at work'
 	@echo 'make test    install the same and run the tests'
 	@echo 'make lint    ruff, mypy --strict and bandit'
 	@echo 'make docs    build the site into site/'
@@ -81,7 +81,7 @@ $(READY): setup.py pyproject.toml
 	        "The tests need idyntree, which has no wheel for Python 3.14: make PYTHON=python3.13 names another")'; \
 	    echo "1/2 making $(VENV)"; \
 	    $(PYTHON) -m venv --clear $(VENV); \
-	    echo "2/2 installing ROS 2 and everything else from PyPI (1.4 GB on disk)"; \
+	    echo "2/2 installing ROS 2 and everything else from PyPI (1.7 GB on disk)"; \
 	    index=$${PIP_INDEX_URL:-$$($(VENV)/bin/python -m pip config get global.index-url 2> /dev/null || true)}; \
 	    { $(VENV)/bin/python -m pip install -q uv && \
 	      VIRTUAL_ENV='$(abspath $(VENV))' $${index:+env UV_DEFAULT_INDEX="$$index"} \

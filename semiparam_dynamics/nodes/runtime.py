@@ -224,11 +224,6 @@ def _about(make_node: Callable[[], object]) -> str:
     return (sys.modules[make_node.__module__].__doc__ or "").partition("\n")[0]
 
 
-def _nodes() -> list[Node]:
-    """All nodes of the process, also those that are not made to the end."""
-    return [one for one in gc.get_objects() if issubclass(type(one), Node)]
-
-
 def run(
     name: str,
     make_node: Callable[[], N],
@@ -252,7 +247,6 @@ def run(
         return 2
     node: N | None = None
     executor: Executor | None = None
-    others: set[int] = set()  # nodes of the process that were there before
     interrupted = False
 
     # rclpy ends its context on a signal, and the loops end with it. A KeyboardInterrupt on top is
@@ -270,7 +264,6 @@ def run(
         # cores from everybody else.
         threadpool_limits(limits=1)
         rclpy.init(args=[sys.argv[0], *words])
-        others.update(map(id, _nodes()))
         node = make_node()
         executor = make_executor()
         executor.add_node(node)
@@ -294,9 +287,9 @@ def run(
             node.destroy_node()
         else:
             # One that was interrupted, or refused, while it was made would stay as long.
-            for half in _nodes():
-                if id(half) not in others:
-                    with suppress(Exception):
+            for half in [one for one in gc.get_objects() if issubclass(type(one), Node)]:
+                with suppress(Exception):
+                    if half.context is rclpy.get_default_context():  # else it is of others
                         half.destroy_node()
         rclpy.try_shutdown()
         # Until the process has ended: a second Ctrl-C would end it by the signal.
