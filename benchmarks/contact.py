@@ -80,7 +80,8 @@ class Kept(ContactDetector):
 
     def __init__(self, config: ChangesConfig, scales: Array) -> None:
         super().__init__(config, scales, by_speed=True)
-        self.shown: list[list[float]] = []  # s, tested, confidence, errors, speeds, predicted
+        # s, tested, confidence, errors, speeds, predicted, cut-off
+        self.shown: list[list[float]] = []
 
     def add(
         self,
@@ -90,10 +91,11 @@ class Kept(ContactDetector):
         speeds: Array | None = None,
         expected: Array | None = None,
         longest: float = np.inf,
+        cutoff: float = 0.0,
     ) -> str:
         """Keep a sample, and test it."""
-        self._keep(1.0, stamp, error, confidence, speeds, expected)
-        return super().add(stamp, error, confidence, speeds, expected, longest)
+        self._keep(1.0, stamp, error, confidence, speeds, expected, cutoff)
+        return super().add(stamp, error, confidence, speeds, expected, longest, cutoff)
 
     def observe(
         self,
@@ -102,15 +104,16 @@ class Kept(ContactDetector):
         confidence: float,
         speeds: Array | None = None,
         expected: Array | None = None,
+        cutoff: float = 0.0,
     ) -> None:
         """Keep a sample, and count it."""
-        self._keep(0.0, stamp, error, confidence, speeds, expected)
-        super().observe(stamp, error, confidence, speeds, expected)
+        self._keep(0.0, stamp, error, confidence, speeds, expected, cutoff)
+        super().observe(stamp, error, confidence, speeds, expected, cutoff)
 
     def _keep(self, tested: float, stamp: int, error: Array, *others: Any) -> None:
-        confidence, speeds, expected = others
+        confidence, speeds, expected, cutoff = others
         changed = np.full_like(error, np.nan) if expected is None else expected
-        self.shown.append([stamp * 1e-9, tested, confidence, *error, *speeds, *changed])
+        self.shown.append([stamp * 1e-9, tested, confidence, *error, *speeds, *changed, cutoff])
 
 
 class Watched:
@@ -365,11 +368,12 @@ def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
     n = len(kept["scales"])
     detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
     told = []
-    for second, tested, confidence, *values in kept["shown"].tolist():
+    for second, tested, confidence, *values, cutoff in kept["shown"].tolist():
         stamp, (error, speeds, expected) = round(second * 1e9), np.array(values).reshape(3, n)
+        sample = stamp, error, confidence, speeds, expected
         if not tested:
-            detector.observe(stamp, error, confidence, speeds, expected)
-        elif detector.add(stamp, error, confidence, speeds, expected) == "begins":
+            detector.observe(*sample, cutoff)
+        elif detector.add(*sample, cutoff=cutoff) == "begins":
             told.append(Alarm(second, detector.nearest.axis, detector.threshold))
     return told
 

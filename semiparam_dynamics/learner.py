@@ -230,8 +230,7 @@ class InverseDynamicsLearner:
         self._paused = not 0.0 < step < self.config.filter.max_gap
         if not self._paused:
             self._step_time += STEP_RATE * (step - self._step_time)
-        config = self.config.filter
-        enough = FILTERED * self._step_time * config.prefilter_ratio * config.cutoff <= 1.0
+        enough = FILTERED * self._step_time * self.config.filter.wide_cutoff <= 1.0
         return sample.fast if enough and sample.fast is not None else sample
 
     def _expected(self, felt: Sample, sample: Sample) -> Array | None:
@@ -268,14 +267,15 @@ class InverseDynamicsLearner:
         elif step.sample.informative or step.sample.between:
             self._felt_s += (step.stamp - since) * NANO
         prediction, expected = step.unchanged, self._expected(before, step.sample)
+        cutoff = 0.0
         if before is not step.sample:
-            prediction = self._predict(before)
+            prediction, cutoff = self._predict(before), self.config.filter.wide_cutoff
         external, confidence = before.y - prediction.semiparametric, step.unchanged.confidence
         speeds = before.dq if self.model.config.target == "effort" else None
         if self._felt_s >= config.settle:
-            self._detector.add(step.stamp, external, confidence, speeds, expected)
+            self._detector.add(step.stamp, external, confidence, speeds, expected, cutoff=cutoff)
         elif self._felt_s >= 0.5 * config.settle:
-            self._detector.observe(step.stamp, external, confidence, speeds, expected)
+            self._detector.observe(step.stamp, external, confidence, speeds, expected, cutoff)
         self._tell_contact(step.sample, external, self._detector)
 
     def end_contact(self) -> None:

@@ -7,12 +7,15 @@ Collision detection and safe reaction with the DLR-III lightweight manipulator a
 filter of both sides of the equation, so that no acceleration is needed that the filter does not
 give. Errors are larger there, where a joint turns round above all: friction changes its sign
 within milliseconds.
+
+They are tested at three scales of time: quick, sudden and lasting.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +33,11 @@ LASTING_END_S = 0.1  # the same of their average, which the last ones of a push 
 PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which it shows
 USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
+# Of errors that are sharpened: the cut-off, in that of the low-pass which they passed, how many
+# samples its period has at least, and for how long a deviation of just the limit must last.
+QUICK_RATIO = 1.5
+QUICK_SAMPLES = 6.0
+QUICK_TEST_S = 0.007
 # Of errors that last, a moving average: its time constant, from when on it is one, how often it is
 # tested, and times the threshold that is its limit, since what lasts has longer tails.
 LASTING_S = 0.04
@@ -43,13 +51,22 @@ BETWEEN = 12.0**-0.5
 BETWEEN_S = 0.1  # over which a low-pass forgets the error that comes of it
 
 
+class Looked(NamedTuple):
+    """A sample as each test has it; None where none is due."""
+
+    sudden: Usual
+    quick: Usual | None
+    lasting: Usual | None
+
+
 class ContactDetector:
     """Tests each sample, so that no contact waits for a block to be complete.
 
-    Errors are tested twice (`UnusualErrors`): each sample's, by which a blow is told within
-    milliseconds, and their moving average. That is a quarter as large where nothing touches the
-    robot, since noise and what a reversal leaves mostly cancel, and as large as the force where a
-    push lasts: so it tells weak pushes, some ten milliseconds later.
+    Errors are tested three times (`UnusualErrors`): each sample's; the same behind a wider
+    low-pass (`Sharpened`), where a strong push is seen some milliseconds sooner and noise is
+    larger; and their moving average. That is a quarter as large where nothing touches the robot,
+    since noise and what a reversal leaves mostly cancel, and as large as the force where a push
+    lasts: so it tells weak pushes, some ten milliseconds later.
 
     Parameters
     ----------
@@ -60,7 +77,7 @@ class ContactDetector:
     Attributes
     ----------
     config: may be changed at any time.
-    sudden, lasting: the two tests.
+    sudden, quick, lasting: the tests.
     active: whether there is a contact.
     since: stamp of its first sample, ns.
     largest: share of its limit that a sample of the contact had at most.
@@ -71,15 +88,18 @@ class ContactDetector:
     def __init__(self, config: ChangesConfig, scales: Array, *, by_speed: bool = False) -> None:
         self.config = config
         self.sudden = UnusualErrors(scales, by_speed=by_speed)
+        self.quick = UnusualErrors(scales, by_speed=by_speed, test_time=QUICK_TEST_S)
         self.lasting = UnusualErrors(
             scales, by_speed=by_speed, above=LASTING_ABOVE, later=LASTING_LATER_S
         )
+        self._tests = self.sudden, self.quick, self.lasting
+        self._sharpened = Sharpened(len(scales))
         self._means = MeanErrors(LEAST * scales)
         self._novelty = Novelty()
         self._average: Array = np.zeros(len(scales))
         self._expected: Array = np.full(len(scales), np.nan)  # of the last sample
         self._between: Array = np.zeros(len(scales))  # standard deviations, see `BETWEEN`
-        self._pending: deque[tuple[Usual, Usual | None]] = deque()  # of both tests
+        self._pending: deque[Looked] = deque()
         # ns, stamps of the last sample, and of the first after a pause
         self._at = self._resumed = 0
         self._ahead = 0.0  # s from the sample before to the last one
@@ -90,14 +110,14 @@ class ContactDetector:
         self.active = self.given_up = False
         self.since, self.largest = 0, 0.0
         self._average_since = self._lasting_at = 0  # ns
-        self.sudden.reset()
-        self.lasting.reset()
+        for test in self._tests:
+            test.reset()
         self._pending.clear()
 
     @property
     def nearest(self) -> UnusualErrors:
         """The test that is nearest to a contact."""
-        return self.lasting if self.lasting.share > self.sudden.share else self.sudden
+        return max(self._tests, key=_share)
 
     @property
     def deviation(self) -> float:
@@ -114,8 +134,11 @@ class ContactDetector:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the last sample may be the beginning of a contact."""
-        return self.nearest.share > SUSPICION_SHARE
+        """Whether the last sample may be the beginning of a contact.
+
+        Sharpened errors do not count: they come near their limit often, and only for moments.
+        """
+        return max(self.sudden.share, self.lasting.share) > SUSPICION_SHARE
 
     @property
     def pressed(self) -> bool:
@@ -148,6 +171,7 @@ class ContactDetector:
         speeds: Array | None = None,
         expected: Array | None = None,
         longest: float = math.inf,
+        cutoff: float = 0.0,
     ) -> str:
         """Test the errors (n_axes,) of a sample, `stamp` in ns.
 
@@ -155,17 +179,20 @@ class ContactDetector:
         speeds: (n_axes,) of the axes' joints, in rad/s or m/s.
         expected: (n_axes,) what was predicted; None: how fast it changes is not known.
         longest: s after which a contact is given up, if that is less than configured.
+        cutoff: Hz, of the low-pass that the errors passed; 0: they are not to be sharpened.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
         threshold, resumes, begins = self.config.contact, self._resumes(stamp), False
-        looked = self._look(stamp, error, confidence, speeds, expected)
+        looked = self._look(stamp, error, confidence, speeds, expected, cutoff)
         accumulate = not (resumes or self.active or self.given_up)
-        for test, usual in zip((self.sudden, self.lasting), looked, strict=True):
+        for test, usual in zip(self._tests, looked, strict=True):
             if usual is None:
                 continue
             begun = test.test(usual, threshold, accumulate=accumulate)
             if begun and not begins:
                 begins, self.since = True, test.since
+                if test is self.quick:  # it is sudden some milliseconds later, if it lasts
+                    self.sudden.last_large = stamp
             if self.active:
                 test.raise_peak(usual)
                 self.largest = max(self.largest, self.sudden.share)
@@ -175,8 +202,8 @@ class ContactDetector:
             if ended or threshold <= 0.0:
                 self.active = False
                 if self._was_short():
-                    self.sudden.keep_peak()
-                    self.lasting.keep_peak()
+                    for test in self._tests:
+                        test.keep_peak()
                 return "over"
             if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
                 self.active, self.given_up = False, True
@@ -188,14 +215,14 @@ class ContactDetector:
             self.given_up = not ended
         elif begins:
             self.active, self.largest = True, self.sudden.share
-            for test, usual in zip((self.sudden, self.lasting), looked, strict=True):
+            for test, usual in zip(self._tests, looked, strict=True):
                 test.begin_peak()
                 if usual is not None:
                     test.raise_peak(usual)
                 test.drop_recent()
             self._pending.clear()
             return "begins"
-        self._wait(*looked)
+        self._wait(looked)
         return ""
 
     def observe(
@@ -205,12 +232,13 @@ class ContactDetector:
         confidence: float,
         speeds: Array | None = None,
         expected: Array | None = None,
+        cutoff: float = 0.0,
     ) -> None:
         """Count a sample's errors as usual, once `USUAL_DELAY_S` has passed without a contact."""
         resumes = self._resumes(stamp)
-        looked = self._look(stamp, error, confidence, speeds, expected)
+        looked = self._look(stamp, error, confidence, speeds, expected, cutoff)
         if not resumes:
-            self._wait(*looked)
+            self._wait(looked)
 
     def _look(
         self,
@@ -219,8 +247,8 @@ class ContactDetector:
         confidence: float,
         speeds: Array | None,
         expected: Array | None,
-    ) -> tuple[Usual, Usual | None]:
-        """The sample as either test has it; None where none is due."""
+        cutoff: float,
+    ) -> Looked:
         self._novelty.look(stamp, confidence, grows=not self.active)
         known, ahead = min(confidence, 1.0 - self._novelty.level), self._ahead
         if stamp - self._resumed < RESUMING or not self._average_since:
@@ -228,20 +256,27 @@ class ContactDetector:
             self._average[:] = 0.0
             self._between[:] = 0.0
             self._expected[:] = np.nan
+            self._sharpened.reset()
             self.lasting.reset()
         if expected is not None:
             kept = math.exp(-ahead / BETWEEN_S)
             _follow_change(expected, kept, self._expected, self._between)
         grows = known, self._between
         usual = self.sudden.look(stamp, error, confidence, speeds, *grows)
+        quick, sharp = None, self._sharpened.follow(error, self._ahead, cutoff)
+        if sharp is not None:
+            quick = self.quick.look(stamp, sharp, confidence, speeds, *grows)
+        elif self.quick.share > 0.0:
+            self.quick.reset()
         share = 1.0 - math.exp(-min(ahead, LASTING_LONGEST_S) / LASTING_S)
         _average(error, share, self._average)
         begun = stamp - self._average_since >= LASTING_AFTER
         if not begun or 0 <= stamp - self._lasting_at < LASTING_STEP:
-            return usual, None
+            return Looked(usual, quick, None)
         self._lasting_at = stamp
-        lasting = np.where(np.isnan(error), np.nan, self._average)
-        return usual, self.lasting.look(stamp, lasting, confidence, speeds, *grows)
+        average = np.where(np.isnan(error), np.nan, self._average)
+        lasting = self.lasting.look(stamp, average, confidence, speeds, *grows)
+        return Looked(usual, quick, lasting)
 
     def _resumes(self, stamp: int) -> bool:
         """Whether a pause is so short ago that filters still show it."""
@@ -249,8 +284,8 @@ class ContactDetector:
             self._resumed = stamp
         if stamp < self._at:  # what waits would do so until the clock is there again
             self._pending.clear()
-            self.sudden.drop_recent()
-            self.lasting.drop_recent()
+            for test in self._tests:
+                test.drop_recent()
         self._ahead, self._at = (stamp - self._at) * 1e-9, stamp
         return stamp - self._resumed < RESUMING
 
@@ -260,40 +295,48 @@ class ContactDetector:
         lasting = (self.lasting.last_beyond - self.since) * 1e-9
         return sudden < SHORT_S and lasting < SHORT_S + LASTING_LATER_S
 
-    def _wait(self, usual: Usual, lasting: Usual | None) -> None:
+    def _wait(self, looked: Looked) -> None:
         # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
-        if self._pending and 0 <= usual.stamp - self._pending[-1][0].stamp < USUAL_STEP:
-            first = self._pending[-1][0]
-            np.maximum(first.deviations, usual.deviations, out=first.deviations)
-            if lasting is not None:
-                self._pending[-1] = first, lasting
-                self.lasting.sizes.follow(lasting)
+        stamp = looked.sudden.stamp
+        if self._pending and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP:
+            first = self._pending[-1]
+            _raise_deviations(first.sudden, looked.sudden)
+            if first.quick is not None and looked.quick is not None:
+                _raise_deviations(first.quick, looked.quick)
+            if looked.lasting is not None:
+                self._pending[-1] = first._replace(lasting=looked.lasting)
+                self.lasting.sizes.follow(looked.lasting)
             return
-        self._pending.append((usual, lasting))
-        self.sudden.sizes.follow(usual)
-        if lasting is not None:
-            self.lasting.sizes.follow(lasting)
-        while usual.stamp - self._pending[0][0].stamp > USUAL_DELAY_S * 1e9:
-            self._count(*self._pending.popleft())
+        self._pending.append(looked)
+        for test, usual in zip(self._tests, looked, strict=True):
+            if usual is not None:
+                test.sizes.follow(usual)
+        while stamp - self._pending[0].sudden.stamp > USUAL_DELAY_S * 1e9:
+            self._count(self._pending.popleft())
 
-    def _count(self, usual: Usual, lasting: Usual | None) -> None:
+    def _count(self, looked: Looked) -> None:
+        usual = looked.sudden
         ahead = self.sudden.count(usual)
         self._means.count(usual.stamp, usual.error)
         self._novelty.count(ahead, usual.confidence)
-        if lasting is not None:
-            self.lasting.count(lasting)
+        if looked.quick is not None:
+            self.quick.count(looked.quick)
+        if looked.lasting is not None:
+            self.lasting.count(looked.lasting)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         lasting = {f"lasting.{name}": value for name, value in self.lasting.state().items()}
+        quick = {f"quick.{name}": value for name, value in self.quick.state().items()}
         means = {"means": self._means.sums.copy(), "unknown": self._novelty.sums.copy()}
-        return self.sudden.state() | lasting | means
+        return self.sudden.state() | quick | lasting | means
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
         self.reset()
         self.sudden.restore(state)
-        self.lasting.restore(sub_state(state, "lasting."))  # an earlier version had none
+        self.quick.restore(sub_state(state, "quick."))  # an earlier version had none
+        self.lasting.restore(sub_state(state, "lasting."))
         if "correlation" not in state:
             return  # of an earlier version, which knew other errors
         if "means" in state:  # an earlier version had none
@@ -301,6 +344,77 @@ class ContactDetector:
         self._novelty = Novelty()  # what is new to one model is not to another
         if "unknown" in state:  # an earlier version had none
             self._novelty.sums = state["unknown"].copy()
+
+
+def _share(test: UnusualErrors) -> float:
+    return test.share
+
+
+def _raise_deviations(first: Usual, later: Usual) -> None:
+    np.maximum(first.deviations, later.deviations, out=first.deviations)
+
+
+class Sharpened:
+    """Errors as they were behind a low-pass of `QUICK_RATIO` times the cut-off.
+
+    The filter is (s^2 + r w s + w^2) W^2 / ((s^2 + r W s + W^2) w^2) of both cut-offs, w and W, and
+    r = 2^(1/2): the numerator takes a Butterworth low-pass off, the denominator puts a wider one
+    on. Between samples it is integrated by the trapezoidal rule.
+
+    Parameters
+    ----------
+    n: errors of a sample.
+    """
+
+    def __init__(self, n: int) -> None:
+        self._states: Array = np.zeros((2, n))
+        self._last: Array = np.full(n, np.nan)
+
+    def reset(self) -> None:
+        """Begin anew."""
+        self._last[:] = np.nan
+
+    def follow(self, errors: Array, ahead: float, cutoff: float) -> Array | None:
+        """(n,) for errors (n,), `ahead` s after the last ones, behind a low-pass of `cutoff` Hz.
+
+        None where samples are too far apart, and at a cut-off of 0, which says that there is none.
+        """
+        if not 0.0 < ahead * cutoff * QUICK_RATIO * QUICK_SAMPLES <= 1.0:
+            self.reset()
+            return None
+        sharp = np.empty_like(errors)
+        narrow = 2.0 * math.pi * cutoff
+        _sharpen(errors, ahead, narrow, QUICK_RATIO * narrow, self._states, self._last, sharp)
+        return sharp
+
+
+@compiled_in_turn
+def _sharpen(
+    errors: Array,
+    ahead: float,
+    narrow: float,
+    wide: float,
+    states: Array,
+    last: Array,
+    sharp: Array,
+) -> None:
+    """See `Sharpened`; NaN, not measured: begins anew, at rest, with what is measured next."""
+    root, gain, half = math.sqrt(2.0), (wide / narrow) ** 2, 0.5 * ahead
+    damping, stiffness = root * wide, wide * wide
+    slope, level = gain * root * (narrow - wide), gain * (narrow * narrow - stiffness)
+    scale = 1.0 + half * damping + half * half * stiffness
+    for j in range(errors.size):
+        error = errors[j]
+        if math.isnan(last[j]):
+            states[0, j], states[1, j] = error / stiffness, 0.0
+        else:
+            x, v = states[0, j], states[1, j]
+            force = v + half * (error + last[j] - stiffness * x - damping * v)
+            x += half * v
+            states[0, j] = ((1.0 + half * damping) * x + half * force) / scale
+            states[1, j] = (force - half * stiffness * x) / scale
+        last[j] = error
+        sharp[j] = level * states[0, j] + slope * states[1, j] + gain * error
 
 
 @compiled_in_turn

@@ -109,6 +109,7 @@ class ChangeMonitor:
         self.held = HeldResidual(model, self.causes)
         self.snapshots = Snapshots()
         self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
+        self._wide_cutoff = filter_config.wide_cutoff
         n = model.n_axes
         self._efforts = model.config.target == "effort"
         self._scales = expected_scales(model).output
@@ -189,17 +190,18 @@ class ChangeMonitor:
         beside = self._beside(sample, prediction)
         corrected = self.correction.apply(prediction, sample.regressor)
         external = sample.y - corrected.semiparametric - beside
-        before = sample
+        before, cutoff = sample, 0.0
         if fast is not None and sample.fast is not None and sample.fast.y is not None:
-            before = sample.fast
+            before, cutoff = sample.fast, self._wide_cutoff
             corrected = self.correction.apply(fast, before.regressor)
         assert before.y is not None
         self.external = before.y - corrected.semiparametric - beside
         speeds = before.dq if self._efforts else None
+        shown = sample.stamp, self.external, confidence, speeds, expected
         if self._learned_s >= self.config.settle:
-            self._test_contact(sample.stamp, self.external, confidence, speeds, expected)
+            self._test_contact(*shown, cutoff)
         elif self._learned_s >= 0.5 * self.config.settle:
-            self.contact.observe(sample.stamp, self.external, confidence, speeds, expected)
+            self.contact.observe(*shown, cutoff)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
         # What was learned beside a payload would hide that it is gone, so it counts as error here;
@@ -279,11 +281,14 @@ class ChangeMonitor:
         confidence: float,
         speeds: Array | None,
         expected: Array | None,
+        cutoff: float,
     ) -> None:
         """Test a sample for the beginning or the end of a contact."""
         estimating = self.correction.estimating is not None
         longest = MAX_CONTACT_S if estimating else math.inf
-        transition = self.contact.add(stamp, external, confidence, speeds, expected, longest)
+        transition = self.contact.add(
+            stamp, external, confidence, speeds, expected, longest, cutoff
+        )
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)

@@ -20,7 +20,7 @@ from semiparam_dynamics.jit import compiled_in_turn
 from semiparam_dynamics.storage import sub_state
 
 FEW_S = 1.0  # of usual errors, fewer of which say nothing
-TEST_TIME_S = 0.01  # for which a deviation of just the limit must last to be a contact
+TEST_TIME_S = 0.01  # usually, for which a deviation of just the limit must last
 COUNTED_SHARE = 0.65  # of the limit, beyond which a deviation counts for one
 COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails add up
 END_SHARE = 0.5  # of an axis' limit, below which a contact ends
@@ -54,6 +54,7 @@ class UnusualErrors:
     by_speed: errors have their sizes by their joint's speed.
     above: times the threshold, which is the limit.
     later: s for which errors show longer than they last.
+    test_time: s for which a deviation of just the limit must last to be a contact.
 
     Attributes
     ----------
@@ -67,11 +68,17 @@ class UnusualErrors:
     """
 
     def __init__(
-        self, scales: Array, *, by_speed: bool = False, above: float = 1.0, later: float = 0.0
+        self,
+        scales: Array,
+        *,
+        by_speed: bool = False,
+        above: float = 1.0,
+        later: float = 0.0,
+        test_time: float = TEST_TIME_S,
     ) -> None:
         n_axes = len(scales)
         self.sizes = ErrorSizes(LEAST * scales, by_speed)
-        self._above = above
+        self._above, self._test_time = above, test_time
         self._correlation: Array = np.eye(n_axes)
         self._white: Array = np.eye(n_axes)
         self._whitened = 0.0  # s since `_white` was made anew
@@ -148,16 +155,16 @@ class UnusualErrors:
         accumulate: whether one may, and samples add up.
 
         What adds up is a cumulative sum of what is beyond `COUNTED_SHARE`, or `COUNTED_TOGETHER`
-        (Page 1954, Continuous inspection schemes): a limit that is just reached must be so for
-        `TEST_TIME_S`, a larger deviation for less. A jerk that the model has some milliseconds late
-        is over before. Samples that are further apart are tested one by one.
+        (Page 1954, Continuous inspection schemes): a limit that is just reached must be so for the
+        time of the test, a larger deviation for less. A jerk that the model has some milliseconds
+        late is over before. Samples that are further apart are tested one by one.
         """
         ahead, self._at = usual.stamp - self._at, usual.stamp
         self._turning, tested = usual.turning, threshold > 0.0
         if not accumulate or self._seen < FEW_S:
             part = -1.0
         else:
-            part = min(max(ahead, 0) * 1e-9 / TEST_TIME_S, 1.0)
+            part = min(max(ahead, 0) * 1e-9 / self._test_time, 1.0)
         limits = self._both_limits(threshold)
         ends = end_shares(self._above * threshold, len(self.scaled))
         found = usual.deviations, usual.turning
@@ -321,7 +328,7 @@ def _compare(
 ) -> tuple[int, bool, bool, bool]:
     """See `UnusualErrors.test`.
 
-    part : of `TEST_TIME_S`, for which the sample counts; negative: nothing adds up.
+    part : of the test's time, for which the sample counts; negative: nothing adds up.
     Returns the axis that is nearest to its limit, whether any is too large for the end of a
     contact, whether `sums` began anew, and whether a contact begins.
     """

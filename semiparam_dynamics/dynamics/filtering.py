@@ -206,6 +206,11 @@ class FilterConfig:
     )
 
     @property
+    def wide_cutoff(self) -> float:
+        """Hz, of the low-pass before the differences, which `Sample.fast` has passed; 0: none."""
+        return self.prefilter_ratio * self.cutoff
+
+    @property
     def lags(self) -> tuple[float, float]:
         """Seconds that a steady change is behind, of samples and of `Sample.fast`.
 
@@ -244,14 +249,13 @@ class SampleFilter:
         self._size = self._end + axes * model.n_parameters
         self._no_dq, self._no_y = np.zeros(n), np.zeros(axes)
         self._memory = memory = np.zeros(1, dtype=MEMORY)
-        memory["cutoff"], memory["wide_cutoff"] = cutoff, config.prefilter_ratio * cutoff
+        memory["cutoff"], memory["wide_cutoff"] = cutoff, config.wide_cutoff
         memory["max_gap"], memory["max_rate"] = config.max_gap, config.max_rate
         memory["learn_rate"] = config.learn_ratio * cutoff
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
             memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
-            wide = config.prefilter_ratio * cutoff
-            memory["wide_settling"] = int(min(FORGOTTEN / wide / NANO, 1 << 61))
+            memory["wide_settling"] = int(min(FORGOTTEN / config.wide_cutoff / NANO, 1 << 61))
         for stamp in (
             "unmeasured",
             "read_none",

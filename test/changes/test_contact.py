@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import signal, stats
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.changes import contact
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import END_TIME_S, ContactDetector
+from semiparam_dynamics.changes.contact import (
+    END_TIME_S,
+    QUICK_RATIO,
+    ContactDetector,
+    Sharpened,
+)
 from semiparam_dynamics.changes.error_sizes import FIRST_S, UNKNOWN_MOTION_FACTOR, MeanErrors
 from semiparam_dynamics.changes.unusual_errors import SHORT_GROWTH, USUAL_FACTOR, as_rare
 
@@ -438,3 +443,87 @@ def test_what_lasts_is_saved_with_what_is_sudden() -> None:
     fresh.restore(older)  # of an earlier version
     assert np.isinf(fresh.lasting.sizes.spread(1.0, np.zeros(2))).all()
     assert run(fresh, [0.0] * 25 + [50.0], 4000) == {25: "begins"}
+
+
+def at_rate(errors: Array, step: int, cutoff: float, stds: Array) -> tuple[ContactDetector, list]:
+    """A detector that has seen calm errors and then was shown these; what it said, by sample."""
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(len(stds)))
+    filtered = behind_low_pass(np.random.default_rng(0).standard_normal((40_000, len(stds))), step)
+    filtered *= stds / filtered.std(axis=0)
+    for k, error in enumerate(filtered):
+        detector.observe(k * step, error, 1.0, cutoff=cutoff)
+    said = []
+    for k, error in enumerate(errors, len(filtered)):
+        if what := detector.add(k * step, error, cutoff=cutoff):
+            said.append((k - len(filtered), what))
+    return detector, said
+
+
+def behind_low_pass(values: Array, step: int, cutoff: float = 20.0) -> Array:
+    """Rows behind a second-order Butterworth low-pass, `step` ns apart."""
+    return signal.sosfilt(signal.butter(2, cutoff, fs=1e9 / step, output="sos"), values, axis=0)
+
+
+@pytest.mark.parametrize("step", [1_000_000, 2_000_000, 4_000_000])
+def test_sharpened_errors_are_those_behind_the_wider_low_pass(step: int) -> None:
+    """Between samples of any distance, by SciPy's filters of the errors that nothing passed."""
+    rng = np.random.default_rng(1)
+    raw = behind_low_pass(rng.standard_normal((600, 3)), step, 60.0)  # what a trapezoid can follow
+    given, wanted = behind_low_pass(raw, step), behind_low_pass(raw, step, 20.0 * QUICK_RATIO)
+    sharpened = Sharpened(3)
+    found = np.array([sharpened.follow(row, step * 1e-9, 20.0) for row in given])
+    # The bilinear transformation of either filter bends frequencies, the less the finer the step.
+    assert np.abs(found - wanted)[100:].max() < 2e5 * (step * 1e-9) ** 2 * 0.05 * wanted.std()
+
+
+def test_sharpened_errors_begin_at_rest_and_anew_where_they_were_not_measured() -> None:
+    sharpened, constant = Sharpened(2), np.array([3.0, -2.0])
+    for _ in range(5):
+        np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
+    assert np.isnan(sharpened.follow(np.array([np.nan, -2.0]), 0.001, 20.0)).tolist() == [
+        True,
+        False,
+    ]
+    np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
+    # Half a cut-off's period between two: neither is sharpened, and what follows begins at rest.
+    assert sharpened.follow(np.zeros(2), 0.025, 20.0) is None
+    assert sharpened.follow(constant, 0.001, 0.0) is None
+    np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
+
+
+def test_a_strong_push_is_told_sooner_by_sharpened_errors() -> None:
+    step, stds = 1_000_000, np.array([0.5, 2.0])
+    push = np.zeros((300, 2))
+    push[100:] = 0.0, 30.0
+    pushed = behind_low_pass(push, step)
+    _, slow = at_rate(pushed, step, 0.0, stds)
+    detector, quick = at_rate(pushed, step, 20.0, stds)
+    assert [what for _, what in slow] == [what for _, what in quick] == ["begins"]
+    assert 100 < quick[0][0] <= slow[0][0] - 3  # ms
+    assert detector.since == detector.quick.since
+
+
+def test_a_jerk_that_only_sharpened_errors_show_is_over_soon_and_becomes_usual() -> None:
+    step, stds = 1_000_000, np.array([0.5, 2.0])
+    jerk = np.zeros((2000, 2))
+    jerk[100:110, 1] = 22.0
+    shown = behind_low_pass(jerk, step)
+    assert at_rate(shown, step, 0.0, stds)[1] == []
+    detector, said = at_rate(shown, step, 20.0, stds)
+    assert [what for _, what in said] == ["begins", "over"]
+    assert said[1][0] - said[0][0] <= 1e3 * END_TIME_S + 60
+    start = 40_000 + len(jerk)  # the next such jerk is not told
+    for k, error in enumerate(shown, start):
+        assert detector.add(k * step, error, cutoff=20.0) == ""
+
+
+def test_what_is_quick_is_saved() -> None:
+    step, stds = 1_000_000, np.array([0.5, 2.0])
+    detector, _ = at_rate(np.zeros((1, 2)), step, 20.0, stds)
+    other = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    other.restore(detector.state())
+    np.testing.assert_array_equal(other.quick.limits(6.0), detector.quick.limits(6.0))
+    former = {name: v for name, v in detector.state().items() if not name.startswith("quick.")}
+    other = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
+    other.restore(former)  # of a version without it
+    np.testing.assert_array_equal(other.sudden.limits(6.0), detector.sudden.limits(6.0))
