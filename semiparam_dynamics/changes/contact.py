@@ -34,10 +34,12 @@ PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which 
 USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
 # Of errors that are sharpened: the cut-off, in that of the low-pass which they passed, how many
-# samples its period has at least, and for how long a deviation of just the limit must last.
+# samples its period has at least, for how long a deviation of just the limit must last, and times
+# the threshold that is this limit.
 QUICK_RATIO = 1.5
 QUICK_SAMPLES = 6.0
-QUICK_TEST_S = 0.007
+QUICK_TEST_S = 0.005
+QUICK_ABOVE = 7.0 / 6.0
 # Of errors that last, a moving average: its time constant, from when on it is one, how often it is
 # tested, and times the threshold that is its limit, since what lasts has longer tails.
 LASTING_S = 0.04
@@ -88,7 +90,9 @@ class ContactDetector:
     def __init__(self, config: ChangesConfig, scales: Array, *, by_speed: bool = False) -> None:
         self.config = config
         self.sudden = UnusualErrors(scales, by_speed=by_speed)
-        self.quick = UnusualErrors(scales, by_speed=by_speed, test_time=QUICK_TEST_S)
+        self.quick = UnusualErrors(
+            scales, by_speed=by_speed, above=QUICK_ABOVE, test_time=QUICK_TEST_S
+        )
         self.lasting = UnusualErrors(
             scales, by_speed=by_speed, above=LASTING_ABOVE, later=LASTING_LATER_S
         )
