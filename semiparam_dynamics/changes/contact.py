@@ -40,6 +40,8 @@ QUICK_RATIO = 1.5
 QUICK_SAMPLES = 6.0
 QUICK_TEST_S = 0.005
 QUICK_ABOVE = 7.0 / 6.0
+# Standard deviations, up to which a sharpened error need not be tested: most samples are below.
+QUICK_CLOSER = 2.5
 # Of errors that last, a moving average: its time constant, from when on it is one, how often it is
 # tested, and times the threshold that is its limit, since what lasts has longer tails.
 LASTING_S = 0.04
@@ -268,10 +270,14 @@ class ContactDetector:
         grows = known, self._between
         usual = self.sudden.look(stamp, error, confidence, speeds, *grows)
         quick, sharp = None, self._sharpened.follow(error, self._ahead, cutoff)
-        if sharp is not None:
+        if sharp is None:
+            if self.quick.share > 0.0:
+                self.quick.reset()
+        elif self._sharpened.closer or not self._waits(stamp):
             quick = self.quick.look(stamp, sharp, confidence, speeds, *grows)
-        elif self.quick.share > 0.0:
-            self.quick.reset()
+            self._sharpened.usual = self.quick.spread
+        else:
+            self.quick.skip(stamp)
         share = 1.0 - math.exp(-min(ahead, LASTING_LONGEST_S) / LASTING_S)
         _average(error, share, self._average)
         begun = stamp - self._average_since >= LASTING_AFTER
@@ -299,10 +305,14 @@ class ContactDetector:
         lasting = (self.lasting.last_beyond - self.since) * 1e-9
         return sudden < SHORT_S and lasting < SHORT_S + LASTING_LATER_S
 
+    def _waits(self, stamp: int) -> bool:
+        """Whether a sample just before one at `stamp` waits, as whose part that counts."""
+        return bool(self._pending) and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP
+
     def _wait(self, looked: Looked) -> None:
         # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
         stamp = looked.sudden.stamp
-        if self._pending and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP:
+        if self._waits(stamp):
             first = self._pending[-1]
             _raise_deviations(first.sudden, looked.sudden)
             if first.quick is not None and looked.quick is not None:
@@ -368,9 +378,16 @@ class Sharpened:
     Parameters
     ----------
     n: errors of a sample.
+
+    Attributes
+    ----------
+    usual: (n,) their standard deviations.
+    closer: whether any of the last ones is beyond `QUICK_CLOSER` of these.
     """
 
     def __init__(self, n: int) -> None:
+        self.usual: Array = np.zeros(n)
+        self.closer = False
         self._states: Array = np.zeros((2, n))
         self._last: Array = np.full(n, np.nan)
 
@@ -388,7 +405,8 @@ class Sharpened:
             return None
         sharp = np.empty_like(errors)
         narrow = 2.0 * math.pi * cutoff
-        _sharpen(errors, ahead, narrow, QUICK_RATIO * narrow, self._states, self._last, sharp)
+        kept = self._states, self._last, self.usual
+        self.closer = _sharpen(errors, ahead, narrow, QUICK_RATIO * narrow, *kept, sharp)
         return sharp
 
 
@@ -400,9 +418,14 @@ def _sharpen(
     wide: float,
     states: Array,
     last: Array,
+    usual: Array,
     sharp: Array,
-) -> None:
-    """See `Sharpened`; NaN, not measured: begins anew, at rest, with what is measured next."""
+) -> bool:
+    """See `Sharpened`; NaN, not measured: begins anew, at rest, with what is measured next.
+
+    Returns whether any is beyond `QUICK_CLOSER` of the usual ones.
+    """
+    closer = False
     root, gain, half = math.sqrt(2.0), (wide / narrow) ** 2, 0.5 * ahead
     damping, stiffness = root * wide, wide * wide
     slope, level = gain * root * (narrow - wide), gain * (narrow * narrow - stiffness)
@@ -419,6 +442,8 @@ def _sharpen(
             states[1, j] = (force - half * stiffness * x) / scale
         last[j] = error
         sharp[j] = level * states[0, j] + slope * states[1, j] + gain * error
+        closer = closer or abs(sharp[j]) > QUICK_CLOSER * usual[j]
+    return closer
 
 
 @compiled_in_turn

@@ -59,6 +59,7 @@ class UnusualErrors:
     Attributes
     ----------
     scaled: (n_axes,) the last errors, in standard deviations, with their sign.
+    spread: (n_axes,) these standard deviations.
     axis: nearest to its limit; n_axes: all together.
     deviation: the last one of that axis, in standard deviations.
     limit, share: that it is compared with, and its share of it; 0 where nothing is tested.
@@ -84,6 +85,7 @@ class UnusualErrors:
         self._whitened = 0.0  # s since `_white` was made anew
         self._seen = 0.0  # s of usual errors
         self.scaled: Array = np.zeros(n_axes)
+        self.spread: Array = np.zeros(n_axes)
         self._each = np.arange(n_axes + 1)  # axis, and last all together
         self._counted = np.append(np.full(n_axes, COUNTED_SHARE), COUNTED_TOGETHER)
         # The largest deviations of each, in other motion and, in the second row, in reversals.
@@ -146,7 +148,7 @@ class UnusualErrors:
         turning = np.empty(n + 1, dtype=np.intp)
         spread, first = self.sizes.spread(known, between), self.sizes.first_reversal
         _deviate(error, spread, self._white, classes, first, scaled, deviations, turning)
-        self.scaled = scaled
+        self.scaled, self.spread = scaled, spread
         return Usual(stamp, error, confidence, classes, scaled, deviations, turning)
 
     def test(self, usual: Usual, threshold: float, *, accumulate: bool) -> bool:
@@ -181,6 +183,11 @@ class UnusualErrors:
         if anew:
             self.since = usual.stamp
         return begins
+
+    def skip(self, stamp: int) -> None:
+        """Pass over a sample whose errors are usual, as a look at the last one told."""
+        self._at, self.share = stamp, 0.0
+        self._sums[:] = 0.0
 
     def begin_peak(self) -> None:
         """A contact begins: what is large from now on may be a short error's peak."""
