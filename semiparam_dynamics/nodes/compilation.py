@@ -110,6 +110,7 @@ def _compile_filter_and_detectors() -> None:
     contacts = ContactDetector(ChangesConfig(), np.ones(model.n_axes), by_speed=True)
     for measurement in log:
         live.push(measurement)
+        # A cut-off so low that messages this far apart can be sharpened.
         contacts.add(measurement.stamp, measurement.q, 1.0, measurement.dq, cutoff=1.0)
     list(SampleFilter(model, FilterConfig()).filter_recording(log))
     log_evidence(Sums.from_rows(np.eye(3), np.ones(3)), np.eye(3))
