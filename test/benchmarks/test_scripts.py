@@ -368,7 +368,8 @@ def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
     errors[2800:2850, 0] += 20.0
     speeds[2790:, 1] = -1.0
     predicted = np.full((3000, 2), np.nan)  # not needed at this rate
-    shown = np.column_stack((times, np.ones(3000), np.ones(3000), errors, speeds, predicted))
+    tested, confidence, cutoff = np.ones(3000), np.ones(3000), np.zeros(3000)
+    shown = np.column_stack((times, tested, confidence, errors, speeds, predicted, cutoff))
     pushes = np.array([[times[2000] - 0.005, times[2050], 10.0]])
     np.savez(tmp_path / "kept.npz", shown=shown, pushes=pushes, scales=np.ones(2))
     said = run("contact.py", "again", "--kept", str(tmp_path / "kept.npz"))
