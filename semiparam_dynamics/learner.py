@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE
-from semiparam_dynamics.changes.contact import ContactDetector
+from semiparam_dynamics.changes.contact import FILTERED, ContactDetector
 from semiparam_dynamics.changes.touch import ContactEvents, Touch, TouchedLink, at_sensor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import LIVE, BlockPrediction, SemiparametricEstimator
@@ -45,7 +45,6 @@ RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
 # turned round, the variance is next to nothing. Of a known xMate 7 Pro such errors were up to 5 in
 # the first second, up to 0.3 after three, and within a factor of 2.1 of the later after five.
 TELLING = 5.0
-FILTERED = 6.0  # messages in a period of the wide low-pass from which on contacts are felt there
 FEEL_NS = (
     1_500_000  # between two samples that are felt, at least: a low-pass of 20 Hz needs no more
 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -32,12 +33,11 @@ END_TIME_S = 0.3  # for which deviations must stay small until it is over
 LASTING_END_S = 0.1  # the same of their average, which the last ones of a push are part of
 PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which it shows
 USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
+FILTERED = 6.0  # samples in a low-pass' period, from which on it takes off their noise
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
-# Of errors that are sharpened: the cut-off, in that of the low-pass which they passed, how many
-# samples its period has at least, for how long a deviation of just the limit must last, and times
-# the threshold that is this limit.
+# Of errors that are sharpened: the cut-off, in that of the low-pass which they passed, for how long
+# a deviation of just the limit must last, and times the threshold that is this limit.
 QUICK_RATIO = 1.5
-QUICK_SAMPLES = 6.0
 QUICK_TEST_S = 0.005
 QUICK_ABOVE = 7.0 / 6.0
 # Standard deviations, up to which a sharpened error need not be tested: most samples are below.
@@ -123,7 +123,7 @@ class ContactDetector:
     @property
     def nearest(self) -> UnusualErrors:
         """The test that is nearest to a contact."""
-        return max(self._tests, key=_share)
+        return max(self._tests, key=attrgetter("share"))
 
     @property
     def deviation(self) -> float:
@@ -360,10 +360,6 @@ class ContactDetector:
             self._novelty.sums = state["unknown"].copy()
 
 
-def _share(test: UnusualErrors) -> float:
-    return test.share
-
-
 def _raise_deviations(first: Usual, later: Usual) -> None:
     np.maximum(first.deviations, later.deviations, out=first.deviations)
 
@@ -400,7 +396,7 @@ class Sharpened:
 
         None where samples are too far apart, and at a cut-off of 0, which says that there is none.
         """
-        if not 0.0 < ahead * cutoff * QUICK_RATIO * QUICK_SAMPLES <= 1.0:
+        if not 0.0 < FILTERED * ahead * QUICK_RATIO * cutoff <= 1.0:
             self.reset()
             return None
         sharp = np.empty_like(errors)

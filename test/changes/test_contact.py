@@ -473,7 +473,7 @@ def test_sharpened_errors_are_those_behind_the_wider_low_pass(step: int) -> None
     sharpened = Sharpened(3)
     found = np.array([sharpened.follow(row, step * 1e-9, 20.0) for row in given])
     # The bilinear transformation of either filter bends frequencies, the less the finer the step.
-    assert np.abs(found - wanted)[100:].max() < 2e5 * (step * 1e-9) ** 2 * 0.05 * wanted.std()
+    assert np.abs(found - wanted)[100:].max() < 1e4 * (step * 1e-9) ** 2 * wanted.std()
 
 
 def test_sharpened_errors_begin_at_rest_and_anew_where_they_were_not_measured() -> None:
