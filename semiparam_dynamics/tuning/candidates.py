@@ -219,6 +219,26 @@ class Tuning:
         """Parameters that differ from before: both values."""
         return self.changed_from(self.before)
 
+    @property
+    def extremes(self) -> dict[str, str]:
+        """Of the changes those to the smallest or the largest value that was tried.
+
+        Sizes are left out, whose largest is what predictions are to cost at most, and memories,
+        whose largest is what the recordings can show.
+        """
+        tried: dict[str, set[float]] = {curve.name: set(curve.errors) for curve in self.curves}
+        for step in self.steps:
+            for outcome in step.outcomes:
+                for name, value in outcome.settings.items():
+                    tried.setdefault(name, set()).add(value)
+        found = {}
+        for name, (_, new) in self.changes.items():
+            values = tried.get(name, set())
+            if isinstance(new, float) and 0.0 not in values and len(values) > 2:
+                ends = {min(values): "smallest", max(values): "largest"}
+                found |= {name: ends[new]} if new in ends else {}
+        return found
+
     def changed_from(self, config: InverseDynamicsConfig) -> dict[str, tuple[Value, Value]]:
         """Parameters of the choice that differ from `config`: both values."""
         old, new = to_flat(config), to_flat(self.config)

@@ -24,6 +24,7 @@ from semiparam_dynamics.page import (
     setting,
     table,
 )
+from semiparam_dynamics.parameters import to_flat
 from semiparam_dynamics.tuning.candidates import AXIS_LIMIT, Curve, Outcome, Step, Tuning
 from semiparam_dynamics.tuning.folds import PART
 
@@ -202,6 +203,7 @@ def _ticks(axes: Axes, x: Array, labels: Sequence[float]) -> None:
 # In words, and as a table for the terminal.
 
 SHORT = 60.0  # s
+FURTHER = {"smallest": "smaller", "largest": "larger"}
 WORST_PROMISE = 1.0  # a ratio to the rigid body that isn't below this is no gain
 
 
@@ -234,6 +236,13 @@ def findings(tuning: Tuning) -> list[str]:
         found.append(
             f"The configuration before, with the same filter: {own.delayed:.2f} times the rigid "
             f"body's error while learning, {own.frozen:.2f} times without."
+        )
+    new = to_flat(tuning.config)
+    for name, end in tuning.extremes.items():
+        found.append(
+            f"{name} {setting(new[name])} is the {end} value that was tried: a "
+            f"{FURTHER[end]} one may be better still. Tune again from the result (--params) with "
+            f"--set {name}=VALUE to have it tried."
         )
     if tuning.refused:
         refused = ", ".join(f"{name} {setting(new)}" for name, (_, new) in tuning.refused.items())

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.tuning.candidates import FoldScore, Outcome, Tuning, choose
+from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.tuning.candidates import (
+    Curve,
+    FoldScore,
+    Outcome,
+    Step,
+    Tuning,
+    choose,
+)
 from semiparam_dynamics.tuning.choices import (
     SHARED,
     _simplest,
@@ -128,3 +136,35 @@ def test_a_part_in_which_nothing_varies_counts_as_alike() -> None:
     still = FoldScore("rest", nothing, nothing, nothing, nothing, 0.0)
     assert still.ratio == still.worst_mean == 1.0
     assert Outcome({}, (still,)).harm == 0.0
+
+
+def extremes(name: str, tried: list[float], chosen: float) -> dict[str, str]:
+    """Of a tuning from the defaults that took `chosen` for `name`."""
+    config = InverseDynamicsConfig()
+    outcomes = tuple(Outcome({name: value}, scored(1.0, 1.0, 1.0).scores) for value in tried)
+    tuning = Tuning(config, replace(config, **{name: chosen}), [])
+    tuning.steps.append(Step("stage", outcomes, outcomes[0]))
+    return tuning.extremes
+
+
+def test_a_change_to_the_end_of_what_was_tried_is_told() -> None:
+    width, own = "nystrom.length_scale", InverseDynamicsConfig().estimator.nystrom.length_scale
+    values = [0.5 * own, own, 2.0 * own]
+    assert extremes(width, values, 0.5 * own) == {width: "smallest"}
+    assert extremes(width, values, 2.0 * own) == {width: "largest"}
+    assert extremes(width, [*values, 4.0 * own], 2.0 * own) == {}
+    assert extremes(width, values, own) == {}  # it is no change
+    assert extremes(width, values[:2], 0.5 * own) == {}
+    assert extremes("nystrom.max_centers", [100, 200, 400], 100) == {}
+    assert extremes("rigid_body.memory", [0.0, 30.0, 60.0], 60.0) == {}
+
+
+def test_ends_count_over_all_stages_and_curves() -> None:
+    config = InverseDynamicsConfig()
+    name = "rigid_body.penalty"
+    tuning = Tuning(config, replace(config, **{name: 0.001}), [])
+    tuning.curves.append(Curve(name, {0.001: 1.0, 0.01: 1.1, 1.0: 1.2}, 0.001))
+    assert tuning.extremes == {name: "smallest"}
+    further = Outcome({name: 0.0005}, scored(1.0, 1.0, 1.0).scores)
+    tuning.steps.append(Step("stage", (further,), further))
+    assert tuning.extremes == {}

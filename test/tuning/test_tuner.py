@@ -15,7 +15,7 @@ from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning import tuner
 from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.choices import nmse
+from semiparam_dynamics.tuning.choices import PENALTIES, nmse
 from semiparam_dynamics.tuning.folds import Split, prepare
 from semiparam_dynamics.tuning.forecast import Forecast, Stage, forecast
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, findings, headline, text, tuning_page
@@ -120,6 +120,19 @@ def test_only_the_thirds_of_a_single_recording_are_called_that(result: Tuning) -
         splits = [dataclasses.replace(split, name=name) for split in result.splits]
         renamed = dataclasses.replace(result, splits=splits)
         assert any("There was one recording" in one for one in findings(renamed)) == told
+
+
+def test_the_end_of_what_was_tried_is_told_with_what_to_do(result: Tuning) -> None:
+    name = "rigid_body.penalty"
+    assert name not in result.extremes
+    largest = replace(result.config, **{name: max(PENALTIES)})
+    [told] = [
+        one
+        for one in findings(dataclasses.replace(result, config=largest))
+        if "value that was tried" in one
+    ]
+    assert told.startswith(f"{name} 10 is the largest value that was tried: a larger one")
+    assert f"--set {name}=VALUE" in told
 
 
 def test_screening_says_nearly_what_the_learner_says(result: Tuning) -> None:
