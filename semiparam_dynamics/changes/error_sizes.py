@@ -204,8 +204,7 @@ class MeanErrors:
         if not 0 < stamp - self._last < MEAN_S * 1e9:
             self._begin(stamp)
         self._last = stamp
-        self._total += np.where(np.isnan(error), 0.0, error)
-        self._number += ~np.isnan(error)
+        _add_measured(error, self._total, self._number)
         seconds = (stamp - self._since) * 1e-9
         if seconds < MEAN_S:
             return
@@ -231,6 +230,15 @@ class MeanErrors:
         roots = np.sqrt(np.maximum(weights, 1.0))
         found: Array = self.sums[:-1] / np.outer(roots, roots) + self._least
         return found
+
+
+@compiled_in_turn
+def _add_measured(error: Array, total: Array, number: Array) -> None:
+    """Add errors to their sum, and one to the number of those measured."""
+    for j in range(error.size):
+        if not math.isnan(error[j]):
+            total[j] += error[j]
+            number[j] += 1.0
 
 
 @compiled_in_turn

@@ -273,12 +273,12 @@ class NoiseModel:
             1.0 - UNCORRELATED_SHARE
         ) * covariance + UNCORRELATED_SHARE * spread
         self.covariance += 1e-6 * np.eye(len(spread))
-        self._root = np.linalg.cholesky(self.covariance)
+        self._white = np.linalg.inv(np.linalg.cholesky(self.covariance))
 
     def whiten(self, rows: Array, known: Mask | None = None) -> Array:
         """W^(-1/2) rows, (n_axes, ...); of the axes that are `known` alone, others' are 0."""
         if known is None or known.all():
-            white: Array = np.linalg.solve(self._root, rows)
+            white: Array = self._white @ rows
             return white
         white = np.zeros_like(rows)
         if known.any():

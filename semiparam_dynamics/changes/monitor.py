@@ -63,6 +63,9 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.storage import sub_state
 
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
+# Of `filter.learn_ratio`, from which on a block has at least five samples that are learned: its
+# means need no others, which cost as much each.
+ENOUGH_RATIO = 10.0
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
 MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not told
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
@@ -110,6 +113,7 @@ class ChangeMonitor:
         self.snapshots = Snapshots()
         self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
         self._wide_cutoff = filter_config.wide_cutoff
+        self._enough = filter_config.learn_ratio >= ENOUGH_RATIO
         n = model.n_axes
         self._efforts = model.config.target == "effort"
         self._scales = expected_scales(model).output
@@ -140,6 +144,7 @@ class ChangeMonitor:
         self.counts: Counter[str] = Counter()
         self.status = ChangeStatus()
         self._last: int | None = None  # stamp of the last sample
+        self._untested: Block | None = None  # see `_push_block`
         self._learned_s = 0.0
         self._unclear_blocks = 0  # for which evidence was found, but no clear cause
         self._likely = 0.0  # the largest evidence for a payload that was not named
@@ -179,6 +184,9 @@ class ChangeMonitor:
         fast : of `sample.fast`, by which contacts are looked for; without it by the sample itself.
         expected : (n_axes,) see `ContactDetector.add`.
         """
+        if (block := self._untested) is not None:
+            self._untested = None
+            self._test_block(block)
         self._check_pause(sample.stamp)
         self.external = None
         if sample.y is None or not prediction.residual.ready:
@@ -202,6 +210,8 @@ class ChangeMonitor:
             self._test_contact(*shown, cutoff)
         elif self._learned_s >= 0.5 * self.config.settle:
             self.contact.observe(*shown, cutoff)
+        if sample.between and self._enough:
+            return self._report(sample.stamp, external)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
         # What was learned beside a payload would hide that it is gone, so it counts as error here;
@@ -218,7 +228,7 @@ class ChangeMonitor:
         std = self.ratios.spread(std, confidence)
         block = self._blocks.add(sample.stamp, error, columns, std, still=self._still)
         if block is not None:
-            self._test_block(block)
+            self._push_block(block)
         return self._report(sample.stamp, external)
 
     def apply(self, sample: Sample, prediction: Prediction) -> Prediction:
@@ -310,8 +320,11 @@ class ChangeMonitor:
             self.exclusions.release()
             self.exclusions.resume(stamp)
 
-    def _test_block(self, block: Block) -> None:
-        """Test the stretches that end with a block, or refine the change that is estimated."""
+    def _push_block(self, block: Block) -> None:
+        """Add a block to the stretches, which are tested with the next sample.
+
+        Half a millisecond each: together they would keep messages waiting for a whole one.
+        """
         before = self.correction.theta
         watching = self.correction.estimating is None and not self.contact.active
         self._whole.push(block, before, quiet=False)
@@ -321,7 +334,11 @@ class ChangeMonitor:
             self.innovations.clear()
         if self._learned_s < self.config.settle:
             self._learned_s += self._blocks.length
-            return
+        else:
+            self._untested = block
+
+    def _test_block(self, block: Block) -> None:
+        """Test the stretches that end with a block, or refine the change that is estimated."""
         if self.contact.active:
             self._blocks_since_contact = 0
         if block.still:
@@ -521,6 +538,7 @@ class ChangeMonitor:
         """Begin new stretches, since the correction became another."""
         self.innovations.restart()
         self._whole.restart()
+        self._untested = None
 
     def _refine(self, block: Block) -> None:
         """Continue the estimation, and test whether another cause, or none, explains it better."""

@@ -122,11 +122,10 @@ class UnusualErrors:
         """(2, n_axes + 1) in other motion and in reversals."""
         of, known = (threshold, self._usual), self._limits_of
         if of[0] != known[0] or of[1] is not known[1]:
-            limits: Array = USUAL_FACTOR * self._usual
-            limit, n = self._above * threshold or np.inf, len(self._white)
-            np.maximum(limits[:, :n], limit, out=limits[:, :n])
-            np.maximum(limits[:, n], as_rare(limit, n), out=limits[:, n])
-            self._limits, self._limits_of = limits, of
+            limit = self._above * threshold or math.inf
+            self._limits = np.empty_like(self._usual)
+            _fill_limits(self._usual, limit, as_rare(limit, len(self._white)), self._limits)
+            self._limits_of = of
         return self._limits
 
     def look(
@@ -208,26 +207,22 @@ class UnusualErrors:
         first = self._seen < FIRST_S
         ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
         self._seen += ahead
-        if self._seen > 0.5 * FIRST_S:  # before that too few are known to say what is large
-            self._usual = self._grown(usual, first, ahead)
+        if self._seen <= 0.5 * FIRST_S:  # too few are known to say what is large
+            growth = 0.0
+        else:
+            growth = math.inf if first else 1.0 + GROWTH * ahead
+        self._usual = self._grown(usual, growth, math.exp(-ahead / LARGEST_HORIZON_S))
         share = 1.0 - math.exp(-ahead / USUAL_HORIZON_S)
-        clipped = np.clip(usual.scaled, -CLIPPED, CLIPPED)
-        self._correlation += share * (np.outer(clipped, clipped) - self._correlation)
+        _correlate(usual.scaled, share, self._correlation)
         self._whitened += ahead
         if self._whitened > WHITEN_EVERY_S:
             self._whiten()
         return ahead
 
-    def _grown(self, usual: Usual, first: bool, ahead: float) -> Array:
-        """The largest usual deviations with those of a sample, `ahead` s after the last one."""
-        grown: Array = math.exp(-ahead / LARGEST_HORIZON_S) * self._usual
-        if first:  # one of the rows may not have been met
-            return np.maximum(grown, usual.deviations)
-        now = usual.turning, self._each
-        most = np.minimum(usual.deviations, (1.0 + GROWTH * ahead) * self._usual[now])
-        grown[now] = np.maximum(grown[now], most)
-        peaks = np.minimum(self._peaks.take(usual), SHORT_GROWTH * self._usual[1])
-        grown[1] = np.maximum(grown[1], peaks)
+    def _grown(self, usual: Usual, growth: float, kept: float) -> Array:
+        """The largest usual deviations with those of a sample, see `_grow`."""
+        grown, peaks = np.empty_like(self._usual), self._peaks.take(usual)
+        _grow(self._usual, usual.deviations, usual.turning, peaks, kept, growth, grown)
         return grown
 
     def _whiten(self) -> None:
@@ -279,15 +274,9 @@ class ReversalPeaks:
 
     def take(self, usual: Usual) -> Array:
         """(n,) heights of the peaks that end before this sample, 0 where none does."""
-        large = usual.deviations > PEAK
-        begun = self._since > 0
-        if not (large.any() or begun.any()):
-            return np.zeros_like(self._height)
-        short = usual.stamp - self._since <= self._lasts
-        ended = np.where(begun & ~large & short, self._height, 0.0)
-        self._since = np.where(large, np.where(begun, self._since, usual.stamp), 0)
-        height = np.maximum(self._height, usual.deviations * usual.turning)
-        self._height = np.where(large, height, 0.0)
+        ended = np.empty_like(self._height)
+        found = usual.stamp, usual.deviations, usual.turning
+        _end_peaks(*found, self._lasts, self._since, self._height, ended)
         return ended
 
 
@@ -320,6 +309,75 @@ def _deviate(
             value += white[i, j] * scaled[j]
         total += value * value
     deviations[n] = math.sqrt(total)
+
+
+@compiled_in_turn
+def _fill_limits(usual: Array, limit: float, together: float, limits: Array) -> None:
+    """Limits (2, n + 1): beyond usual deviations, and `limit` at least, that of all `together`."""
+    for row in range(len(usual)):
+        for j in range(usual.shape[1]):
+            least = together if j == usual.shape[1] - 1 else limit
+            limits[row, j] = max(USUAL_FACTOR * usual[row, j], least)
+
+
+@compiled_in_turn
+def _correlate(scaled: Array, share: float, correlation: Array) -> None:
+    """Let the correlation (n, n) follow errors, at most `CLIPPED` each, by a share."""
+    for i in range(scaled.size):
+        first = min(max(scaled[i], -CLIPPED), CLIPPED)
+        for j in range(scaled.size):
+            product = first * min(max(scaled[j], -CLIPPED), CLIPPED)
+            correlation[i, j] += share * (product - correlation[i, j])
+
+
+@compiled_in_turn
+def _grow(
+    usual: Array,
+    deviations: Array,
+    turning: Indices,
+    peaks: Array,
+    kept: float,
+    growth: float,
+    grown: Array,
+) -> None:
+    """Fill `grown` (2, n + 1) with what the largest usual deviations become by a sample.
+
+    kept : of them by the time that has passed. growth : times which the sample raises them at most;
+        infinite: to its own, in both rows, since one of them may not have been met.
+    peaks : (n + 1,) heights of those that end, see `ReversalPeaks`.
+    """
+    free = growth == math.inf
+    for j in range(deviations.size):
+        for row in range(len(usual)):
+            value = kept * usual[row, j]
+            if free or row == turning[j]:
+                most = deviations[j] if free else min(deviations[j], growth * usual[row, j])
+                value = max(value, most)
+            if row == 1 and not free:
+                value = max(value, min(peaks[j], SHORT_GROWTH * usual[1, j]))
+            grown[row, j] = value
+
+
+@compiled_in_turn
+def _end_peaks(
+    stamp: int,
+    deviations: Array,
+    turning: Indices,
+    lasts: float,
+    since: Indices,
+    height: Array,
+    ended: Array,
+) -> None:
+    """See `ReversalPeaks.take`; `since` and `height` are kept from call to call."""
+    for j in range(deviations.size):
+        large, begun = deviations[j] > PEAK, since[j] > 0
+        short = stamp - since[j] <= lasts
+        ended[j] = height[j] if begun and not large and short else 0.0
+        if large:
+            since[j] = since[j] if begun else stamp
+            height[j] = max(height[j], deviations[j] * turning[j])
+        else:
+            since[j], height[j] = 0, 0.0
 
 
 @compiled_in_turn

@@ -111,7 +111,8 @@ def _compile_filter_and_detectors() -> None:
     for measurement in log:
         live.push(measurement)
         # A cut-off so low that messages this far apart can be sharpened.
-        contacts.add(measurement.stamp, measurement.q, 1.0, measurement.dq, cutoff=1.0)
+        q, dq = measurement.q, measurement.dq
+        contacts.add(measurement.stamp, q, 1.0, dq, expected=q, cutoff=1.0)
     list(SampleFilter(model, FilterConfig()).filter_recording(log))
     log_evidence(Sums.from_rows(np.eye(3), np.ones(3)), np.eye(3))
 

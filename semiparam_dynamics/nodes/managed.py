@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 import traceback
@@ -347,6 +348,9 @@ def await_description(
 
 
 UNSENT = "not published, the network took too long"
+# s for which it holds whether anybody subscribes: to ask takes some 2 us, of seven topics at each
+# of a thousand messages a second 1 or 2 % of a core.
+ASKED_PERIOD = 0.02
 
 
 class Outlet:
@@ -372,9 +376,16 @@ class Outlet:
         self._node = node
         self._publisher = node.create_publisher(kind, topic, depth)
         self._unsent = unsent
+        self._subscribed, self._asked = False, -math.inf  # s
 
     def has_subscribers(self) -> bool:
-        """Whether anybody subscribes; at the end of the process nobody does."""
+        """Whether anybody subscribed up to `ASKED_PERIOD` ago; at the process's end nobody does."""
+        now = time.monotonic()
+        if now - self._asked >= ASKED_PERIOD:
+            self._subscribed, self._asked = self._ask(), now
+        return self._subscribed
+
+    def _ask(self) -> bool:
         try:
             return bool(self._publisher.get_subscription_count())
         except RuntimeError:  # RCLError has no public name

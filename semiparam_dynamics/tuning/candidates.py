@@ -231,7 +231,7 @@ class Tuning:
             for outcome in step.outcomes:
                 for name, value in outcome.settings.items():
                     tried.setdefault(name, set()).add(value)
-        found = {}
+        found: dict[str, str] = {}
         for name, (_, new) in self.changes.items():
             values = tried.get(name, set())
             if isinstance(new, float) and 0.0 not in values and len(values) > 2:

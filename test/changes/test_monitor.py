@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE, LEARN, UNEXPLAINED
 from semiparam_dynamics.changes.hypotheses import FRICTION, hypotheses
-from semiparam_dynamics.changes.innovations import Sums
-from semiparam_dynamics.changes.monitor import LearningExclusions
+from semiparam_dynamics.changes.innovations import BlockMean, Sums
+from semiparam_dynamics.changes.monitor import ChangeMonitor, LearningExclusions
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.storage import save_state
 
+from ..dynamics.arms import motion
 from .changing_arm import (
     MODEL,
     ON,
     RATE,
+    START,
     by_hand,
     errors,
     follow,
@@ -221,6 +225,13 @@ def test_a_payload_that_becomes_another_again_and_again_is_told_once_and_uncerta
     assert [e.name for e in monitor(of).events if e.cause == "payload"][-1] == "bare"
 
 
+def begin_friction(watching: ChangeMonitor) -> None:
+    """Have changed friction be estimated, as where it was found."""
+    (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
+    watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    watching._restart_windows()
+
+
 @pytest.mark.parametrize("name", ["cup", "bare"])
 def test_a_payload_told_while_friction_is_estimated_is_held_from_then_on(
     warm, grasp, body, name: str
@@ -238,8 +249,7 @@ def test_a_payload_told_while_friction_is_estimated_is_held_from_then_on(
     def after(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return friction(t, dq, columns) + (name == "cup") * load(t, dq, columns)
 
-    (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
-    watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    begin_friction(watching)
     follow(of, moving(ON + 1.0, before, begin=ON))
     assert watching.correction.estimating.cause == FRICTION
     watching.recall(name)
@@ -256,8 +266,7 @@ def test_a_change_that_nothing_shows_is_withdrawn(warm, detected: bool) -> None:
     """Also where the parameter of its cause was switched off meanwhile."""
     of = warm()
     watching = monitor(of)
-    (found,) = hypotheses(watching.causes, {FRICTION}, watching.correction.held.mean, {})
-    watching.correction.begin(found, Sums.empty(len(watching.correction.theta)))
+    begin_friction(watching)
     of.configure(replace(of.config, **{"changes.friction": detected}))
     follow(of, moving(ON + 5.0, nothing, begin=ON))
     assert [e.cause for e in watching.events] == [UNEXPLAINED]
@@ -522,3 +531,34 @@ def test_a_likely_payload_waits_until_its_evidence_has_halved() -> None:
     for evidence, waits in ((39.0, True), (21.0, True), (19.0, False), (30.0, False)):
         of._evidence = {"payload": -5.0, "bare": evidence}
         assert of._payload_is_likely() is waits
+
+
+def test_at_a_kilohertz_blocks_are_means_of_the_samples_that_are_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = learner(**{"nystrom.window": 1.0, "changes.settle": 1.0})
+    watching, seen, kept, felt = monitor(of), [], [], 0
+    add = BlockMean.add
+
+    def noted(self: BlockMean, stamp: int, *rest: Any, **more: Any) -> Any:
+        seen.append(stamp)
+        return add(self, stamp, *rest, **more)
+
+    monkeypatch.setattr(BlockMean, "add", noted)
+    times = np.arange(4000) * 1e-3
+    q, dq, ddq = motion(MODEL, times)
+    y = MODEL.regressors(q, dq, ddq) @ MODEL.prior
+    for k, instant in enumerate(times):
+        if k in (2002, 2501):
+            continue  # after one of them those that are learned are not among each other one
+        step = of.predict(Measurement(START + round(instant * 1e9), q[k], dq[k], y[k]))
+        if step is None:
+            continue
+        before = watching.status
+        of.update(of.admit(step))
+        if step.prediction.residual.ready:
+            felt += watching.status is not before
+            if not step.sample.between:
+                kept.append(step.stamp)
+    assert seen == kept and len(kept) == pytest.approx(0.1 * len(times), rel=0.4)
+    assert felt == pytest.approx(5 * len(kept), rel=0.05)  # contacts are looked for in more

@@ -1,7 +1,8 @@
-"""A publisher whose network refuses."""
+"""A publisher whose network refuses, and whoever subscribes to it."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 
 import pytest
@@ -9,7 +10,8 @@ import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Int32
 
-from semiparam_dynamics.nodes.managed import UNSENT, Outlet
+from semiparam_dynamics.nodes import managed
+from semiparam_dynamics.nodes.managed import ASKED_PERIOD, UNSENT, Outlet
 
 
 def test_what_the_network_refuses_is_dropped_and_counted(ros_environment, monkeypatch):
@@ -38,5 +40,33 @@ def test_what_the_network_refuses_is_dropped_and_counted(ros_environment, monkey
             outlet.publish("no message")  # a mistake is none of the network's
     finally:
         rclpy.try_shutdown()
+    time.sleep(ASKED_PERIOD)
     assert not outlet.has_subscribers()
     outlet.publish(Int32(data=4))  # at the end of the process: to nobody
+
+
+def test_who_subscribes_is_asked_once_in_a_while(ros_environment, monkeypatch):
+    rclpy.init()
+    try:
+        node, now, subscribers, asked = Node("tested"), 100.0, 0, 0
+
+        def count() -> int:
+            nonlocal asked
+            asked += 1
+            return subscribers
+
+        monkeypatch.setattr(managed.time, "monotonic", lambda: now)
+        outlet = Outlet(node, Int32, "numbers", 5, Counter())
+        monkeypatch.setattr(outlet._publisher, "get_subscription_count", count)
+        assert not outlet.has_subscribers()
+        subscribers = 1
+        assert not outlet.has_subscribers() and asked == 1
+        now += 0.9 * ASKED_PERIOD
+        assert not outlet.has_subscribers() and asked == 1
+        now += 0.2 * ASKED_PERIOD
+        assert outlet.has_subscribers() and asked == 2
+        subscribers = 0
+        now += 1.1 * ASKED_PERIOD
+        assert not outlet.has_subscribers() and asked == 3
+    finally:
+        rclpy.try_shutdown()
