@@ -126,11 +126,8 @@ def test_the_end_of_what_was_tried_is_told_with_what_to_do(result: Tuning) -> No
     name = "rigid_body.penalty"
     assert name not in result.extremes
     largest = replace(result.config, **{name: max(PENALTIES)})
-    [told] = [
-        one
-        for one in findings(dataclasses.replace(result, config=largest))
-        if "value that was tried" in one
-    ]
+    tuning = dataclasses.replace(result, config=largest)
+    [told] = [one for one in findings(tuning) if one.startswith(name)]
     assert told.startswith(f"{name} 10 is the largest value that was tried: a larger one")
     assert f"--set {name}=VALUE" in told
 
