@@ -288,6 +288,7 @@ class InverseDynamicsLearner:
         which the predictions after it contain, and waits for the monitor's verdict, which may be
         that it is not to be learned.
         """
+        # Of those that may be learned, blocks are made: none is passed over.
         if self.changes is not None and not (step.sample.between and self._felt_lately(step)):
             self._watch(step, self.changes)
         if step.y is None:
