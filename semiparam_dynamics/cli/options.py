@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import sys
 import textwrap
 import typing
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from semiparam_dynamics.cli.cluster import cluster_executor
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import describe, is_empty, load_yaml, parse_value
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.extras import require
 from semiparam_dynamics.learner import LOCKED
 from semiparam_dynamics.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.progress import processes
@@ -240,68 +239,6 @@ def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[E
     if args.cluster:
         return cluster_executor(args.cluster)
     return processes(args.jobs, most)
-
-
-@contextmanager
-def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
-    """An executor of ``concurrent.futures`` whose tasks the cluster's workers run.
-
-    A task whose worker died runs again on another; what isn't done at the end is cancelled.
-    `timeout`, in s, is for finding the scheduler. Raises MissingExtraError where Dask isn't
-    installed, ConfigurationError where no scheduler answers or it has no worker.
-    """
-    require("--cluster", "distributed")
-    client = _client(address, timeout)
-    # Not pure: a function of equal arguments may read a file that has changed since.
-    executor: Executor = client.get_executor(pure=False)
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False)
-        client.close()
-
-
-def _client(address: str, timeout: float) -> Any:
-    from distributed import Client
-    from distributed.comm import get_address_host_port, normalize_address
-
-    try:
-        # First: a client that fails to begin for its address ends with a traceback.
-        get_address_host_port(normalize_address(address))
-    except ValueError as error:
-        raise ConfigurationError(
-            f"--cluster {address} is no address such as tcp://host:8786: {error}"
-        ) from None
-    try:
-        asyncio.run(_greet(normalize_address(address), timeout))
-        client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:  # TLS needs settings
-        why = str(error) or f"nothing was heard within {timeout:g} s"
-        raise ConfigurationError(
-            f"No Dask scheduler answers at {address} ({why}): start one with `dask scheduler` "
-            f"and workers with `dask worker {address}`."
-        ) from None
-    if not client.scheduler_info()["workers"]:
-        client.close()
-        raise ConfigurationError(
-            f"The Dask scheduler at {address} has no workers: start some with "
-            f"`dask worker {address}`."
-        )
-    return client
-
-
-async def _greet(address: str, timeout: float) -> None:
-    """Connect to a scheduler and leave it; raises asyncio.TimeoutError where it says nothing.
-
-    A client itself has no time limit for its first answer: of another server, or of a scheduler
-    that hangs, it would wait for ever.
-    """
-    from distributed import Security
-    from distributed.comm import connect
-
-    options = Security().get_connection_args("client")  # as a client has them by default
-    comm = await asyncio.wait_for(connect(address, timeout=timeout, **options), timeout)
-    await comm.close()
 
 
 def warn(warnings: Iterable[str]) -> None:

@@ -1,16 +1,11 @@
-"""The verbs' options: parameters, optional dependencies, and a real local cluster."""
+"""The verbs' options: parameters, and how many processes work."""
 
 from __future__ import annotations
 
 import argparse
-import os
-import socket
-import threading
-from concurrent.futures import as_completed
 from dataclasses import dataclass
-from math import factorial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
@@ -18,7 +13,6 @@ from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.cli.options import (
     add_config_options,
     add_workers,
-    cluster_executor,
     config_from,
     workers,
 )
@@ -135,74 +129,8 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
         workers(work("--jobs", "-1"))
 
 
-def test_tasks_run_elsewhere_and_their_errors_come_back(scheduler: str) -> None:
-    with workers(work("--cluster", scheduler)) as executor:
-        assert executor is not None
-        futures = {executor.submit(factorial, i): i for i in range(20)}
-        assert {futures[f]: f.result() for f in as_completed(futures)} == {
-            i: factorial(i) for i in range(20)
-        }
-        assert executor.submit(os.getpid).result() != os.getpid()
-        with pytest.raises(ValueError, match="negative"):
-            executor.submit(factorial, -1).result()
-
-
-def test_a_worker_that_dies_changes_no_result(scheduler: str, tmp_path: Path) -> None:
-    def once(i: int) -> int:
-        import os
-        import signal
-
-        if i == 3 and not (tmp_path / "died").exists():
-            (tmp_path / "died").touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return i * i
-
-    with cluster_executor(scheduler) as executor:
-        futures: list[Any] = [executor.submit(once, i) for i in range(8)]
-        assert [future.result(timeout=60) for future in futures] == [i * i for i in range(8)]
-    assert (tmp_path / "died").exists()
-
-
 @pytest.mark.parametrize("verb", ["tune", "evaluate"])
 def test_the_help_says_what_no_jobs_are(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main([verb, "--help"])
     assert "(default 0: one a core)" in " ".join(capsys.readouterr().out.split())
-
-
-def test_a_server_that_never_answers_is_no_scheduler() -> None:
-    pytest.importorskip("distributed", reason="needs the extra 'distributed'")
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
-        # So that the test ends where nothing else ends it; connections are then refused.
-        end = threading.Timer(120.0, server.close)
-        end.start()
-        try:
-            with (
-                pytest.raises(ConfigurationError, match=f"answers at {address} .nothing was heard"),
-                cluster_executor(address, timeout=1.0),
-            ):
-                pass
-        finally:
-            end.cancel()
-
-
-def test_nothing_at_the_address_is_said() -> None:
-    distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
-    for address in ("nonsense", "foo://1:1", "tcp://host"):
-        with (
-            pytest.raises(ConfigurationError, match=f"{address} is no address such as tcp://"),
-            cluster_executor(address),
-        ):
-            pass
-    with (
-        pytest.raises(ConfigurationError, match="dask scheduler"),
-        cluster_executor("tcp://127.0.0.1:9", timeout=0.5),
-    ):
-        pass
-    with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
-        with (
-            pytest.raises(ConfigurationError, match="has no workers"),
-            cluster_executor(empty.scheduler_address),
-        ):
-            pass
