@@ -174,4 +174,5 @@ def confirm(
 def _samples(motion: Motion) -> Iterator[Sample]:
     for block in motion.blocks(BLOCK):
         columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
-        yield from map(Sample, *columns)
+        for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
+            yield dataclasses.replace(Sample(*parts), weight=weight)

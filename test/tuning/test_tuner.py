@@ -11,6 +11,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.tuning import tuner
@@ -19,7 +20,7 @@ from semiparam_dynamics.tuning.choices import PENALTIES, nmse
 from semiparam_dynamics.tuning.folds import Split, prepare
 from semiparam_dynamics.tuning.forecast import Forecast, Stage, forecast
 from semiparam_dynamics.tuning.page import DELAYED, FROZEN, findings, headline, text, tuning_page
-from semiparam_dynamics.tuning.tuner import tune
+from semiparam_dynamics.tuning.tuner import _samples, tune
 from semiparam_dynamics.tuning.work import Journal, Work
 
 from ..dynamics.arms import URDF, small_arm
@@ -240,3 +241,14 @@ def test_the_page_of_curves_in_a_browser(result: Tuning, tmp_path: Path) -> None
             image = browser.picture(x, y, w, h)
             line = to_rgb(FROZEN if section == "rigid-body" else DELAYED)
             assert (np.abs(image[..., :3] - line).max(axis=-1) < 0.1).sum() > 20, label
+
+
+def test_the_learner_itself_is_given_each_sample_as_a_recording_has_it() -> None:
+    """At a rate above that at which samples are independent each counts for less than one."""
+    given = recordings(1, 3.0)
+    [motion] = given.motions(4.0)
+    samples = list(_samples(motion))
+    assert 0.05 < motion.weights[1:].max() < 0.5
+    again = Motion.of(samples, motion.active)
+    for name in ("stamps", "q", "dq", "ddq", "y", "weights", "entries"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(motion, name), err_msg=name)
