@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -35,6 +35,12 @@ class Sample:
     def teaches(self) -> bool:
         """Whether it may be learned: measured and informative."""
         return self.informative and self.y is not None
+
+    def copy(self) -> Sample:
+        """The same in arrays of its own; of a recording's samples one keeps its whole block."""
+        q, dq, ddq, regressor = (a.copy() for a in (self.q, self.dq, self.ddq, self.regressor))
+        y = None if self.y is None else self.y.copy()
+        return replace(self, q=q, dq=dq, ddq=ddq, regressor=regressor, y=y)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +97,18 @@ class Motion:
     @classmethod
     def of(cls, samples: Iterable[Sample], active: Array) -> Motion:
         """Those of `samples` that teach on all axes; there may be none."""
-        rows = [
-            (s, s.y, s.regressor[active])
-            for s in samples
-            if s.teaches and s.y is not None and np.isfinite(s.y).all()
-        ]
-        stamps = np.array([s.stamp for s, _, _ in rows], dtype=np.intp)
-        q, dq, ddq, weights = (
-            np.array([getattr(s, name) for s, _, _ in rows])
-            for name in ("q", "dq", "ddq", "weight")
+        stamps, weights, rows = [], [], []
+        for s in samples:
+            if s.teaches and s.y is not None and np.isfinite(s.y).all():
+                stamps.append(s.stamp)
+                weights.append(s.weight)
+                # Copies: see `Sample.copy`.
+                parts = s.q.copy(), s.dq.copy(), s.ddq.copy(), s.y.copy()
+                rows.append((*parts, s.regressor[active]))
+        q, dq, ddq, y, entries = (np.array([row[i] for row in rows]) for i in range(5))
+        return cls(
+            active, np.array(stamps, dtype=np.intp), q, dq, ddq, y, np.array(weights), entries
         )
-        y, entries = (np.array([row[i] for row in rows]) for i in (1, 2))
-        return cls(active, stamps, q, dq, ddq, y, weights, entries)
 
     @classmethod
     def join(cls, motions: Sequence[Motion]) -> Motion:

@@ -51,7 +51,7 @@ def train_on_bags(
     model, config = robot_of(bags, config)
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         read = samples_of(bags.train, bags, model, config, progress)
-        samples = [sample for _, _, sample in read if sample.teaches]
+        samples = [sample.copy() for _, _, sample in read if sample.teaches]
     if not samples:
         raise BagError("no sample measured in motion was found to train on")
     if little := check_motion([sample.stamp for sample in samples]):
