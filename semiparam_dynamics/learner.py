@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from semiparam_dynamics.arrays import NANO, Array
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE
-from semiparam_dynamics.changes.contact import FILTERED, ContactDetector
+from semiparam_dynamics.changes.contact import FILTERED, PAUSE, ContactDetector
 from semiparam_dynamics.changes.touch import ContactEvents, Touch, TouchedLink, at_sensor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import LIVE, BlockPrediction, SemiparametricEstimator
@@ -249,7 +249,12 @@ class InverseDynamicsLearner:
         changes by it.
         """
         config, y = self.config.changes, step.y
-        if self.changes is not None or y is None:
+        if self.changes is not None:
+            return
+        if y is None:
+            if self._unfelt(step.stamp):
+                self.end_contact()
+                self._detector.reset()
             return
         if config.contact <= 0.0:
             if self._detector.active:  # switched off meanwhile
@@ -320,6 +325,13 @@ class InverseDynamicsLearner:
             changes.watch(step.sample, step.unchanged, fast, expected)
             if (external := changes.external) is not None:
                 self._tell_contact(step.sample, external, changes.contact)
+            elif self._unfelt(step.stamp):
+                self.end_contact()
+                changes.break_off(self.external_at)
+
+    def _unfelt(self, stamp: int) -> bool:
+        """Whether a contact was told of, and since long nothing is measured that could end it."""
+        return self.contacts.touched and not 0 <= stamp - self.external_at <= PAUSE
 
     def give_up(self) -> list[Step]:
         """The steps that still wait for a verdict when nothing follows: they are only scored."""

@@ -272,17 +272,21 @@ class ChangeMonitor:
         longest = max(self._gap, self._blocks.length)
         if last is None or 0.0 <= (stamp - last) * 1e-9 <= longest:
             return
+        self.break_off(last)
+        if stamp < last:
+            self.exclusions.restart(stamp)
+            self._ended = 0
+            self._onset = min(self._onset, stamp)
+
+    def break_off(self, stamp: int) -> None:
+        """End a contact at the last sample before a pause, or before nothing was measured."""
         in_contact, since = self.contact.active, self.contact.since
         self.contact.reset()
         self.ratios.discard()
         self._blocks_since_contact, self._unclear_blocks = 0, 0
         if in_contact:
-            self._record(last, since, OVER)
-        self._resume_learning(last)
-        if stamp < last:
-            self.exclusions.restart(stamp)
-            self._ended = 0
-            self._onset = min(self._onset, stamp)
+            self._record(stamp, since, OVER)
+        self._resume_learning(stamp)
 
     def _test_contact(
         self,

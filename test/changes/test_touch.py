@@ -317,3 +317,26 @@ def test_a_sensor_feels_the_force_but_not_the_link() -> None:
         np.zeros((1, 7)), np.array([[1.0, -2.0, 3.0, 9.0, 9.0, 9.0]]), np.eye(6), np.ones(1)
     )
     assert touch.link == "" and touch.force.tolist() == [-1.0, 2.0, -3.0]
+
+
+@pytest.mark.parametrize("detect", [True, False])
+def test_a_contact_is_over_once_nothing_is_measured_any_more(detect: bool) -> None:
+    """As where a sensor's driver ends: joint states alone go on, and nobody knows."""
+    of = learner(**{"changes.detect": detect})
+    push = pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)
+    touched_at = 0
+    for measurement in moving(ON + 3.0, push):
+        lost = touched_at and seconds(measurement.stamp) > touched_at + 0.2
+        given = dataclasses.replace(measurement, y=None) if lost else measurement
+        if (step := of.predict(given)) is not None:
+            of.feel(step)
+            of.update(of.admit(step))
+            if of.contacts.touched and not touched_at:
+                touched_at = seconds(step.stamp)
+            if touched_at and seconds(step.stamp) > touched_at + 1.0:
+                break
+    assert touched_at and not of.contacts.touched
+    over = of.contacts.events[-1]
+    assert over.kind == OVER and seconds(over.stamp) == pytest.approx(touched_at + 0.2, abs=0.05)
+    if of.changes is not None:
+        assert not of.changes.contact.active and of.changes.events[-1].cause == OVER
