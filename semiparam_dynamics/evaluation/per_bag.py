@@ -129,7 +129,9 @@ def evaluate_each(
         not depend on the others, so a worker that dies costs time only.
     Returns a result for each bag, in their order. A bag that can't be evaluated has an `error`.
     """
-    alone = [replace(bags, test=[str(path)], train=(), warnings=[]) for path in bags.test]
+    alone = [
+        replace(bags, test=[str(path)], train=(), warnings=[], doubts=[]) for path in bags.test
+    ]
     tasks = [(*each, config, start) for each in zip(_names(bags.test), alone, strict=True)]
     if executor is None:
         results = []

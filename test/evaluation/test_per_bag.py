@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,17 @@ def test_a_bag_that_can_t_be_read_stops_no_other(
     assert "broken" in told and f" {small_arm().axes[0]} " in told  # the table of the other's axes
     assert main(["evaluate", str(broken), "--each", "--jobs", "1", "--out", str(tmp_path / "o")])
     assert "none of the bags could be evaluated" in capsys.readouterr().err
+
+
+def test_a_bag_s_faults_are_not_told_of_the_next(bags: list[str], tmp_path: Path) -> None:
+    model, broken = small_arm(), tmp_path / "broken"
+    given = [m for k, m in enumerate(measurements(model, 3.0, extra=1.0)) if not 60 <= k < 120]
+    for k in range(8, len(given), 9):
+        given[k] = dataclasses.replace(given[k], stamp=given[0].stamp)
+    write_measurements(
+        broken, model.joint_names, given, "effort", robot_description=URDF.read_text()
+    )
+    command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", *SETTINGS]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    pages = [(tmp_path / "out" / name / "report.html").read_text() for name in ("broken", "run")]
+    assert ["has faults" in page for page in pages] == [True, False]
