@@ -309,7 +309,9 @@ def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> flo
         raise _unknown_unit(path, unit, column, FACTORS[kind])
     factor = FACTORS[kind][spelling]
     if degrees and kind in ("q", "dq"):
-        if factor not in (DEGREE, 1.0):
+        if spelling.removesuffix("/s") in LENGTHS:
+            return factor / DEGREE  # of a slide: what the caller multiplies by is undone
+        if factor != DEGREE:
             raise SampleError(
                 f"{path}: column {column} is in {unit}, not in degrees: leave out --degrees and "
                 "write [deg] after the names of the columns that are"

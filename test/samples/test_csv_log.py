@@ -69,8 +69,11 @@ def test_units_in_brackets_and_blanks_in_names() -> None:
     np.testing.assert_allclose(arrays["t"], rows[:, 0] / 1000.0)
     np.testing.assert_allclose(arrays["q"], rows[:, 1:3] * [np.pi / 180.0, 1.0])
     np.testing.assert_array_equal(arrays["tau"], rows[:, 3:])
-    left, _, _ = read_csv(Path("log.csv"), table(header), degrees=True)
+    both = header.replace("(rad)", "[deg]")
+    left, _, _ = read_csv(Path("log.csv"), table(both), degrees=True)
     np.testing.assert_array_equal(left["q"], rows[:, 1:3])
+    with pytest.raises(SampleError, match=r"pos \(rad\) is in rad, not in degrees"):
+        read_csv(Path("log.csv"), table(header), degrees=True)
 
 
 def test_degrees_are_converted_once(tmp_path: Path) -> None:
@@ -336,3 +339,15 @@ def test_other_tables_are_refused(tmp_path: Path, text: str, message: str) -> No
     path.write_text(text)
     with pytest.raises(SampleError, match=message):
         read_log(path)
+
+
+def test_degrees_of_the_caller_leave_a_slide_in_metres(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    header = "t,q_turn,q_lift [mm],dq_turn,dq_lift [m/s],tau_turn,tau_lift"
+    path.write_text(f"{header}\n0,90,300,180,0.1,1,2\n0.1,0,0,0,0,1,2\n")
+    log = read_log(path, degrees=True)
+    assert log.names == ("turn", "lift") and log.dq is not None
+    np.testing.assert_allclose(log.q[0], [np.pi / 2.0, 0.3])
+    np.testing.assert_allclose(log.dq[0], [np.pi, 0.1])
+    with pytest.raises(SampleError, match=r"q2 \[rad\] is in rad, not in degrees"):
+        read_csv(Path("x"), table("t,q1,q2 [rad],tau1,tau2"), degrees=True)
