@@ -71,12 +71,12 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
     disk leaves what was there. A file that is replaced is kept beside, see
     :func:`semiparam_dynamics.storage.previous_of`. Raises StorageError.
     """
-    parts = {path: path.with_name(f".{path.name}.part") for path in contents}
+    parts = {path: path.parent / f".{path.name}.part" for path in contents}
     try:
         for path, content in contents.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             with parts[path].open("wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
+                file.write(_encoded(content))
                 file.flush()
                 os.fsync(file.fileno())
         for path, part in parts.items():
@@ -89,6 +89,11 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
         for part in parts.values():
             with contextlib.suppress(OSError):  # a path through a file
                 part.unlink(missing_ok=True)
+
+
+def _encoded(content: str | bytes) -> bytes:
+    # The name of a bag may hold bytes that are no UTF-8, which Python keeps as half a letter.
+    return content.encode(errors="backslashreplace") if isinstance(content, str) else content
 
 
 def _missing(folder: Path) -> list[Path]:

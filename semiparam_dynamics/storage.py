@@ -198,7 +198,7 @@ def check_finite(state: State) -> None:
 def previous_of(path: str | Path) -> Path:
     """The place of the one before: model.previous.npz beside model.npz."""
     path = Path(path)
-    return path.with_name(f"{path.stem}.previous{path.suffix}")
+    return path.parent / f"{path.stem}.previous{path.suffix}"
 
 
 def any_saved(path: str | Path) -> bool:

@@ -122,3 +122,8 @@ def test_folders_made_for_work_that_fails_are_removed(tmp_path: Path) -> None:
         1 / 0  # noqa: B018
     assert list(tmp_path.iterdir()) == [tmp_path / "there"]
     assert not any((tmp_path / "there").iterdir())
+
+
+def test_the_name_of_a_bag_that_is_no_utf_8_does_not_cost_the_results(tmp_path: Path) -> None:
+    write_files({tmp_path / "report.html": "M\udcfcller: ü"})
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == "M\\udcfcller: ü"

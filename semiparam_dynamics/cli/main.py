@@ -173,6 +173,18 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
             file=sys.stderr,
         )
         return 2
+    except OSError as error:  # of a place that nobody is ready for: what it is of says the most
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{program}: error: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if "home directory" not in str(error):
+            raise
+        print(
+            f"{program}: error: a path begins with ~NAME, and there is no user of that name",
+            file=sys.stderr,
+        )
+        return 2
     except KeyboardInterrupt:
         print(f"{program}: stopped", file=sys.stderr)
         return 130

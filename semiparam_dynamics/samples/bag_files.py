@@ -53,12 +53,15 @@ def open_recording(path: Path, stack: ExitStack, warnings: list[str]) -> list[Ba
 
     What can't be read is put in `warnings`, as sentences; BagError where that is everything.
     """
-    if not path.exists():
-        raise BagError(f"there is no bag {path}")
-    if path.suffix == ".bag":
-        raise BagError(f"{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path}")
-    if path.is_dir():
-        return _open_folder(path, stack, warnings)
+    try:
+        if not path.exists():
+            raise BagError(f"there is no bag {path}")
+        if path.suffix == ".bag":
+            raise BagError(f"{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path}")
+        if path.is_dir():
+            return _open_folder(path, stack, warnings)
+    except OSError as error:  # a folder that may not be entered
+        raise BagError(f"{path} can't be read: {error.strerror}") from None
     if not _is_storage(path):
         raise BagError(f"{path} is no bag: it must be a rosbag2 folder, a .db3 or an .mcap")
     return [_open_file(path, stack, warnings)]

@@ -69,7 +69,8 @@ class BagWriter:
         overwrite: bool = False,
     ) -> None:
         self.path = Path(path).expanduser()
-        self._part = self.path.with_name(f".{self.path.name}.part")
+        place = self.path.absolute()  # of "." only so there is a name
+        self._part = place.parent / f".{place.name}.part"
         self._joint_states_topic = joint_states_topic
         self._wrench_topic = wrench_topic
         self._overwrite = overwrite

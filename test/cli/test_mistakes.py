@@ -26,6 +26,11 @@ MISTAKES = [
     ("evaluate BAG --out out --set joints=[elbow]", "has no joint 'elbow'; there are: slew"),
     ("evaluate BAG --out out --set nystrom.lengthscale=1", "did you mean 'nystrom.length_scale'?"),
     ("evaluate BAG --out out --set filter.cutoff=-1", "must lie between 0 and 1000 Hz"),
+    (
+        "evaluate ~no-such-user/bag --out out",
+        "a path begins with ~NAME, and there is no user of that",
+    ),
+    ("convert log.npz .", ". exists already"),
     ("evaluate BAG --out out --params none.yaml", "none.yaml can't be read"),
     ("evaluate BAG --out out --train none", "none"),
     ("evaluate --out out", "no bag to score is named: semiparam evaluate BAG ..."),
