@@ -118,7 +118,7 @@ def drive_gains_of_bags(
     turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
     facts, recordings = JointFacts(turning, *model.position_limits), []
     for path in bags:
-        log = read_joint_log(path, joints, joint_states)
+        log = read_joint_log(path, joints, joint_states, tree=tree)
         if log.names != tuple(joints):
             lacking = ", ".join(log.missing)
             raise BagError(f"{path} has no joint {lacking}: 'joints' names those that are learned")

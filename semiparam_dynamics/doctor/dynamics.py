@@ -81,6 +81,8 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     `model` is of the log's joints in their order. Raises BagError where the log is too short.
     """
     assert log.y is not None
+    if len(log) < 3:
+        raise BagError(f"{len(log)} joint states in order are too few to look at")
     times = log.times
     rate = min(1.0 / float(np.median(np.diff(times))), RATE)
     n = int((times[-1] - times[0]) * rate) + 1

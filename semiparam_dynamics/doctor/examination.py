@@ -85,7 +85,7 @@ def examine_bag(
     tree = parse_urdf(text)
     joints = config.robot.joints or tree.actuated()
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
-    log = read_joint_log(path, joints, joint_states, others=moving_ones)
+    log = read_joint_log(path, joints, joint_states, others=moving_ones, tree=tree)
     locked = read_locks(path, tree, log.names, joint_states)
     efforts = (target or config.robot.target) != "wrench"
     examination = examine(log, text, config, locked, efforts=efforts)

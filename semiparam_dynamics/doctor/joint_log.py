@@ -6,7 +6,6 @@ import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,16 +60,23 @@ class JointLog:
 
 
 def read_joint_log(
-    path: str | Path, joints: Sequence[str], topic: str = "", *, others: Collection[str] = ()
+    path: str | Path,
+    joints: Sequence[str],
+    topic: str = "",
+    *,
+    others: Collection[str] = (),
+    tree: UrdfTree | None = None,
 ) -> JointLog:
     """The joint states of a bag, of those of `joints` that it has, in their order.
 
     Where `topic` isn't named, `BagReader.choose` takes one. others : more joints of the robot,
-    which are no unknown names. Raises BagError where the bag can't be read or its messages name
-    none of the joints.
+    which are no unknown names. tree : the robot's, by which of several lists of names, an arm's and
+    its gripper's, the arm's is taken, as an evaluation does; else that with most of `joints`.
+    Raises BagError where the bag can't be read or its messages name none of the joints.
     """
     # Not at the top: a node looks at joints without a bag, and has no time for its import.
     from semiparam_dynamics.samples.bag import BagReader
+    from semiparam_dynamics.samples.stream import joints_together, without_strays
 
     messages: list[Any] = []
     with BagReader(path) as bag:
@@ -88,8 +94,14 @@ def read_joint_log(
             f"{', '.join(named) or 'no names at all'}, the URDF {', '.join(joints)}"
             + (f"; {remedy}" if (remedy := naming_remedy(named, joints)) else "")
         )
-    (most, count), *_ = sets.most_common(1)
-    own = tuple(name for name in joints if name in most)
+    often = without_strays(tuple(message.name) for message in messages if known & set(message.name))
+    kinds = {names: tuple(name for name in joints if name in names) for names in often}
+    if tree is None:
+        own = max(kinds.values(), key=len)
+    else:
+        own = joints_together(tree, often, joints)
+    most = max((names for names in often if kinds[names] == own), key=sets.__getitem__)
+    published = {name for names in sets for name in names}
     place = [most.index(name) for name in own]
     chosen = [message for message in messages if tuple(message.name) == most]
     q, dq, y = (_column(chosen, field, place) for field in ("position", "velocity", "effort"))
@@ -99,9 +111,9 @@ def read_joint_log(
         q,
         None if np.isnan(dq).all() else dq,
         None if np.isnan(y).all() else y,
-        tuple(sorted({name for names in sets for name in names}.difference(known, others))),
-        tuple(name for name in joints if name not in most),
-        len(messages) - count,
+        tuple(sorted(published.difference(known, others))),
+        tuple(name for name in joints if name not in published),
+        len(messages) - sets[most],
         tuple(name for name in own if most.count(name) > 1),
         sum(not _fits(message) for message in chosen),
     )
@@ -127,11 +139,10 @@ def read_locks(
     They are where the bag publishes them first, rad or m; those that it does not are left out.
     """
     from semiparam_dynamics.samples.bag import BagReader  # as above
-    from semiparam_dynamics.samples.stream import FIRST_MESSAGES, first_positions
+    from semiparam_dynamics.samples.stream import first_positions
 
     with BagReader(path) as bag:
-        found = bag.messages([bag.choose(JOINT_STATE, topic)])
-        first = [message for _, message, _ in islice(found, FIRST_MESSAGES)]
+        first = bag.first_joint_states(bag.choose(JOINT_STATE, topic))
     return locked_positions(tree, joints, first_positions(first, tree.joints))
 
 

@@ -538,14 +538,14 @@ def _held(log: JointLog) -> Mask:
     same = np.zeros(len(log), dtype=bool)
     if len(log) < 10:
         return same
-    same[1:] = (log.q[1:] == log.q[:-1]).all(axis=1)
+    same[1:] = _equal(log.q[1:], log.q[:-1])
     if log.y is not None:
-        same[1:] &= (log.y[1:] == log.y[:-1]).all(axis=1)
+        same[1:] &= _equal(log.y[1:], log.y[:-1])
     fresh = np.flatnonzero(~same)
     if fresh.size < 3:
         return np.zeros(len(log), dtype=bool)
     run = np.diff(np.append(fresh, len(log))) - 1  # repeats after each fresh reading
-    move = np.abs(np.diff(log.q[fresh], axis=0)).max(axis=1)
+    move = np.nan_to_num(np.abs(np.diff(log.q[fresh], axis=0))).max(axis=1)
     usual = float(np.median(move[run[:-1] == 0])) if (run[:-1] == 0).any() else 0.0
     held = np.zeros(len(log), dtype=bool)
     for i in np.flatnonzero(run[:-1]):
@@ -553,6 +553,12 @@ def _held(log: JointLog) -> Mask:
         if move[i] > max(0.1 * usual * run[i], 3.0 * usual, 1e-3):
             held[fresh[i] + 1 : fresh[i + 1]] = True
     return held
+
+
+def _equal(a: Array, b: Array) -> Mask:
+    """(n,) rows that are the same; a number that is missing in both is no difference."""
+    equal: Mask = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
+    return equal
 
 
 def _turns(q: Array, facts: JointFacts) -> Mask:

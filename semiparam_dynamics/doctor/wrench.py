@@ -66,7 +66,7 @@ def read_wrench_log(path: str | Path, topic: str = "") -> WrenchLog:
             force, moment = message.wrench.force, message.wrench.torque
             stamps.append(stamp_of(message))
             rows.append([force.x, force.y, force.z, moment.x, moment.y, moment.z])
-            frames.add(str(message.header.frame_id))
+            frames.add(str(message.header.frame_id).lstrip("/"))  # as ROS 1 had it
     values = np.array(rows, dtype=np.float64).reshape(-1, 6)
     return WrenchLog(np.array(stamps, dtype=np.int64), values, tuple(sorted(frames)))
 
@@ -214,7 +214,8 @@ def _weight(
     except RobotModelError as error:
         lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
         return [lack], "the sensor's place in the URDF is not known"
-    accepted = {"", *frame_names(parse_urdf(urdf), frame), *config.samples.wrench_frames}
+    accepted = {"", *frame_names(parse_urdf(urdf), frame)}
+    accepted |= {name.lstrip("/") for name in config.samples.wrench_frames}
     if other := [name for name in log.frames if name not in accepted]:
         return [
             Finding(

@@ -38,13 +38,13 @@ from semiparam_dynamics.samples.bag import Recording as BagRecording
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import (
-    FIRST_MESSAGES,
     MOVED,
     OTHER_FRAME,
     MeasurementStream,
     first_positions,
     joints_together,
     naming_remedy,
+    without_strays,
 )
 from semiparam_dynamics.storage import saved_header
 
@@ -139,7 +139,8 @@ def robot_of(
     """
     urdf = _urdf(bags)
     tree = parse_urdf(read_urdf(urdf))
-    messages = _first_messages(bags, JOINT_STATE, bags.joint_states, FIRST_MESSAGES)
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        messages = bag.first_joint_states(bag.choose(JOINT_STATE, bags.joint_states))
     published = first_positions(messages, tree.joints)
     config = _with_joints(bags, tree, messages, published, _with_sensor_frame(bags, config))
     before = saved_header(start)[1].get(LOCKED) if start else None
@@ -227,13 +228,6 @@ def samples_of(
                 progress((k + i / len(measurements)) / len(paths))
 
 
-def _first_messages(bags: Bags, kind: str, topic: str, count: int) -> list[Any]:
-    """The first messages of a type in the first bag, at most so many."""
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        found = bag.messages([bag.choose(kind, topic)])
-        return [message for _, message, _ in islice(found, count)]
-
-
 def _urdf(bags: Bags) -> str | Path:
     return bags.urdf or _description(bags)[1]
 
@@ -265,7 +259,7 @@ def _with_joints(
     if config.robot.joints:
         return config
     actuated = tree.actuated()
-    there = joints_together(tree, [message.name for message in messages], actuated)
+    there = joints_together(tree, without_strays(m.name for m in messages), actuated)
     named = [name for message in messages for name in message.name]
     if not there and (remedy := naming_remedy(named, actuated)):
         raise BagError(f"no joint state names a joint of the URDF: {remedy}")
@@ -283,6 +277,7 @@ def _with_joints(
 def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:
     if config.robot.target != "wrench" or config.robot.sensor_frame:
         return config
-    messages = _first_messages(bags, WRENCH, bags.wrench, 1)
-    frame = messages[0].header.frame_id if messages else ""
+    with BagReader((*bags.train, *bags.test)[0]) as bag:
+        messages = [m for _, m, _ in islice(bag.messages([bag.choose(WRENCH, bags.wrench)]), 1)]
+    frame = messages[0].header.frame_id.lstrip("/") if messages else ""
     return replace(config, sensor_frame=frame)

@@ -37,7 +37,7 @@ from semiparam_dynamics.samples.joint_states import (
     JointStateDecoder,
 )
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
-from semiparam_dynamics.samples.stream import MeasurementStream
+from semiparam_dynamics.samples.stream import FIRST_MESSAGES, FIRST_SECONDS, MeasurementStream
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"
@@ -185,6 +185,21 @@ class BagReader:
             )
         raise BagError(f"{self.path} has no topic of type {kind}; it has: {self._listed()}")
 
+    def first_joint_states(self, topic: str) -> list[Any]:
+        """The messages that tell which joints are published, and where they stand.
+
+        Those of the first `FIRST_SECONDS`, and `FIRST_MESSAGES` at least: a gripper's driver may be
+        there before the arm's, and a torso's publish seldom.
+        """
+        found: list[Any] = []
+        last = 0
+        for _, message, at in self.messages([topic]):
+            last = last or at + round(FIRST_SECONDS * SECOND)
+            if len(found) >= FIRST_MESSAGES and at > last:
+                break
+            found.append(message)
+        return found
+
     def robot_description(self) -> str | None:
         """The URDF text recorded on a topic ``robot_description``, None where there is none."""
         topics = [
@@ -203,13 +218,19 @@ class BagReader:
         return [name for name in names if not self._is_prediction(name)]
 
     def _has_efforts(self, name: str) -> bool:
-        """Whether the first joint state of a topic has an effort that is not 0."""
+        """Whether one of the first joint states of a topic has an effort that is not 0.
+
+        Not the very first: a driver may publish before its first reading.
+        """
         undecodable, warned = self.undecodable.copy(), len(self.warnings)
-        message = next((message for _, message, _ in self.messages([name])), None)
+        first = itertools.islice(self.messages([name]), FIRST_MESSAGES)
+        found = any(
+            np.any(np.nan_to_num(np.asarray(message.effort, dtype=np.float64)))
+            for _, message, _ in first
+        )
         self.undecodable = undecodable  # they are counted, and told, where the topic is read
         del self.warnings[warned:]
-        efforts = np.asarray([] if message is None else message.effort, dtype=np.float64)
-        return bool(np.any(np.nan_to_num(efforts)))
+        return found
 
     def _is_prediction(self, name: str) -> bool:
         """Whether a topic is one of the node inverse_dynamics', whatever that was called."""

@@ -32,7 +32,9 @@ from semiparam_dynamics.samples.sensor_faults import (
     ZeroVelocities,
 )
 
-FIRST_MESSAGES = 200  # of joint states, that tell which joints are published, and where they stand
+# Joint states that tell which joints are published, and where they stand: so many at least.
+FIRST_MESSAGES, FIRST_SECONDS = 200, 10.0
+STRAY = 0.01  # of the messages of the usual joints: others that come more seldom do not count
 MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 QUOTED = 60  # characters of a name that a sentence repeats
@@ -637,6 +639,13 @@ def joints_together(
         return -chain, -number, [*map(joints.index, kind)]
 
     return min(kinds, key=rank, default=())
+
+
+def without_strays(lists: Iterable[Sequence[str]]) -> Counter[tuple[str, ...]]:
+    """Messages' lists of names and how often each came, but for those that hardly ever did."""
+    counts = Counter(map(tuple, lists))
+    least = STRAY * max(counts.values(), default=0)
+    return Counter({names: count for names, count in counts.items() if count >= least})
 
 
 def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:

@@ -10,7 +10,10 @@ import pytest
 
 from semiparam_dynamics.doctor.joint_log import _fits, read_joint_log
 from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
+
+from ..dynamics.arms import small_arm
 
 STEP = 10_000_000
 
@@ -56,3 +59,19 @@ def test_arrays_that_do_not_fit_the_names_are_counted() -> None:
             name=names, position=[0.0] * q, velocity=[0.0] * dq, effort=[0.0] * y
         )
         assert _fits(message) == fit
+
+
+def test_of_an_arm_s_and_its_gripper_s_messages_the_arm_s_are_read(tmp_path: Path) -> None:
+    tree = parse_urdf(small_arm().urdf_text)
+    *arm, hand = tree.actuated()
+    with BagWriter(tmp_path / "bag") as writer:
+        for k in range(300):
+            if k % 3 == 0:
+                writer.joint_state(k * STEP + 1, arm, [0.1 * k] * len(arm))
+            else:
+                writer.joint_state(k * STEP + 1, [hand], [0.5])
+        # One that names all of them is another publisher's.
+        writer.joint_state(300 * STEP + 1, tree.actuated(), [0.0] * len(tree.actuated()))
+    log = read_joint_log(tmp_path / "bag", tree.actuated(), tree=tree)
+    assert log.names == tuple(arm) and len(log) == 100
+    assert log.missing == () and log.others == 201

@@ -220,3 +220,17 @@ def test_a_clock_set_back_says_nothing_of_velocities() -> None:
     stamps = LOG.stamps.copy()
     stamps[600:] -= SECOND // 2 - 10_000  # the first one that is later is so by 10 us
     assert kinds(changed(stamps=stamps)) == ["stamps go back"]
+
+
+@pytest.mark.parametrize("missing", ["effort", "position"])
+def test_readings_that_are_repeated_are_found_beside_numbers_that_are_missing(missing: str) -> None:
+    q, y = LOG.q.copy(), LOG.y.copy()
+    held = 300 + np.arange(300) // 10 * 10
+    q[300:600], y[300:600] = q[held], y[held]
+    if missing == "effort":
+        y[:, -1] = np.nan  # as a broadcaster has it of a joint without a sensor
+    else:
+        q[5] = np.nan
+    log = changed(q=q, y=y)
+    assert "repeated readings" in kinds(log)
+    assert len(repaired(log, facts(log))) == pytest.approx(len(LOG) - 270, abs=30)

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags, robot_of
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import from_flat
-from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MOVED
 
@@ -92,3 +93,19 @@ def test_a_saved_model_is_loaded_where_a_reading_is_a_little_off(bag, tmp_path: 
     start = tmp_path / "model.npz"
     found = evaluate_bags(bags, CONFIG, start=start)
     assert found.model.locked == pytest.approx({"tilt": 0.3})
+
+
+@pytest.mark.parametrize("early", [0, 300])
+def test_what_is_published_seldom_or_later_counts_as_well(tmp_path: Path, early: int) -> None:
+    """A torso at 2 Hz on the arm's topic, and a gripper's driver that is there 3 s before."""
+    with BagWriter(tmp_path / "bag") as writer:
+        for k in range(early):
+            writer.joint_state(SECOND + k * 10_000_000, ["tilt"], [0.3], [0.0], [0.0])
+        for k, m in enumerate(moving(6.0, tilt=0.3)):
+            stamp = m.stamp + early * 10_000_000
+            writer.joint_state(stamp, LEARNED, m.q, m.dq, m.y)
+            if k % 50 == 49 and k > 200:
+                writer.joint_state(stamp + 1_000_000, ["tilt"], [0.3], [0.0], [0.0])
+    bags = Bags([tmp_path / "bag"], urdf=URDF)
+    robot, _ = robot_of(bags, InverseDynamicsConfig())
+    assert robot.joint_names == LEARNED and robot.locked == pytest.approx({"tilt": 0.3})

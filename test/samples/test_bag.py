@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ from semiparam_dynamics.samples.bag import (
     Topic,
     read_measurements,
 )
-from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -284,3 +285,40 @@ def test_names_that_damage_has_left_are_told_in_one_line(tmp_path: Path) -> None
         with pytest.raises(BagError) as told:
             ask()
         assert str(told.value).isprintable() and "/joint?states" in str(told.value)
+
+
+def test_a_driver_s_first_message_may_have_no_effort_yet(tmp_path: Path) -> None:
+    write_measurements(tmp_path / "one", NAMES, motion(1))
+    with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
+        ((_, message, _),) = bag.messages()
+        early = replace(message, effort=np.full(len(NAMES), np.nan))
+        silent = replace(message, effort=np.zeros(0))
+        for topic, first in (("/arm", early), ("/gripper", silent)):
+            connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
+            for k, one in enumerate((first, first if topic == "/gripper" else message)):
+                writer.write(connection, k + 1, STORE.serialize_cdr(one, JOINT_STATE))
+    with BagReader(tmp_path / "two") as bag:
+        assert bag.choose(JOINT_STATE) == "/arm"
+
+
+def test_the_first_joint_states_are_those_of_some_seconds(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as writer:
+        for k in range(1500):
+            names, at = (["torso"], [0.3]) if k % 250 == 249 else (["a", "b"], [0.0, 1.0])
+            writer.joint_state((k + 1) * 10_000_000, names, at)
+    with BagReader(tmp_path / "bag") as bag:
+        first = bag.first_joint_states("/joint_states")
+    assert 1000 <= len(first) <= 1002  # of 10 s at 100 Hz
+    assert [k for k, message in enumerate(first) if message.name == ["torso"]] == [
+        249,
+        499,
+        749,
+        999,
+    ]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may enter every folder")
+def test_a_folder_that_may_not_be_entered_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "bag").mkdir(mode=0o000)
+    with pytest.raises(BagError, match="bag can't be read: Permission denied"):
+        read_measurements(tmp_path / "bag", NAMES)
