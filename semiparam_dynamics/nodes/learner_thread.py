@@ -28,8 +28,8 @@ class LearnerThread(Generic[T]):
     work: called with the oldest entries, at most `at_once`. capacity: the size of all that may
         wait, but for a larger entry alone; it may be changed.
     size: of an entry.
-    idle: called after work when no entry waits; returns the seconds after which it is to be called
-        again unless entries come, or None.
+    idle: called after work when no entry waits, and nobody for the end of the work; returns the
+        seconds after which it is to be called again unless entries come, or None.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class LearnerThread(Generic[T]):
                         return [self._queue.popleft() for _ in range(count)]
                 elif self._closing:
                     return None
-                elif self._idle_due is not None:
+                elif self._idle_due is not None and not self._drains:
                     left = self._idle_due - now
                     if left <= 0.0:
                         self._working, self._idle_due = True, None

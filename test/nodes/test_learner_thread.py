@@ -222,3 +222,27 @@ def test_idle_is_called_after_work_and_again_as_long_as_it_asks_for_it(make) -> 
     thread.call_idle()
     assert ended.wait(LONG)
     assert calls == [1] * 5
+
+
+def test_who_waits_for_the_end_of_the_work_does_not_wait_for_idle(make) -> None:
+    calls: list[int] = []
+    begun, again = Event(), Event()
+
+    def idle() -> float | None:
+        calls.append(len(calls))
+        if len(calls) > 1:
+            again.set()
+            return None
+        begun.set()
+        end = time.monotonic() + LONG
+        while not thread._drains:  # until the other thread waits
+            assert time.monotonic() < end
+            time.sleep(0.001)
+        return 0.0
+
+    thread = make(lambda entries: None, idle=idle)
+    thread.put(0)
+    assert begun.wait(LONG)
+    with thread.paused(drained=True):
+        assert calls == [0]
+    assert again.wait(LONG)  # it goes on afterwards
