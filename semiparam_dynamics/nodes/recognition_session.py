@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, RefusedError, SemiparamError
-from semiparam_dynamics.nodes.autosave import Autosave, model_path
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    RefusedError,
+    SemiparamError,
+    StorageError,
+)
+from semiparam_dynamics.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
@@ -64,9 +69,7 @@ class RecognitionSession:
             )
         path = model_path(config.model_file)
         self.autosave = Autosave(
-            path if config.autosave else None,
-            lambda: (self.recognizer.identity(), {}, self.recognizer.state()),
-            config.save_interval,
+            path if config.autosave else None, self._snapshot, config.save_interval
         )
         self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
         self._learning = True
@@ -225,6 +228,12 @@ class RecognitionSession:
         with self.paused():
             self.autosave.request()
         self._thread.call_idle()
+
+    def _snapshot(self) -> Snapshot:
+        try:
+            return self.recognizer.identity(), {}, self.recognizer.state()
+        except MemoryError:
+            raise StorageError("there is not enough memory to copy what was taught") from None
 
     # In the thread.
 

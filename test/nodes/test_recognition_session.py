@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
-from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.errors import RefusedError, StorageError
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.recognizer import Recognition
+from semiparam_dynamics.storage import State
 
 D = 8
 
@@ -83,6 +85,28 @@ def test_in_pauses_all_held_out_examples_are_looked_at_again(talk):
     talk.session.drain()
     assert "ball" in talk.session.recognizer.labels
     assert talk.session.recognizer.model.recursion_.outdated() == 0
+
+
+def test_no_memory_for_a_save_ends_no_recognition(tmp_path: Path, monkeypatch):
+    path = tmp_path / "objects.npz"
+    talk = Talk(model_file=str(path))
+
+    def full() -> State:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(talk.session.recognizer, "state", full)
+        talk.teach("mug", 0)
+        talk.session.drain()
+        assert "not enough memory" in talk.session.autosave.problem
+        with pytest.raises(StorageError, match="not enough memory"):
+            talk.session.begin_save(path, lambda problem: None)
+    assert not talk.session.problem and not path.exists()
+    talk.teach("book", 1)
+    talk.session.drain()
+    talk.session.autosave.wait()
+    assert talk.session.taught == 24 and len(talk.published) == 24
+    assert path.exists() and not talk.session.autosave.problem
 
 
 BAD_FEATURES = [
