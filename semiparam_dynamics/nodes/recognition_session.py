@@ -30,6 +30,7 @@ from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, f
 
 TIMINGS = 2000  # frames over which the percentiles are taken
 WAITING = 1  # frames that may wait
+LOOK_AFTER = 4  # frames without a pause; less than hold_out's 6: what is held out is looked at
 
 
 class Frame(NamedTuple):
@@ -73,6 +74,7 @@ class RecognitionSession:
         )
         self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
         self._learning = True
+        self._without_pause = 0  # frames answered since `_idle` was called
         self.reset()
 
     def reset(self) -> None:
@@ -239,6 +241,7 @@ class RecognitionSession:
 
     def _idle(self) -> float | None:
         """Begin a save that is due, and look at held-out examples again, one at a time."""
+        self._without_pause = 0
         self.autosave.step()
         return 0.0 if self.recognizer.refresh() else None
 
@@ -262,6 +265,11 @@ class RecognitionSession:
             self._note("frame", start)
         except SemiparamError as error:
             self.refusals.note(error)
+        # Where frames come faster than they are answered there is no pause for either.
+        self.autosave.step()
+        self._without_pause += 1
+        if self._without_pause >= LOOK_AFTER:
+            self._idle()
 
     def _features(self, message: Any) -> Array:
         n_inputs, most = self.recognizer.n_inputs, self._config.recognition.limits.max_inputs

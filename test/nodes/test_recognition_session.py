@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -25,9 +27,15 @@ class Talk:
 
     def __init__(self, **changes: object) -> None:
         self.published: list[Recognition] = []
+        self.coming: Iterator[np.ndarray] = iter(())  # each while the one before is answered
         given = {"input": "features", **changes}
         config = replace(ObjectRecognitionNodeConfig(), **given)
-        self.session = RecognitionSession(config, self.published.append)
+        self.session = RecognitionSession(config, self.heard)
+
+    def heard(self, recognition: Recognition) -> None:
+        self.published.append(recognition)
+        for vector in islice(self.coming, 1):
+            self.show(vector)
 
     def say(self, text: str) -> None:
         self.session.label(String(data=text))
@@ -85,6 +93,42 @@ def test_in_pauses_all_held_out_examples_are_looked_at_again(talk):
     talk.session.drain()
     assert "ball" in talk.session.recognizer.labels
     assert talk.session.recognizer.model.recursion_.outdated() == 0
+
+
+def test_held_out_examples_are_looked_at_although_a_frame_always_waits(talk):
+    rng = np.random.default_rng(2)
+    assert talk.published[-1].novelty == 0.0  # so few are held out
+    talk.say("mug")
+    talk.coming = iter(np.eye(D)[0] + rng.normal(scale=0.1, size=(80, D)))
+    talk.show(np.eye(D)[0])
+    talk.session.drain()
+    assert len(talk.published) == 24 + 81 and talk.session.dropped == 0
+    assert talk.published[-1].novelty > 0.0 and 0.0 <= talk.published[-1].known <= 1.0
+
+
+def test_what_is_taught_is_saved_although_a_frame_always_waits(tmp_path: Path):
+    talk = Talk(model_file=str(tmp_path / "objects.npz"), save_interval=60.0)
+    saving, now = talk.session.autosave, 0.0
+    saving._clock = lambda: now
+    unsaved = []
+
+    def coming() -> Iterator[np.ndarray]:
+        nonlocal now
+        for k in range(9):
+            saving.wait()
+            unsaved.append(saving.unsaved)
+            if k == 3:
+                now = 61.0
+            if k == 6:
+                talk.say("")
+            yield np.eye(D)[0]
+
+    talk.say("mug")
+    talk.coming = coming()
+    talk.show(np.eye(D)[0])
+    talk.session.drain()
+    assert unsaved == [0, 1, 2, 3, 0, 1, 2, 0, 0]
+    assert len(talk.published) == 10 and talk.session.taught == 7
 
 
 def test_no_memory_for_a_save_ends_no_recognition(tmp_path: Path, monkeypatch):
