@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
@@ -59,20 +58,33 @@ def load_objects(source: str = "", *, classes: int = 5, views: int = 120) -> Obj
     The first half of a class is for teaching and the second for asking, in the source's own order:
     neighbours there, frames of one video or digits of one hand, don't end on both sides.
 
+    Names are as the recogniser keeps them, see `checked_label`: its answers are compared with them.
+
     Raises ConfigurationError where the source can't be read, a class has less than two views or a
-    name that a recognition with the usual limits refuses, and MissingExtraError where a folder's
-    pictures need Pillow.
+    name that a recognition with the usual limits refuses, or two names are kept as the same, and
+    MissingExtraError where a folder's pictures need Pillow.
     """
     objects = _load_objects(source, classes, views)
     usual = RecognitionConfig()
+    kept: dict[str, str] = {}  # the names as the recogniser keeps them -> as the source has them
     for name in objects.names:
         try:
-            checked_label(name, usual.limits, usual.unknown)
+            label = checked_label(name, usual.limits, usual.unknown)
         except RefusedError as error:
             raise ConfigurationError(
                 f"an object of {source} has a name that can't be taught, rename it: {error}"
             ) from None
-    return objects
+        if label in kept:
+            raise ConfigurationError(
+                f"two objects of {source} would both be taught as '{label}', rename one: "
+                f"{ascii(kept[label])} and {ascii(name)}"
+            )
+        kept[label] = name
+    return Objects(
+        {label: objects.taught[name] for label, name in kept.items()},
+        {label: objects.asked[name] for label, name in kept.items()},
+        objects.skipped,
+    )
 
 
 def _load_objects(source: str, classes: int, views: int) -> Objects:
@@ -226,8 +238,8 @@ def read_folder(
 ) -> tuple[dict[str, list[npt.NDArray[np.uint8]]], int]:
     """Class name -> at most `views` pictures, (H, W, 3) uint8; and how many files were broken.
 
-    The classes are the first `classes` subfolders that aren't hidden, in alphabetical order; names
-    are composed (Unicode's NFC), as the recogniser has them. Large pictures are made smaller.
+    The classes are the first `classes` subfolders that aren't hidden, in alphabetical order. Large
+    pictures are made smaller.
 
     Raises ConfigurationError where there are no subfolders with pictures, and MissingExtraError
     without Pillow.
@@ -248,9 +260,7 @@ def read_folder(
                 skipped += 1
             else:
                 read[place] = picture
-        found[unicodedata.normalize("NFC", subfolder.name)] = [
-            read[place] for place in sorted(read)
-        ]
+        found[subfolder.name] = [read[place] for place in sorted(read)]
     return found, skipped
 
 

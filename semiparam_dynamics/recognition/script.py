@@ -13,6 +13,7 @@ and what follows a # is passed over.
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -42,12 +43,14 @@ class Step:
 def parse_script(text: str, names: Collection[str]) -> tuple[Step, ...]:
     """The steps of a script about the objects `names`.
 
+    These are composed (Unicode's NFC), as `load_objects` has them; the script's need not be.
+
     Raises ConfigurationError, naming the line, where it can't be understood, names an object that
     is not there or asks before anything was taught.
     """
     steps: list[Step] = []
     taught: list[str] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(unicodedata.normalize("NFC", text).splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue

@@ -190,3 +190,27 @@ def test_a_name_that_cannot_be_taught_is_refused_at_the_start(
     with pytest.raises(ConfigurationError, match=f"can't be taught, rename it: .*{told}"):
         load_objects(path)
     assert load_objects(path, classes=1).names == ("mug",)  # that it is not shown hinders nothing
+
+
+def test_names_are_as_the_recogniser_keeps_them(tmp_path: Path, folder: Path) -> None:
+    X, y = np.arange(8.0, dtype=np.float32).reshape(4, 2), np.array([0, 0, 1, 1])
+    path = save(tmp_path / "a.npz", X=X, y=y, classes=np.array(["cafe\u0301", " mug"]))
+    objects = load_objects(path)
+    assert objects.names == ("caf\u00e9", "mug") == tuple(objects.asked)
+    np.testing.assert_array_equal(objects.taught["mug"], X[[2]])
+    np.testing.assert_array_equal(objects.asked["caf\u00e9"], X[[1]])
+    (folder / "mug").rename(folder / " mug")
+    (folder / "book").rename(folder / "cafe\u0301")
+    objects = load_objects(str(folder))
+    assert objects.names == ("mug", "caf\u00e9") == tuple(objects.asked)
+    assert objects.skipped == 1 and objects.taught["mug"][0][0, 0, 0] == 0
+
+
+@pytest.mark.parametrize("names", [("mug", " mug"), ("caf\u00e9", "cafe\u0301")])
+def test_two_names_that_the_recogniser_keeps_as_one_are_refused(tmp_path: Path, names) -> None:
+    X, y = np.eye(4), np.array([0, 0, 1, 1])
+    path = save(tmp_path / "a.npz", X=X, y=y, classes=np.array(names))
+    with pytest.raises(ConfigurationError, match="would both be taught as .*, rename one") as told:
+        load_objects(path)
+    assert all(ascii(name) in str(told.value) for name in names)
+    assert load_objects(path, classes=1).names == names[:1]

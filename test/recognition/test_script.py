@@ -122,6 +122,11 @@ def test_every_kind_of_line() -> None:
     )
 
 
+def test_a_name_may_be_written_with_combining_characters() -> None:
+    step = Step(("caf\u00e9",), 3, teach=True)
+    assert parse_script("teach cafe\u0301 3", ("caf\u00e9",)) == (step,)
+
+
 def test_an_object_can_be_asked_that_was_never_taught() -> None:
     assert parse_script("ask mug 3", NAMES) == (Step(("mug",), 3),)
 
