@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import NANO, Array, Indices, Mask, Stamps
-from semiparam_dynamics.control.computed_torque import effort_bound
+from semiparam_dynamics.control.computed_torque import NO_LIMIT, effort_bound
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.errors import SampleError
@@ -166,6 +166,7 @@ class TrajectoryEfforts:
 
     Attributes
     ----------
+    model: as given.
     limit: (n_joints,) N m or N, that no effort exceeds.
 
     Raises
@@ -175,13 +176,14 @@ class TrajectoryEfforts:
     """
 
     def __init__(self, model: RobotModel, config: TrajectoryEffortsConfig) -> None:
-        self._model, self._config = model, config
+        self.model, self._config = model, config
         self.limit = effort_bound(model, config.effort_share, "effort", config.effort)
 
     def __call__(self, q: Array, answer: Answer) -> tuple[Array, str]:
         """Efforts (k, n_joints) in N m for an answer about points at q (k, n_joints).
 
-        With a sentence on the joints that get none, or "". Bounded are both the efforts with
+        With a sentence on the joints that get none, or "": for an unknown bound, since nobody could
+        say what is too much, and where the learner knows little. Bounded are both the efforts with
         gravity, which the motors exert, and those without, which are sent.
 
         Raises SampleError where the answer is not of these points, or not finite.
@@ -192,16 +194,21 @@ class TrajectoryEfforts:
             raise SampleError("it is not finite")
         efforts = np.clip(answer.values, -self.limit, self.limit)
         if self._config.gravity == "exclude":
-            efforts = np.clip(efforts - gravity_efforts(self._model, q), -self.limit, self.limit)
+            efforts = np.clip(efforts - gravity_efforts(self.model, q), -self.limit, self.limit)
         # Until a joint's first sample was learned the learner has seen no error.
         new = answer.stds.max(axis=0) <= 0.0
         unsure = answer.stds.max(axis=0) > self._config.unsure * self.limit
-        efforts[:, new | unsure] = 0.0
-        return efforts, self._told(new, "has learned nothing") or self._told(unsure, "is unsure")
+        endless = self.limit >= self._config.effort_share * NO_LIMIT
+        efforts[:, endless | new | unsure] = 0.0
+        return efforts, (
+            self._told(endless, "the URDF has no effort limit of it: give one with effort")
+            or self._told(new, "the learner has learned nothing of it")
+            or self._told(unsure, "the learner is unsure of it")
+        )
 
-    def _told(self, chosen: Mask, what: str) -> str:
-        names = [name for name, one in zip(self._model.joint_names, chosen, strict=True) if one]
-        return f"no efforts for {', '.join(names)}: the learner {what} of it" if names else ""
+    def _told(self, chosen: Mask, why: str) -> str:
+        names = [name for name, one in zip(self.model.joint_names, chosen, strict=True) if one]
+        return f"no efforts for {', '.join(names)}: {why}" if names else ""
 
 
 def gravity_efforts(model: RobotModel, q: Array) -> Array:

@@ -98,7 +98,7 @@ class TrajectoryEffortsNodeConfig:
         "", "file of the robot's URDF; empty: it comes on the topic robot_description"
     )
     joints: tuple[str, ...] = parameter(
-        (), "joints that the learner learns; empty: all actuated joints of the URDF"
+        (), "joints that the learner learns; empty: those of the URDF that a trajectory names"
     )
     gravity_vector: tuple[float, ...] = parameter(
         (0.0, 0.0, -9.81),

@@ -393,12 +393,14 @@ class Outlet:
                 raise
             return False
 
-    def publish(self, message: Any) -> None:
-        """Publish a message, or drop it."""
+    def publish(self, message: Any) -> bool:
+        """Publish a message, or drop it; returns whether it was published."""
         try:
             self._publisher.publish(message)
         except RuntimeError:
             self._unsent[UNSENT] += 1
+            return False
+        return True
 
     def destroy(self) -> None:
         """Take the topic down."""

@@ -20,8 +20,10 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.subscription import Subscription
 from rclpy.timer import Timer
+from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from semiparam_dynamics.arrays import Array
@@ -32,12 +34,12 @@ from semiparam_dynamics.control.trajectory_efforts import (
     resampled,
     states_at,
 )
-from semiparam_dynamics.errors import ConfigurationError, SampleError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.computed_torque import ANSWERS, LEARNER
 from semiparam_dynamics.nodes.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.nodes.diagnostics import timing_values
-from semiparam_dynamics.nodes.managed import Outlet, await_description, publish_status
+from semiparam_dynamics.nodes.managed import UNSENT, Outlet, await_description, publish_status
 from semiparam_dynamics.nodes.messages import (
     MOST_POINTS,
     NANOSECONDS,
@@ -49,6 +51,8 @@ from semiparam_dynamics.nodes.messages import (
     stamp_of,
 )
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions, parse_urdf, read_urdf
+from semiparam_dynamics.samples.stream import FIRST_SECONDS, joint_positions
 
 CONTROLLER = "joint_trajectory_controller/joint_trajectory"
 QUEUE = QoSProfile(depth=10)  # reliable, as the controller itself subscribes
@@ -56,6 +60,7 @@ MOST_WAITING = 20  # trajectories
 REASONS = 30  # counted one by one
 N_TIMINGS = 2000
 WARNING_PERIOD_S = 5.0
+AGAIN_S = 0.02  # until a trajectory that the network refused is sent again
 NOT_SENT = "not sent on: it has positions, velocities or accelerations that are not finite"
 NO_URDF = "the robot's URDF has not come on robot_description"
 NO_LEARNER = "nobody answers on '{}': the learner needs the parameter feedforward: true"
@@ -67,13 +72,14 @@ CROWDED = "many came before the learner answered"
 class Waiting:
     """A trajectory that is held back, its question, and what was answered of it.
 
-    stamp: ns, of the question. came: s, of a clock that never goes back. done: with or without
-    efforts it need not wait any more.
+    stamp: ns, of the question. came: s, of a clock that never goes back. rule: that of its joints.
+    done: with or without efforts it need not wait any more.
     """
 
     message: JointTrajectory
     stamp: int
     came: float
+    rule: TrajectoryEfforts | None = None
     points: Waypoints | None = None
     answers: dict[str, Array] = field(default_factory=dict)
     done: bool = False
@@ -87,8 +93,12 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         self._config = parameters.declare(self, TrajectoryEffortsNodeConfig)
         if len(self._config.gravity_vector) != 3:
             raise ConfigurationError("parameter 'gravity_vector' needs 3 numbers")
-        self._model: RobotModel | None = None
-        self._rule: TrajectoryEfforts | None = None
+        self._urdf = ""
+        self._tree: UrdfTree | None = None
+        self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
+        self._stood_at = 0.0  # s, when the first joint state came
+        self._states: Subscription | None = None
+        self._rule: TrajectoryEfforts | None = None  # of the last trajectory's joints
         self._waiting: deque[Waiting] = deque()  # in the order of their coming
         self._timer: Timer | None = None
         self._last_stamp = 0
@@ -113,6 +123,9 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
             topic = f"{LEARNER}/{ANSWERS[self._config.efforts.feedforward]}{end}"
             self.create_subscription(JointTrajectory, topic, take, QUEUE)
         self.create_subscription(JointTrajectory, "~/joint_trajectory", self._received, QUEUE)
+        if self._config.efforts.gravity == "exclude":
+            qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
+            self._states = self.create_subscription(JointState, "joint_states", self._stand, qos)
         self.create_timer(1.0, self._publish_diagnostics, clock=self._steady)
 
     def _refuse(self, problem: str) -> None:
@@ -120,14 +133,62 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         self._tell(problem)
 
     def _set_up(self, urdf: str) -> None:
-        config = self._config
+        text = read_urdf(urdf)
+        self._tree, self._urdf = parse_urdf(text), text
+        self._make_rule(self._config.joints)
+        self._problem = ""
+
+    def _stand(self, message: JointState) -> None:
+        """Keep where joints stand first: those that are not learned are there, as the learner's."""
+        if self._tree is None:
+            return
+        now = time.monotonic()
+        self._stood_at = self._stood_at or now
+        self._published = joint_positions(message, self._tree.joints) | self._published
+        over = self._published.keys() >= set(self._tree.actuated())
+        if self._states is not None and (over or now - self._stood_at > FIRST_SECONDS):
+            self.destroy_subscription(self._states)
+            self._states = None
+
+    def _make_rule(self, joints: Sequence[str]) -> TrajectoryEfforts:
+        config, tree = self._config, self._known_tree()
+        learned = [name for name in joints or tree.actuated() if name in tree.joints]
         model = RobotModel(
-            urdf, joints=config.joints, target="effort", gravity=config.gravity_vector
+            self._urdf,
+            joints=tuple(joints),
+            target="effort",
+            gravity=config.gravity_vector,
+            locked=locked_positions(tree, learned, self._published),
         )
         self._rule = TrajectoryEfforts(model, config.efforts)
-        self._model, self._problem = model, ""
         gravity = "without gravity's" if config.efforts.gravity == "exclude" else "with gravity's"
         self.get_logger().info(f"efforts {gravity} for {', '.join(model.joint_names)}")
+        return self._rule
+
+    def _known_tree(self) -> UrdfTree:
+        if self._tree is None:
+            raise ConfigurationError(self._missing)
+        return self._tree
+
+    def _rule_of(self, names: Sequence[str]) -> TrajectoryEfforts:
+        """The rule of a trajectory of the joints `names`.
+
+        Unless the parameter `joints` is set, they may be some of the URDF's: a gripper's fingers
+        are neither in the arm's trajectories nor learned. Raises SampleError where there is none.
+        """
+        if self._rule is None:
+            raise SampleError(self._missing)
+        tree, model = self._known_tree(), self._rule.model
+        joints = tuple(name for name in tree.actuated() if name in names)
+        if self._config.joints or not joints or len(joints) < len(names):
+            joints = model.joint_names
+        locked = locked_positions(tree, joints, self._published)
+        if joints == model.joint_names and locked == model.locked:
+            return self._rule
+        try:
+            return self._make_rule(joints)
+        except SemiparamError as error:
+            raise SampleError(str(error)) from None
 
     def _received(self, message: JointTrajectory) -> None:
         if not is_finite(message):
@@ -148,9 +209,8 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
 
     def _ask(self, waiting: Waiting) -> None:
         """Ask the learner about a trajectory. Raises SampleError where that makes no sense."""
-        if self._model is None:
-            raise SampleError(self._missing)
-        names = self._model.joint_names
+        waiting.rule = rule = self._rule_of(waiting.message.joint_names)
+        names = rule.model.joint_names
         points = waypoints(waiting.message, names)
         waiting.points = resampled(points, self._config.efforts.period, MOST_POINTS)
         states = states_at(waiting.points)
@@ -165,15 +225,14 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         waiting = next((w for w in self._waiting if w.stamp == stamp and not w.done), None)
         if waiting is None:
             return  # to another's question, or too late
-        assert self._model is not None and self._rule is not None  # noqa: S101
-        assert waiting.points is not None  # noqa: S101
-        names, points = self._model.joint_names, waiting.points
+        assert waiting.rule is not None and waiting.points is not None  # noqa: S101
+        names, points = waiting.rule.model.joint_names, waiting.points
         try:
             waiting.answers[end] = efforts(message, names)
             if len(waiting.answers) < 2:
                 return
             answer = Answer(waiting.answers[""], waiting.answers["_std"])
-            values, told = self._rule(points.q, answer)
+            values, told = waiting.rule(points.q, answer)
         except SampleError as error:
             self._give_up(waiting, f"the learner's answer doesn't fit: {error}")
         else:
@@ -203,8 +262,11 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
                 return
             if not first.done:
                 self._give_up(first, LATE)
+            if not self._controller.publish(first.message):  # it may be the one that stops the arm
+                self._tell(UNSENT)
+                self._timer = self.create_timer(AGAIN_S, self._send, clock=self._steady)
+                return
             self._waiting.popleft()
-            self._controller.publish(first.message)
             self._sent += 1
 
     def _tell(self, problem: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pinocchio as pin
 import pytest
@@ -216,3 +218,21 @@ def test_points_without_a_motion_are_refused() -> None:
     far = Waypoints(np.arange(K), 1e300 * points.q, points.dq, np.full((K, N), np.nan))
     with pytest.raises(SampleError, match="not finite"):
         states_at(far)
+
+
+def test_a_joint_without_a_limit_gets_no_efforts_until_it_is_given_one(states) -> None:
+    """Whatever the deviation, it is small beside a bound that is not known."""
+    text = Path(SEVEN).read_text()
+    boundless = text.replace('effort="87"', 'effort="0"', 1)
+    assert boundless != text
+    model, q = RobotModel(boundless, joints=JOINTS), states[0]
+    answer = Answer(np.full_like(q, 20.0), np.full_like(q, 500.0))
+    answer.stds[:, 1:] = 0.1
+    efforts, told = made(model)(q, answer)
+    assert (efforts[:, 0] == 0.0).all() and (efforts[:, 1:] == 20.0).all()
+    assert told.startswith(f"no efforts for {JOINTS[0]}: the URDF has no effort limit of it")
+    efforts, told = made(model, effort=(50.0,))(q, answer)
+    assert (efforts[:, 0] == 0.0).all() and told.endswith("the learner is unsure of it")
+    answer.stds[:, 0] = 0.1
+    efforts, told = made(model, effort=(50.0,))(q, answer)
+    assert (efforts == 20.0).all() and not told

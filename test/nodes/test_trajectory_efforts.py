@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+import rclpy
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -16,19 +17,32 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
-from semiparam_dynamics.control.trajectory_efforts import TrajectoryEfforts, resampled, states_at
+from semiparam_dynamics.control.trajectory_efforts import (
+    TrajectoryEfforts,
+    gravity_efforts,
+    resampled,
+    states_at,
+)
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.nodes.managed import LATCHED, NO_TEXT
+from semiparam_dynamics.nodes.managed import LATCHED, NO_TEXT, UNSENT
 from semiparam_dynamics.nodes.messages import (
     STATE,
     desired_message,
+    joint_state_message,
+    stamp_of,
     trajectory_effort_message,
 )
 from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.nodes.trajectory_efforts import fill_efforts, is_finite, waypoints
+from semiparam_dynamics.nodes.trajectory_efforts import (
+    TrajectoryEffortsNode,
+    fill_efforts,
+    is_finite,
+    waypoints,
+)
 from semiparam_dynamics.parameters import from_flat, replace
 from semiparam_dynamics.robot.model import RobotModel
 
+from ..robot import standing_arm
 from .conftest import take
 
 NAMES = ("shoulder", "elbow")
@@ -269,3 +283,80 @@ def test_bad_trajectories_are_not_harmful(peer, start, urdf, tmp_path, learned: 
     assert log.count("not sent on") == 2
     assert np.isfinite([point.effort for point in good.points]).all()
     assert (np.abs([point.effort for point in good.points]) <= 100.0).all()
+
+
+@pytest.mark.parametrize("gravity", ["exclude", "include"])
+def test_a_gripper_and_a_torso_that_are_not_learned(peer, start, tmp_path, gravity: str) -> None:
+    """A trajectory of the arm's joints alone, and gravity where the torso is tilted."""
+    urdf = tmp_path / "standing.urdf"
+    urdf.write_text(standing_arm.URDF)
+    asked = peer.listen(JointTrajectory, "/inverse_dynamics/desired")
+    answers = [
+        peer.node.create_publisher(JointTrajectory, f"/inverse_dynamics/feedforward{end}", 10)
+        for end in ("", "_std")
+    ]
+    states = peer.node.create_publisher(JointState, "joint_states", 10)
+    start("trajectory_efforts", urdf=urdf, timeout=5.0, gravity=gravity)
+    between = Between(peer, answered=False)
+    peer.until(lambda: all(one.get_subscription_count() for one in answers), "the node to listen")
+    if gravity == "exclude":
+        peer.until(lambda: states.get_subscription_count() > 0, "joint states to be taken")
+        stand = {
+            "tilt": 0.3,
+            "lift": 0.1,
+            "shoulder": 0.2,
+            "elbow": 0.1,
+            "other": 0.0,
+            "finger": 0.0,
+        }
+        at, zeros = np.array([*stand.values()]), np.zeros(len(stand))
+        message = joint_state_message(1_000_000_000, tuple(stand), at, zeros, zeros)
+
+        def taken() -> bool:
+            states.publish(message)
+            return states.get_subscription_count() == 0  # all that there is to know is known
+
+        peer.until(taken, "where the torso stands")
+    peer.until(lambda: between._sender.get_subscription_count() > 0, "the node")
+    sent = trajectory()
+    del asked[:]
+    between.send(sent)
+    peer.until(lambda: bool(asked), "the question")
+    values = np.array([[20.0, -7.0]] * K)
+    for publisher, numbers in zip(answers, (values, np.ones((K, 2))), strict=True):
+        publisher.publish(trajectory_effort_message(stamp_of(asked[-1]), NAMES, numbers, asked[-1]))
+    peer.until(lambda: bool(between.heard(between._sent)), "the trajectory to go on")
+    [came] = between.heard(between._sent)
+    q = states_at(waypoints(sent, NAMES))[0]
+    held = gravity_efforts(standing_arm.model(tilt=0.3, lift=0.1), q)
+    assert np.abs(held - gravity_efforts(standing_arm.model(), q)).max() > 1.0
+    expected = values - held if gravity == "exclude" else values
+    efforts = [point.effort[::-1] for point in came.points]
+    np.testing.assert_allclose(efforts, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_trajectory_that_the_network_refuses_is_sent_again(
+    ros_environment, urdf, monkeypatch
+) -> None:
+    rclpy.init()
+    try:
+        node = TrajectoryEffortsNode()
+        tried: list[JointTrajectory] = []
+
+        def refuse_first(message: JointTrajectory) -> bool:
+            tried.append(message)
+            return len(tried) > 2
+
+        monkeypatch.setattr(node._controller, "publish", refuse_first)
+        first, second = JointTrajectory(), trajectory()  # the first one stops the arm
+        node._received(first)
+        node._received(second)
+        for _ in range(100):
+            if len(tried) == 4:
+                break
+            rclpy.spin_once(node, timeout_sec=0.1)
+        assert tried[:3] == [first] * 3 and tried[3:] == [second]
+        assert node._sent == 2 and node._reasons[UNSENT] == 2 and not node._waiting
+        node.destroy_node()
+    finally:
+        rclpy.shutdown()
