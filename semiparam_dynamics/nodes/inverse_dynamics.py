@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
@@ -52,7 +53,12 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
     turned_up,
 )
-from semiparam_dynamics.samples.stream import FIRST_MESSAGES, joint_positions, joints_together
+from semiparam_dynamics.samples.stream import (
+    FIRST_MESSAGES,
+    FIRST_SECONDS,
+    joint_positions,
+    joints_together,
+)
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 # So many may wait: other work holds a node up for half a second at times, and messages of more than
@@ -83,6 +89,7 @@ class InverseDynamicsNode(ManagedNode):
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
         self._looked = 0  # joint states, of the first ones
+        self._look_until = 0.0  # s
         self._tree: UrdfTree | None = None  # of the URDF
         self._found: tuple[str, ...] = ()  # joints that were published together a second ago
         self._told: set[str] = set()  # sentences on the URDF
@@ -225,6 +232,14 @@ class InverseDynamicsNode(ManagedNode):
             return config
         return replace(config, joints=self._joints)
 
+    def _end_contact(self, session: Session) -> None:
+        """Tell that a contact is over where no joint state has come for a second: nobody knows."""
+        heard = session.stream.received["joint states"]
+        if heard == self._waited and session.learner.contacts.touched:
+            session.learner.end_contact()
+            if self._contacts is not None:
+                self._contacts.publish(0)
+
     def _choose_joints(self, session: Session) -> None:
         """Learn the joints that are published where others of the URDF are not: a gripper's, say.
 
@@ -299,13 +314,17 @@ class InverseDynamicsNode(ManagedNode):
     def _look(self, message: JointState) -> None:
         """Lock joints that are not learned where the first messages say that they stand."""
         session = self.session
-        if session is None or self._looked >= FIRST_MESSAGES:
+        if session is None:
+            return
+        if self._looked >= FIRST_MESSAGES and time.monotonic() >= self._look_until:
             return
         found = joint_positions(message, self._known_tree().joints)
         new = found.keys() - self._published.keys()
         self._published = found | self._published
         if not self._published.keys() >= set(session.model.joint_names):
             return  # nothing is measured, and other joints may be chosen
+        if not self._looked:
+            self._look_until = time.monotonic() + FIRST_SECONDS
         self._looked += 1
         if new and self._locked(self._with_joints(self._config)) != session.model.locked:
             self._rebuild()
@@ -444,6 +463,7 @@ class InverseDynamicsNode(ManagedNode):
     def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
         """The same in parts; see the base class."""
         if self.session is not None and self.state == "active":
+            self._end_contact(self.session)
             self._choose_joints(self.session)
         session, report, outputs = self.session, self._report, self._outputs
         if session is None or report is None or outputs is None:

@@ -15,7 +15,7 @@ from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.nodes.session import Session
 from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.samples.stream import MOVED
+from semiparam_dynamics.samples.stream import FIRST_MESSAGES, MOVED
 
 from ..robot.standing_arm import FOLLOWING, LEARNED, URDF, moving
 from .test_transitions import SUCCESS, Driven, drive  # noqa: F401
@@ -90,6 +90,21 @@ def test_locked_with_the_first_message_which_is_answered_too(torso) -> None:
     same = node.session
     of.predict(20, 0.301)
     assert node.session is same  # the lock is not looked for again
+
+
+def test_a_torso_that_is_published_seldom_is_locked_all_the_same(torso) -> None:
+    """Two hundred of an arm's messages are a fifth of a second at 1 kHz."""
+    of = torso()
+    of.names = LEARNED
+    publish = of._topic.publish
+    for k in range(FIRST_MESSAGES + 20):
+        q, dq, y = MOTION[k]
+        publish(joint_state_message(1_000_000_000 + k * 10_000_000, LEARNED, q, dq, y))
+        of.driven.until(lambda: of.driven.node.session.stream.received["joint states"] > k)  # noqa: B023
+    assert not of.driven.node.session.model.locked
+    last, zero = 1_000_000_000 + (FIRST_MESSAGES + 20) * 10_000_000, np.zeros(1)
+    publish(joint_state_message(last, ("tilt",), np.array([0.3]), zero, zero))
+    of.driven.until(lambda: of.driven.node.session.model.locked == pytest.approx({"tilt": 0.3}))
 
 
 def test_a_urdf_s_file_is_not_needed_once_it_was_read(torso, tmp_path: Path) -> None:
@@ -194,3 +209,24 @@ def test_joints_that_nobody_publishes_cost_one_session_more(drive, tmp_path: Pat
             sessions.append(driven.node.session)
     assert len(sessions) == 2
     assert sessions[-1].model.locked == pytest.approx({"finger": 0.35})
+
+
+def test_a_contact_is_over_once_no_joint_state_comes(torso) -> None:
+    of = torso()
+    of.predict(30, 0.3)
+    of.settle()
+    node = of.driven.node
+    node.report()  # joint states have come since the last one
+    learner, last = node.session.learner, node.session.last
+    learner._detector.active, learner._detector.since = True, last.stamp
+    q, external = last.sample.q, np.full(2, 50.0)
+    learner.contacts.follow(last.stamp, q, external, learner._detector)
+    node._contacts.publish(last.stamp)
+    assert learner.contacts.touched and node._contacts._last == (True, False)
+    of.send(0.3)
+    of.settle()
+    learner.contacts.touched = True  # whatever the detector says of that one
+    node.report()
+    assert learner.contacts.touched
+    node.report()
+    assert not learner.contacts.touched and node._contacts._last == (False, False)
