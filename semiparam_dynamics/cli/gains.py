@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
             loaded=args.loaded,
             load=load,
         )
-        write_files({path: dump_yaml(config, "inverse_dynamics") for path in files})
+        write_files({path: dump_yaml(config) for path in files})
     print("\n".join([gains_table(found), *map(str, files)]))
     return 0
 

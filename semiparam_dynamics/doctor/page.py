@@ -75,7 +75,7 @@ def write_examination(examination: Examination, directory: Path, name: str) -> l
     Raises StorageError where that fails.
     """
     page_file, parameters_file = (directory / file for file in FILES)
-    parameters = dump_yaml(examination.config, "inverse_dynamics")
+    parameters = dump_yaml(examination.config)
     write_files({page_file: html_page(examination, name), parameters_file: parameters})
     return [page_file, parameters_file]
 
