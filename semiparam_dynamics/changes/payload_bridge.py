@@ -231,7 +231,10 @@ class PayloadBridge:
         self._reversals = 0  # in a row
         self._held = -np.inf  # s, since when something is held by the estimates
         self._released = True  # whether the estimator knows that the driver has it all
+        self._releasing = False  # whether it has yet to answer that
         self._release_again = -np.inf  # s, when to tell it again where it refused
+        # s, when it was told, and when it answered; or the driver's last answer if that is later.
+        self._release_sent = self._release_heard = -np.inf
 
     def configure(self, config: PayloadBridgeConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -275,26 +278,29 @@ class PayloadBridge:
         self.driver, self.known, self._gone = call.parameters, True, False
         self._changed, self._next = now, now + self.config.step_period
         self._failure, self._again = "", -np.inf
-        self._released = False
+        self._released = self._releasing = False
+        self._release_sent = self._release_heard = now
 
     def release_due(self, now: float) -> bool:
         """Whether to tell the estimator now that nothing is held; true once after a change.
 
         That is where efforts no longer contain what the driver has been told in whole. True again
-        a period after :meth:`release_answered` was told that it failed.
+        a period after :meth:`release_answered` was told that it failed. No estimate is taken until
+        it was told of a success.
         """
-        whole = self.known and np.array_equal(self.driver, self._aim)
-        whole = whole and now >= max(self._changed + RELEASE_S, self._release_again)
-        due = self.config.compensated and not self._released and whole
-        self._released = self._released or due
+        waits = self.config.compensated and not self._released and not self._releasing
+        due = waits and self._has and now >= max(self._changed + RELEASE_S, self._release_again)
+        self._releasing = self._releasing or due
         return due
 
     def release_answered(self, now: float, sent: float, accepted: bool) -> None:
         """Take the estimator's answer to what it was told at `sent`, or that none came in time."""
         if self._changed > sent:
             return  # it is due anyway
-        self._released = accepted
-        if not accepted:
+        self._releasing, self._released = False, accepted
+        if accepted:
+            self._release_sent, self._release_heard = sent, now
+        else:
             self._release_again = now + self.config.period
 
     def advance(self, now: float, ready: bool = True) -> Call | None:
@@ -402,6 +408,11 @@ class PayloadBridge:
             self.driver, self.known, self._gone = self._tool, False, True
             self._wanted = self._aim if self._wanted is None else self._wanted
 
+    @property
+    def _has(self) -> bool:
+        """Whether the driver has all of the aim."""
+        return self.known and np.array_equal(self.driver, self._aim)
+
     def _calls(self) -> list[Call]:
         """Those whose answers count."""
         return [*self._late, *([] if self._call is None else [self._call])]
@@ -434,8 +445,7 @@ class PayloadBridge:
             return
         # Of a way that has begun and goes on, estimates have seen some steps and not others.
         begun = self._gone or (self._changed >= self._aimed and not self._failure)
-        has = self.known and np.array_equal(self.driver, self._aim)
-        on_the_way = begun and not has
+        on_the_way = begun and not self._has
         if config.compensated and (on_the_way or now < self._changed + config.follow):
             self._wait("the estimate has yet to follow what the driver was told")
             return
@@ -443,7 +453,16 @@ class PayloadBridge:
         if self._judged:
             self._refuse_again()
             return
-        if config.compensated and estimate.received < self._changed:
+        if config.compensated and self._has and not self._released:
+            # What the driver has would be counted once more.
+            self._wait("the learner has yet to take that the driver has the payload: see ~/release")
+            late = now > self._changed + RELEASE_S + config.timeout
+            self.trouble = self.trouble or late
+            return
+        # The bare hand that follows from the release often comes before the answer to it; any
+        # other estimate that does may be an older one.
+        since = self._release_sent if estimate.bare else self._release_heard
+        if config.compensated and estimate.received < since:
             # Of efforts without what the driver had then, which is not what it has now.
             self._wait("the estimate has yet to follow what the driver was told")
             return

@@ -21,7 +21,8 @@ TICK = 0.05  # s
 
 
 class Robot:
-    """A bridge and a driver that answers at once; `says` is its answer, None for none."""
+    """A bridge, and a driver and a learner that answer at once; `says` is the driver's answer and
+    `takes` the learner's to a release, None for none."""
 
     def __init__(self, **config: Any) -> None:
         self.bridge = PayloadBridge(
@@ -29,6 +30,7 @@ class Robot:
         )
         self.now = 100.0
         self.says: bool | None = True
+        self.takes: bool | None = True
         self.calls: list[Call] = []
         self.releases: list[float] = []
 
@@ -47,6 +49,8 @@ class Robot:
             call = self.bridge.advance(self.now, ready)
             if self.bridge.release_due(self.now):
                 self.releases.append(self.now)
+                if self.takes is not None:
+                    self.bridge.release_answered(self.now, self.now, self.takes)
             if call is not None:
                 self.calls.append(call)
                 if self.says is not None:
@@ -515,6 +519,43 @@ def test_compensated_wrongly_the_load_does_not_run_away() -> None:
     robot.go(20.0)
     assert robot.told == pytest.approx(2.0) and robot.bridge.trouble
     assert "set compensated to false" in robot.bridge.sentence()
+
+
+@pytest.mark.parametrize("takes", [False, None])
+def test_compensated_before_the_learner_is_released_nothing_is_added(takes: bool | None) -> None:
+    robot = Robot(compensated=True)
+    robot.takes = takes
+    robot.estimates(2.0)
+    while not robot.releases:
+        robot.go(TICK)
+    robot.estimates(3.0)  # what it had estimated, refined
+    robot.go(30.0)
+    assert robot.told == pytest.approx(2.0) and max(robot.masses) <= 2.0 + 1e-6
+    assert robot.bridge.trouble and "~/release" in robot.bridge.sentence()
+    robot.estimate(3.0)
+    robot.go(0.1)
+    sent = robot.releases[-1]
+    robot.bridge.estimated(robot.now, "hand", np.zeros(10), 0.0)
+    robot.go(0.1)
+    robot.bridge.release_answered(robot.now, sent, True)
+    robot.go(10.0)
+    assert robot.told == pytest.approx(2.0) and not robot.bridge.trouble
+    assert not robot.bridge.reason
+    robot.estimates(-2.0)
+    robot.go(10.0)
+    assert robot.told == 0.0
+
+
+def test_compensated_an_estimate_from_before_the_release_was_taken_is_not_added() -> None:
+    robot = Robot(compensated=True)
+    robot.takes = None
+    robot.estimates(2.0)
+    while not robot.releases:
+        robot.go(TICK)
+    robot.estimates(3.0)
+    robot.bridge.release_answered(robot.now, robot.releases[-1], True)
+    robot.go(30.0)
+    assert robot.told == pytest.approx(2.0) and "has yet to follow" in robot.bridge.reason
 
 
 def test_wrongly_not_compensated_it_says_so_and_takes_its_time() -> None:
