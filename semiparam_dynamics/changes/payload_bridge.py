@@ -10,6 +10,13 @@ with what the driver had when that estimate was made. Nothing is left once the d
 so the estimator is told then that nothing is held: what it had estimated before would be wrong, and
 it would take the driver's change for one of the robot. Loads are told in steps, on the line between
 two loads, whose points all are bodies; each changes the joints' efforts by a bounded share.
+
+Where `compensated` is wrong the estimator, told that nothing is held, weighs the payload again. So
+an estimate that is like the one that was told last, and would lead further from the tool's load, is
+doubted and not added. No time ends that: on a robot that stands still nothing is weighed. A second
+thing of the same mass looks alike. While there is doubt, estimates are taken as with `compensated`
+false, as all that is held. What is told by them is right where `compensated` is wrong; else the
+estimator then finds what is missing, which is not like it and is added.
 """
 
 from __future__ import annotations
@@ -25,6 +32,8 @@ from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.inertia import compact_body, is_body
 
+ALIKE_SHARE = 0.2  # of a mass, by which two estimates of one payload may differ
+ALIKE_STDS = 3.0  # standard deviations, by which they may
 LEVER_M = 0.1  # at which a shift of the smallest mass counts as much as that mass itself
 RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does
 REVERSAL_S = 2.0  # after a call, within which a payload that is gone may be gone by the call
@@ -175,6 +184,11 @@ class Estimate:
     received: float  # s
 
     @property
+    def mass(self) -> float:
+        """In kg; negative where something is missing."""
+        return float(self.parameters[0])
+
+    @property
     def bare(self) -> bool:
         """Whether nothing is held, which the estimator says with zeros."""
         return self.parameters[0] == 0.0 and self.mass_std == 0.0
@@ -235,6 +249,8 @@ class PayloadBridge:
         self._release_again = -np.inf  # s, when to tell it again where it refused
         # s, when it was told, and when it answered; or the driver's last answer if that is later.
         self._release_sent = self._release_heard = -np.inf
+        self._counted = self._counted_next = 0.0  # kg, of the estimates behind the aim and _wanted
+        self._doubted = False  # whether what the driver has seems to be estimated again
 
     def configure(self, config: PayloadBridgeConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -280,6 +296,8 @@ class PayloadBridge:
         self._failure, self._again = "", -np.inf
         self._released = self._releasing = False
         self._release_sent = self._release_heard = now
+        # Estimates of what it has now tell anew.
+        self._doubted = self._doubted and not np.array_equal(self.driver, self._aim)
 
     def release_due(self, now: float) -> bool:
         """Whether to tell the estimator now that nothing is held; true once after a change.
@@ -335,7 +353,7 @@ class PayloadBridge:
             if now < self._aimed + config.period:
                 self._wait(f"loads are told {config.period:g} s apart at least")
                 return None
-            self._aim, self._aimed = wanted, now
+            self._aim, self._aimed, self._counted = wanted, now, self._counted_next
             self._again = min(self._again, now + config.period)  # no repetition
         if self.known and np.array_equal(self.driver, self._aim):
             return None
@@ -470,25 +488,52 @@ class PayloadBridge:
             self._wait(why)
             return
         self._judged = True
-        payload = estimate.parameters
-        if config.compensated:
-            payload = payload + self.driver - self._tool
+        payload = self._payload(estimate)
+        if payload is None:
+            self._want(self._aim, self._counted)
+            return
         if abs(payload[0]) < config.min_mass:
             if self._wanted is not None and self._wanted is not self._tool:
                 by_the_call = not config.compensated and now < self._changed + REVERSAL_S
                 self._reversals = self._reversals + 1 if by_the_call else 0
-            self._wanted, self._refusal = self._tool, ""
+            self._want(self._tool, estimate.mass)
             return
         total = self._tool + payload
         if abs(total[0]) < config.min_mass:
-            self._wanted, self._refusal = self._nothing, ""
+            self._want(self._nothing, estimate.mass)
             return
         self._refusal = self._implausible(total)
         if self._refusal:
             self._refuse_again()
             return
         body = is_body(total)
-        self._wanted = total if body else compact_body(total[0], total[1:4] / total[0])
+        load = total if body else compact_body(total[0], total[1:4] / total[0])
+        self._want(load, estimate.mass)
+
+    def _want(self, load: Array, counted: float) -> None:
+        self._wanted, self._counted_next, self._refusal = load, counted, ""
+
+    def _payload(self, estimate: Estimate) -> Array | None:
+        """What is held by an estimate (10,); None where that is what the driver has."""
+        if not self.config.compensated:
+            return estimate.parameters
+        before: Array = self.driver - self._tool
+        # What is told is bounded from the aim on, which may be refused halfway.
+        beyond = abs(estimate.mass + before[0]) - abs(self._aim[0] - self._tool[0])
+        begun = self._changed >= self._aimed
+        if begun and beyond > self.config.min_mass and self._alike(estimate, self._counted):
+            self._doubted = True
+        if self._doubted and self._alike(estimate, float(before[0])):
+            return None
+        # Less than with the bare hand is found only where the driver's load is not in the efforts.
+        if self._doubted and estimate.mass * before[0] >= 0.0:
+            return estimate.parameters
+        return before + estimate.parameters
+
+    def _alike(self, estimate: Estimate, mass: float) -> bool:
+        """Whether an estimate may be of a payload of this mass (kg)."""
+        most = max(ALIKE_STDS * estimate.mass_std, ALIKE_SHARE * abs(mass), self.config.mass_std)
+        return estimate.mass * mass > 0.0 and abs(estimate.mass - mass) <= most
 
     def _refuse_again(self) -> None:
         if self._refusal:
@@ -529,6 +574,12 @@ class PayloadBridge:
 
     def _warn_of_efforts(self, estimate: Estimate) -> None:
         """Say that `compensated` seems to be wrong, where estimates behave so."""
+        if self._doubted:
+            self.trouble = True
+            self._wait(
+                "what the driver was told is estimated again, and not added: compensated seems to "
+                "be wrong; set compensated to false, unless another of the same mass was taken"
+            )
         told = not np.array_equal(self.driver, self._tool)
         if self.config.compensated and told and estimate.received < self._aimed:
             self.trouble = True
