@@ -12,7 +12,8 @@ PARAMETERS = {
     "urdf": "file of the robot's URDF; without one it comes on the topic robot_description",
     "target": "what is learned: effort (each joint's) or wrench (of the six-axis sensor)",
     "sensor_frame": "URDF frame of the six-axis sensor, where the target is wrench",
-    "model_file": "file that what is learned is saved to and, at the start, resumed from",
+    "model_file": "file that what is learned is saved to and, at the start, resumed from; none: it "
+    "is kept nowhere",
     "autostart": "true: the node configures and activates itself; false: a manager does",
 }
 
@@ -21,6 +22,8 @@ def learner(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Make the node; only now is it known which arguments were left empty."""
     given = {name: LaunchConfiguration(name).perform(context) for name in PARAMETERS}
     parameters: dict[str, object] = {name: value for name, value in given.items() if value}
+    if given["model_file"] == "none":
+        parameters["model_file"] = ""  # also where params_file names one
     if given["autostart"]:
         parameters["autostart"] = given["autostart"] == "true"
     if use_sim_time := LaunchConfiguration("use_sim_time").perform(context):

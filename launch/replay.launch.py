@@ -22,6 +22,13 @@ def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionE
 def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument("bag", description="the bag: a rosbag2 folder, an .mcap or a .db3"),
+        # Else a replay would go on from the model that params_file names, and replace it.
+        DeclareLaunchArgument(
+            "model_file",
+            default_value="none",
+            description="file that what is learned is saved to and, at the start, resumed from; "
+            "none: it is kept nowhere",
+        ),
         DeclareLaunchArgument("rate", default_value="1.0", description="how fast it is played"),
         DeclareLaunchArgument(
             "delay",

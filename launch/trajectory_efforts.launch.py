@@ -31,6 +31,7 @@ def between(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         remappings=[
             (TOPIC, f"{controller}/joint_trajectory"),
             ("robot_description", LaunchConfiguration("robot_description")),
+            ("joint_states", LaunchConfiguration("joint_states")),
             *topics,
         ],
         # A file that is not there is refused by the node, where it comes as an argument of ROS.
@@ -64,6 +65,11 @@ def generate_launch_description() -> LaunchDescription:
             "robot_description",
             default_value="robot_description",
             description="topic of the URDF",
+        ),
+        DeclareLaunchArgument(
+            "joint_states",
+            default_value="joint_states",
+            description="topic that tells where joints stand that are not learned",
         ),
         DeclareLaunchArgument("namespace", default_value="", description="the node's namespace"),
         DeclareLaunchArgument(

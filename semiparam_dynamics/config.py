@@ -122,8 +122,9 @@ class InverseDynamicsNodeConfig:
     )
     external_frame: str = parameter(
         "",
-        "link or joint of the URDF at whose origin ~/external_wrench is; empty: the tool's, behind "
-        "the last joint by most fixed joints, or the sensor's (wrench target)",
+        "link or joint of the URDF at whose origin ~/external_wrench is; empty: the tool's, which "
+        "the longest chain of fixed joints leads to from the last joint, or the sensor's (wrench "
+        "target)",
         basic=True,
     )
     external_axes: str = parameter(

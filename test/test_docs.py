@@ -193,7 +193,7 @@ def test_the_tutorial_s_file_is_what_node_and_commands_load(tmp_path: Path) -> N
     (text,) = re.findall(r"```yaml\n(.*?)```", DOCUMENTS["tutorial.md"], re.DOTALL)
     path = tmp_path / "my_arm.yaml"
     path.write_text(text, encoding="utf-8")
-    values = yaml.safe_load(text)["inverse_dynamics"]["ros__parameters"]
+    values = yaml.safe_load(text)["/**"]["ros__parameters"]
     config = load_yaml(path, InverseDynamicsNodeConfig, "inverse_dynamics").learner
     assert config.filter.stages == values["filter"]["stages"] == 2
 

@@ -49,7 +49,8 @@ class ChangesConfig:
     )
     payload_link: str = parameter(
         "",
-        "moving link that payloads are fixed to; empty: the one on the largest number of learned joints",
+        "moving link that payloads are fixed to; empty: the one on the largest number of learned "
+        "joints",
     )
     payload_mass: float = parameter(
         2.0, "typical mass of payloads, as a standard deviation", unit="kg", low=1e-4, high=1e4

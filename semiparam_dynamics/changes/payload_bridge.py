@@ -52,8 +52,8 @@ class PayloadBridgeConfig:
 
     compensated: bool = parameter(
         False,
-        "whether the efforts that the robot reports lack what its driver compensates; false for "
-        "motor currents and measured joint torques",
+        "true if the efforts that the robot reports no longer contain the load that its driver was "
+        "given; false for motor currents and measured joint torques",
     )
     tool_mass: float = parameter(
         -1.0,

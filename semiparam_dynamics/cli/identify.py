@@ -51,8 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="W",
         type=float,
         default=1.0,
-        help="how much the URDF's inertias count; 1, the default: as much as one sample whose "
-        "error is all that is measured",
+        help="how much the URDF's inertias count; 1, the default: as much as one sample with "
+        "an error of 100 %%",
     )
     parser.add_argument(
         "--mjcf",

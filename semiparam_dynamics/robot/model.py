@@ -59,8 +59,8 @@ class RobotConfig:
     )
     joints: tuple[str, ...] = parameter(
         (),
-        "learned joints in order; empty: the URDF's actuated joints that joint states name together; "
-        "others are locked",
+        "learned joints in order; empty: the URDF's actuated joints that joint states name "
+        "together; others are locked",
         basic=True,
     )
     sensor_frame: str = parameter(
