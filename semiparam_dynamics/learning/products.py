@@ -28,7 +28,7 @@ TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some mill
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
-Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block
+Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block; kept, without its X
 Item = TypeVar("Item", bound="Evaluated | Block")
 
 
@@ -184,8 +184,13 @@ class KernelRows:
 
     def _pending(self) -> Iterator[Evaluated | Block]:
         if self.fits and self._kept is None:
-            self._kept = list(map_in_order(self._evaluate, self.rows.blocks(self.block_rows)))
+            self._kept = list(map_in_order(self._keep, self.rows.blocks(self.block_rows)))
         yield from self.rows.blocks(self.block_rows) if self._kept is None else self._kept
+
+    def _keep(self, block: Block) -> Evaluated:
+        """What is kept of a block: inputs that are read from files would stay in memory with it."""
+        K = self._bound(block.X)
+        return K, Block(np.empty((len(block), 0), K.dtype), block.Y, block.weights)
 
     def _evaluate(self, item: Evaluated | Block) -> Evaluated:
         return (self._bound(item.X), item) if isinstance(item, Block) else item

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,25 @@ def test_compiled_and_matrix_products_are_one(n: int, columns: int, dtype: Any) 
     expected = (K.T * weights) @ (K @ B - block.Y)
     np.testing.assert_allclose(data.gradient(B), expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(data.normal(B), (K.T * weights) @ K @ B, rtol=1e-9, atol=1e-11)
+
+
+def test_inputs_are_released_once_their_kernel_is_kept() -> None:
+    made: list[weakref.ref[np.ndarray]] = []
+
+    def chunks() -> Iterator[tuple[Any, Any, Any]]:
+        for i in range(0, 500, 100):
+            inputs = X[i : i + 100].copy()
+            made.append(weakref.ref(inputs))
+            yield inputs, Y[i : i + 100], W[i : i + 100]
+
+    data = KernelRows(Rows(chunks), Gaussian(1.5), C)
+    for _ in range(2):  # made and kept, then used again
+        data.normal(B)
+        assert data.fits
+        assert len(made) == 10 and not any(inputs() is not None for inputs in made)
+    K = Gaussian(1.5)(X, C)
+    np.testing.assert_allclose(data.transposed(Y), K.T @ Y, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(data.gradient(B), (K.T * W) @ (K @ B - Y), rtol=1e-9, atol=1e-11)
 
 
 def test_a_limit_below_one_row_is_said() -> None:
