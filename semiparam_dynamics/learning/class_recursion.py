@@ -541,7 +541,7 @@ class ClassRecursion:
         novelty = np.empty(len(X))
         for part in self._blocks(len(X)):
             Z = self.front.transform(X[part])
-            novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z))
+            novelty[part] = np.einsum("ij,ij->i", Z, self.factors[0].solve(Z)) + self._outside(Z)
         return novelty * self._novelty_unit()
 
     def familiarity(self, X: Array, recoding: float) -> Array:
@@ -561,7 +561,7 @@ class ClassRecursion:
         judged = self._judge(self.chosen_ridge, z, solved)
         scores = self._recoded(judged.scores, recoding)
         familiarity = float(self._familiarity(judged, scores, recoding).max())
-        novelty = float(z[0] @ smallest[0]) * self._novelty_unit()
+        novelty = float(z[0] @ smallest[0] + self._outside(z)[0]) * self._novelty_unit()
         return Look(self._softmax(scores, recoding)[0], novelty, familiarity)
 
     def acceptance(self) -> Acceptance | None:
@@ -571,6 +571,15 @@ class ClassRecursion:
         if self._acceptance is None or self._acceptance[0] != of:
             self._acceptance = of, held.acceptance(self.chosen_ridge, LEAST_FOR_ACCEPTANCE)
         return self._acceptance[1]
+
+    def _outside(self, Z: Array) -> Array:
+        """What leverages (k,) with the smallest ridge have beside z'A^-1 z of features Z (k, D).
+
+        What growing features' centres leave of an input is orthogonal to all that was learned: A is
+        the ridge there. Far from all centres features vanish, and this is the whole leverage.
+        """
+        outside: Array = self.front.unexplained(Z) / self.factors[0].penalty
+        return outside
 
     def _novelty_unit(self) -> float:
         usual = self.held_out.leverage(LEAST_FOR_NOVELTY)
@@ -599,7 +608,7 @@ class ClassRecursion:
                 by_rows = i == 0 or len(Z) <= len(self.classes)
                 solved = factor.solve(Z) if by_rows else None
                 if i == 0 and solved is not None:
-                    leverages = np.einsum("ij,ij->i", Z, solved)
+                    leverages = np.einsum("ij,ij->i", Z, solved) + self._outside(Z)
                 judged = self._judge(i, Z, solved)
                 hits[:, i] = winners(judged.scores, weights, self._recode) == truth[:, None]
                 scores = self._recoded(judged.scores, recoding)
@@ -646,6 +655,8 @@ class ClassRecursion:
             recoding, least, tolerance = self.chosen_by
             asked = -1.0 if recoding is None else recoding
             parts["chosen_by"] = np.array([asked, least, tolerance], dtype=float)
+        if isinstance(self.front, GrowingFeatures):
+            parts["whole_leverages"] = np.array(True)  # those of earlier versions lack `_outside`
         return parts
 
     def restore(self, labels: Sequence[Any], state: dict[str, Any]) -> bool:
@@ -679,6 +690,7 @@ class ClassRecursion:
             self._dimensions[i] = tuple(state["dimensions"][i].tolist())
         self.classes.restore(labels, state)
         known = self.held_out.restore(state) and "chosen" in state
+        known &= "whole_leverages" in state or not isinstance(self.front, GrowingFeatures)
         self.note_change()
         if known:
             chosen = [int(number) for number in state["chosen"]]

@@ -248,6 +248,10 @@ class FixedFeatures:
 
     learn = transform
 
+    def unexplained(self, Z: Array) -> Array:
+        """Of features Z (k, D) nothing is known to be missing: zeros (k,)."""
+        return np.zeros(len(Z))
+
     def state(self) -> dict[str, Array]:
         """The random frequencies or directions, where they are its own."""
         if not self._own:
@@ -285,6 +289,10 @@ class GrowingFeatures:
             if grow and self._features.grow(x, phi):
                 z[len(phi)] = np.sqrt(1.0 - float(phi @ phi))
         return Z
+
+    def unexplained(self, Z: Array) -> Array:
+        """What the centres leave of inputs with features Z (k, capacity): k(x, x) - |z|^2, (k,)."""
+        return np.maximum(1.0 - np.einsum("ij,ij->i", Z, Z), 0.0)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

@@ -166,7 +166,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Distance of inputs (n, d) from all examples that were learned, (n,).
 
         Their leverages in units of held-out examples' median: about 1 for more of the same. Zeros
-        until there are held-out examples.
+        until there are held-out examples. Of a transformer that was passed they are its features'
+        leverages: where these vanish far from all examples, as those of :class:`NystromFeatures`
+        do, it is small there; with "nystrom" what the centres leave of an input counts as new.
         """
         return self.recursion_.novelty(self._checked(X))
 

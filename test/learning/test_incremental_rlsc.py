@@ -518,6 +518,56 @@ def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
     assert set(model.set_params(max_novelty=0.0, threshold=0.9).predict(foreign)) == {"mug"}
 
 
+def growing(**given: Any) -> IncrementalRLSC:
+    settings = {"features": "nystrom", "kernel": Gaussian(1.0), "n_features": 200}
+    return IncrementalRLSC(**(settings | given))
+
+
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_novelty_of_growing_features_is_the_leverage_of_the_whole_kernel(head: str) -> None:
+    X, y = examples(150)
+    whole = growing(ridge=[0.1, 2.0], head=head).fit(X, y)
+    parts = growing(ridge=[0.1, 2.0], head=head)
+    teach(parts, X, y)
+    parts.validate()
+    own = learned(X, y)
+    # Each example learned is a centre, so that what their kernels leave is what the centres leave.
+    assert len(whole.state()["centers"]) == np.sum(own)
+    kernel = Gaussian(1.0)
+    K = kernel(X[own]) + 0.1 * np.eye(np.sum(own))
+
+    def leverages(rows: Any) -> Any:
+        k = kernel(rows, X[own])
+        return (1.0 - np.einsum("ij,ij->i", k, np.linalg.solve(K, k.T).T)) / 0.1
+
+    new = np.concatenate((examples(50, seed=4)[0], X[:5] + 20.0))
+    expected = leverages(new) / np.median(leverages(X[~own]))
+    for model in (whole, parts):
+        np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-6)
+        looks = [model.look(x)[1] for x in new]
+        np.testing.assert_allclose(looks, expected, rtol=1e-6)
+
+
+def test_far_from_all_centres_nothing_is_known() -> None:
+    rng = np.random.default_rng(0)
+    X, more = 0.5 * rng.normal(size=(40, 2)), 0.5 * rng.normal(size=(200, 2))
+    model = growing(max_novelty=5.0).fit(X, ["mug"] * 40)
+    assert np.mean(model.predict(more) == "mug") > 0.9
+    assert set(model.predict(more + 10.0)) == {"unknown"}
+    assert model.look(more[0] + 10.0)[1] > 5.0
+
+
+def test_a_file_whose_leverages_are_of_the_features_alone_is_validated() -> None:
+    X, y = examples(150)
+    model = growing(ridge=[0.1, 1.0]).fit(X, y)
+    old = model.state()
+    del old["whole_leverages"]
+    old["held_leverages"] = 0.5 * old["held_leverages"]
+    copy = growing(ridge=[0.1, 1.0]).restore(old)
+    assert answers(copy, X)[:3] == answers(model, X)[:3]
+    np.testing.assert_allclose(copy.novelty(X), model.novelty(X), rtol=1e-12)
+
+
 def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
     X, y = examples(400, classes=4)
     model = IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0).partial_fit(X, y)
