@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -295,7 +296,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """All that was learned, as arrays; :meth:`restore` resumes from it.
 
         Of the features it has the random frequencies, or the centres; a transformer that was
-        passed has to be passed again.
+        passed has to be passed again, fitted: `features_`.
         """
         check_is_fitted(self, "recursion_")
         labels = np.asarray(self.recursion_.classes.labels)
@@ -307,18 +308,35 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         All answers are the same to the last bit. Those that rest on held-out examples are as
         :meth:`validate` makes them where the state is of an earlier version, or of a model with
-        another `recoding`, `tolerance`, `min_validation` or `validation_size`. Raises
-        LearningError, and changes nothing, where its ridges or features are others.
+        another `recoding`, `tolerance`, `min_validation` or `validation_size`. Where `features`
+        is a transformer that isn't fitted, it is the one that this model was fitted with. Raises
+        LearningError, and changes nothing, where there is none, or ridges or features are others.
         """
         fresh = copy.copy(self)
         fresh.n_features_in_ = int(state["n_inputs"])
-        fresh._start(np.zeros((1, fresh.n_features_in_)))
+        fresh._start(np.zeros((1, fresh.n_features_in_)), self._known_features())
         known = fresh.recursion_.restore(state["labels"].tolist(), state)
         by = fresh.recursion_.chosen_by
         if not known or by not in (None, self._rule()):
             fresh.validate()
         self.__dict__.update(fresh.__dict__)
         return self
+
+    def _known_features(self) -> Any:
+        """The parameter `features`, or what an earlier fit made of a transformer in it."""
+        if self.features is None or isinstance(self.features, str):
+            return self.features
+        try:
+            check_is_fitted(self.features)
+        except NotFittedError:
+            fitted = getattr(self, "features_", None)
+            if type(fitted) is type(self.features):
+                return fitted
+            raise LearningError(
+                "A saved model doesn't have its transformer: pass the one that it was learned "
+                "with, fitted (its features_)."
+            ) from None
+        return self.features
 
     def _rule(self) -> tuple[float | None, int, float]:
         """By what ridge, exponent and temperature are to be chosen."""
@@ -371,7 +389,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_kind([*labels, *announced], [] if first else self.recursion_.classes.labels)
         self._check_names([*labels, *announced])
         if first:
-            self._start(X)
+            self._start(X, self.features)
         recursion = self.recursion_
         for label in announced:
             recursion.classes.add(label)
@@ -393,7 +411,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "name it otherwise, or set `unknown` to something else."
             )
 
-    def _start(self, X: Array) -> None:
+    def _start(self, X: Array, features: Any) -> None:
         given = self.ridge if np.iterable(self.ridge) else [self.ridge]
         ridges = sorted({positive(one, "ridge") for one in given})
         if not ridges:
@@ -404,14 +422,14 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"hold_out must be 0, none, or 2 or more, not {self.hold_out}."
             )
         front: FixedFeatures | GrowingFeatures
-        if isinstance(self.features, str) and self.features == "nystrom":
+        if isinstance(features, str) and features == "nystrom":
             width = gaussian_width(self.kernel, "Growing features")
             front = self.features_ = GrowingFeatures(X.shape[1], width, self.n_features, NOVELTY)
         else:
             self.features_ = feature_option(
-                self.features, self.kernel, self.n_features, self.random_state, X
+                features, self.kernel, self.n_features, self.random_state, X
             )
-            front = FixedFeatures(self.features_, own=isinstance(self.features, str))
+            front = FixedFeatures(self.features_, own=isinstance(features, str))
         if self.head not in HEADS:
             raise ConfigurationError(f"head must be one of {HEADS}, not {self.head!r}.")
         self.recursion_ = ClassRecursion(

@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax
+from sklearn.decomposition import PCA
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
@@ -349,6 +351,32 @@ def test_random_features_are_those_of_the_transformer() -> None:
     model = IncrementalRLSC(0.1, 0.5, features=features, hold_out=0).partial_fit(X, y)
     W = solution(features.transform(X), y, model.classes_, 0.1, 0.5)
     np.testing.assert_allclose(model.coef_, W, atol=1e-9)
+
+
+def test_restoring_takes_the_transformer_as_it_was_fitted() -> None:
+    X, y = examples()
+    X = X * [1.0, 100.0, 1.0, 1.0, 1.0, 0.01, 1.0] + 5.0
+    model = IncrementalRLSC(features=StandardScaler()).fit(X, y)
+    before, saved = answers(model, X), model.state()
+    assert answers(model.restore(saved), X) == before
+    fitted = IncrementalRLSC(features=model.features_).restore(saved)
+    assert answers(fitted, X) == before
+    stateless = IncrementalRLSC(features=FunctionTransformer(np.tanh)).fit(X, y)
+    copy = IncrementalRLSC(features=FunctionTransformer(np.tanh)).restore(stateless.state())
+    assert answers(copy, X) == answers(stateless, X)
+
+
+@pytest.mark.parametrize("earlier", [None, "random_relu", PCA(7)], ids=str)
+def test_without_a_fitted_transformer_nothing_is_restored(earlier: Any) -> None:
+    X, y = examples()
+    saved = IncrementalRLSC(features=StandardScaler()).fit(X, y).state()
+    other = IncrementalRLSC(features=earlier, n_features=7).fit(X, y)
+    other.set_params(features=StandardScaler())
+    before = other.state()
+    for model in (other, IncrementalRLSC(features=StandardScaler())):
+        with pytest.raises(LearningError, match="pass the one that it was learned with, fitted"):
+            model.restore(saved)
+    assert same_state(before, other.state())
 
 
 @pytest.mark.parametrize(
