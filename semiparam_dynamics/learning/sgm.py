@@ -55,6 +55,8 @@ class StochasticRegressor(StoppedEarly):
         loss = self._loss(rows)
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
+        if held is not None and validation_data is not None:  # else they are of the rows
+            _check_targets(held, loss)
         log = IterationLog(
             passes,
             self.callback,
@@ -115,8 +117,7 @@ class StochasticRegressor(StoppedEarly):
         loss = as_loss(self.loss, self.epsilon)
         if rows.weighted:
             raise LearningError(UNWEIGHTED)
-        for block in rows.blocks(2**16):
-            loss.check(block.Y)
+        _check_targets(rows, loss)
         return loss
 
     def _task(
@@ -274,6 +275,13 @@ class NystromSGM(StochasticRegressor):
     def _descent(self, task: Task) -> NystromDescent:
         basis = basis_of(self, task.rows, task.draw, task.budget)
         return NystromDescent(task, basis, self._batch(task.rows.n_samples))
+
+
+def _check_targets(rows: Rows, loss: Loss) -> None:
+    """Raise LearningError where the loss has no meaning for one of the rows' outputs."""
+    if loss.labels:  # a pass over the data otherwise, for nothing
+        for block in rows.blocks(2**16):
+            loss.check(block.Y)
 
 
 def universal_step(n: int, batch: int, squared_norm: float) -> float:

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from semiparam_dynamics.errors import LearningError
 from semiparam_dynamics.learning import descents
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
+from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 # Left-hand derivatives, written another way than in the package.
@@ -138,6 +139,18 @@ def test_the_sign_of_a_hinge_fit_classifies() -> None:
     assert np.mean(np.sign(model.predict(X[200:])) == y[200:]) > 0.85
     with pytest.raises(LearningError, match="-1 or 1"):
         model.fit(X, y + 1.0)
+
+
+@pytest.mark.parametrize("model", [SGM(random_state=0), NystromSGM(n_centers=9, random_state=0)])
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "exponential"])
+@pytest.mark.parametrize("form", [lambda X, y: (X, y), lambda X, y: Rows([(X, y)])])
+def test_labels_of_validation_data_are_looked_at(model: Any, loss: str, form: Any) -> None:
+    X, y = data(120)
+    signs = np.sign(y)
+    model = clone(model).set_params(loss=loss, max_iter=2)
+    model.fit(X, signs, validation_data=form(X, signs))
+    with pytest.raises(LearningError, match="-1 or 1"):
+        model.fit(X, signs, validation_data=form(X, (signs > 0.0).astype(float)))
 
 
 def test_a_diverging_step_in_a_path_is_finite_and_hopeless() -> None:
