@@ -287,7 +287,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         A keeps its inputs' second moments, from which alone no input can be told. The classes that
         remain are exactly what they would be had those examples been taught as none of them, with
-        a code of zeros: they still pull the others' scores to zero where they were.
+        a code of zeros: they still pull the others' scores to zero where they were. With the
+        features "nystrom" those of its inputs that are centres stay as well, and are in each
+        :meth:`state`: all classes' features are computed from them.
         """
         check_is_fitted(self, "recursion_")
         self.recursion_.renumber(self.recursion_.classes.forget(label))

@@ -247,6 +247,8 @@ class Recognizer:
             else:
                 self._model.forget_class(edit.label)
                 done = f"'{edit.label}' is forgotten"
+                if self._config.classifier.features == "nystrom":
+                    done += ", but for feature vectors of it that are centres"
         except LearningError as error:
             raise RefusedError(str(error), reason="edit of classes") from None
         self.restart_smoothing()

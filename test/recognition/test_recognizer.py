@@ -229,6 +229,19 @@ def test_edits_are_those_of_the_classifier():
     assert recognizer.recognize(np.ones(D)).label == "book"
 
 
+@pytest.mark.parametrize("features", ["none", "random_fourier", "random_relu", "nystrom"])
+def test_who_forgets_an_object_is_told_what_of_it_stays(features: str):
+    recognizer = make(features=features, n_features=20)
+    own = np.arange(1.0, D + 1.0)
+    recognizer.learn(own, "mug")
+    recognizer.learn(np.ones(D), "book")
+    done = recognizer.edit(Edit("forget", "mug"))
+    arrays = [np.atleast_2d(value) for value in recognizer.state().values()]
+    stays = any(a.shape[1:] == (D,) and (a == own).all(axis=1).any() for a in arrays)
+    assert stays == (features == "nystrom")
+    assert done == "'mug' is forgotten" + ", but for feature vectors of it that are centres" * stays
+
+
 @pytest.mark.parametrize(
     "edit",
     [
