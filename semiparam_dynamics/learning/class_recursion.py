@@ -500,6 +500,7 @@ class ClassRecursion:
         for scatter in self.scatters:
             scatter.resize(len(new))
             scatter.renumber(new)
+        self._acceptance = None  # examples may have left, which the clock doesn't show
         self.note_change()
 
     def note_change(self) -> None:

@@ -624,6 +624,21 @@ def test_a_forgotten_class_is_as_if_its_examples_had_been_none_of_the_others() -
 
 
 @pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_a_forgotten_class_no_longer_tells_known_from_unknown(head: str) -> None:
+    X, y = examples(400, classes=4, spread=3.0)
+    given: dict[str, Any] = {"false_accepts": 0.2, "hold_out": 3, "head": head}
+    model = IncrementalRLSC(1.0, **given).fit(X, y)
+    # What is only learned dates the results, and forgetting would date them no later.
+    model.set_params(hold_out=0).partial_fit(X[:1], y[:1])
+    model.predict(X)
+    before = model.least_familiarity(0.2)
+    model.forget_class("book")
+    copy = IncrementalRLSC(1.0, **given).restore(model.state())
+    assert answers(model, X) == answers(copy, X)
+    assert model.least_familiarity(0.2) != before
+
+
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
 def test_without_a_class_there_is_an_answer_only_after_teaching(head: str) -> None:
     X, y = examples()
     model = IncrementalRLSC(1.0, head=head).partial_fit(X, np.full(len(X), "mug"))
