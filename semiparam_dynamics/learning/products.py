@@ -96,7 +96,7 @@ class KernelRows:
         if fused is not None:
             each = self._each(lambda block: fused.multiply(block.X, B))
         else:
-            each = self.blocks(lambda K, block: _wide(K) @ B)
+            each = self.blocks(lambda K, block: product(K, B))
         yield from (part.astype(dtype, copy=False) for part in each)
 
     def normal(self, B: Array) -> Array:
@@ -216,6 +216,40 @@ def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
         if X.shape[0]:
             largest = max(largest, float(kernel.diagonal(X).max()))
     return largest
+
+
+def product(K: Array, B: Array) -> Array:
+    """K B of one block, (k, T) in float64, for B (m, T) in float64."""
+    k, T = len(K), B.shape[1]
+    if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
+        wide: Array = _wide(K) @ B
+        return wide
+    K, result = np.ascontiguousarray(K), np.empty((T, k))
+    for t in range(T):
+        _multiply(K, np.ascontiguousarray(B[:, t]), result[t])
+    return result.T
+
+
+@compiled
+def _multiply(K: Array, b: Array, out: Array) -> None:
+    """out (k,) = K b for K (k, m) in single precision and b (m,), as in :func:`_add_normal`."""
+    take_widest_vectors()
+    k, m = K.shape
+    for i in range(0, k - 3, 4):
+        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
+        s0 = s1 = s2 = s3 = 0.0
+        for j in range(m):
+            bj = b[j]
+            s0 += r0[j] * bj
+            s1 += r1[j] * bj
+            s2 += r2[j] * bj
+            s3 += r3[j] * bj
+        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
+    for i in range(k - k % 4, k):
+        row, s0 = K[i], 0.0
+        for j in range(m):
+            s0 += row[j] * b[j]
+        out[i] = s0
 
 
 def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:

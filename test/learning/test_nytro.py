@@ -112,6 +112,21 @@ def test_the_best_iterate_is_kept() -> None:
     np.testing.assert_allclose(np.mean((model.predict(Xv) - yv) ** 2), errors.min(), rtol=1e-8)
 
 
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_validation_errors_in_single_precision_are_those_of_the_path(outputs: int) -> None:
+    rng = np.random.default_rng(0)
+    X, Xv = (rng.uniform(-2, 2, (n, 2)).astype(np.float32) for n in (200, 100))
+    target, held = (np.sin(2 * A[:, :1]) + 0.3 * A[:, 1:] for A in (X, Xv))
+    Y = (target + 0.5 * rng.standard_normal((200, outputs))).astype(np.float32)
+    held = np.repeat(held, outputs, axis=1)
+    model = NYTRO(Gaussian(1.0), centers=X[:30], max_iter=100, solver="gram", patience=None)
+    path = model.path(X, Y, {"max_iter": range(1, 101)}, Xv)
+    errors = [np.mean((predicted.astype(float) - held) ** 2) for _, predicted in path]
+    model.fit(X, Y, validation_data=(Xv, held))
+    np.testing.assert_allclose(model.validation_errors_, errors, rtol=1e-6)
+    assert model.n_iter_ == 1 + np.argmin(errors)
+
+
 def test_it_stops_when_the_error_has_not_fallen_by_the_tolerance_within_the_patience() -> None:
     X, y = data(200)
     settings = {"kernel": KERNEL, "max_iter": 500, "random_state": 0, "validation": 0.2}
