@@ -145,19 +145,24 @@ class InverseDynamicsLearner:
         self.external_bias: Array = np.zeros(self.model.n_axes)
         self._deferred: deque[Step] = deque()
         self._kept_out = 0
-        efforts = self.model.config.target == "effort"
         self.contacts = ContactEvents(self._find_touch)
         self.external: Array | None = None
         self.external_at = 0
-        self._detector = ContactDetector(
-            self.config.changes, expected_scales(self.model).output, by_speed=efforts
-        )
-        self._felt_s, self._felt_at = 0.0, 0  # s of motion that was felt, and the last stamp
+        self._feel_anew()
+        self._felt_at = 0  # the last stamp
         self._step_time, self._paused = 0.0, True
         before, self.changes = self.changes, self._new_monitor()
         if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
         self._publish_anew()
+
+    def _feel_anew(self) -> None:
+        """Forget which errors are usual: those before are of another model."""
+        efforts = self.model.config.target == "effort"
+        self._detector = ContactDetector(
+            self.config.changes, expected_scales(self.model).output, by_speed=efforts
+        )
+        self._felt_s = 0.0  # s of motion that was felt
 
     def _find_touch(self, q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
         if self.model.config.target == "wrench":
@@ -597,7 +602,9 @@ class InverseDynamicsLearner:
             check_finite(state)
             # On trial: what cannot be resumed from must not touch this one.
             InverseDynamicsLearner(self.model, self.config)._restore(state)
+        self.end_contact()  # it was felt by the model before
         self._restore(state)
+        self._feel_anew()
         self._deferred.clear()
         self._score_anew()
         self._publish_anew()

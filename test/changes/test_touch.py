@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
@@ -20,11 +22,13 @@ from semiparam_dynamics.changes.touch import (
     at_sensor,
 )
 from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import small_arm
-from .changing_arm import ON, largest_weight, learner, moving, nothing, pushed, seconds
+from .changing_arm import ON, follow, largest_weight, learner, moving, nothing, pushed, seconds
 
 STEP = 1_000_000  # ns
 N = 3
@@ -253,6 +257,14 @@ def test_a_contact_lasts_until_its_recording_ends(later: int) -> None:
     )
 
 
+def feel(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> None:
+    """Predict, feel and learn."""
+    for measurement in measurements:
+        if (step := of.predict(measurement)) is not None:
+            of.feel(step)
+            of.update(of.admit(step))
+
+
 def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -> None:
     """By default: what is learned is, to the last bit, what it is without contacts."""
     push = pushed(2.0 * largest_weight() * np.ones(4), ON, ON + 1.0)
@@ -271,6 +283,34 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
     one, other = feeling.estimator.state(), blind.estimator.state()
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def heavier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a learner to which the arm always was twice as heavy, and more."""
+    of, path = learner(**{"changes.detect": False}), tmp_path_factory.mktemp("model") / "arm.npz"
+    follow(of, moving(8.0, pushed(2.0 * largest_weight() * np.ones(4), 0.0, np.inf)))
+    of.save(path)
+    return path
+
+
+def test_a_loaded_model_is_not_judged_by_the_usual_errors_of_the_one_before(heavier: Path) -> None:
+    of = learner(**{"changes.detect": False})
+    feel(of, moving(ON, nothing))
+    assert not of.contacts.total
+    of.load(heavier)
+    feel(of, moving(ON + 9.0, nothing, begin=ON))  # for less than `changes.settle`
+    assert not of.contacts.total
+
+
+def test_a_contact_ends_with_the_model_that_felt_it(heavier: Path) -> None:
+    of = learner(**{"changes.detect": False})
+    feel(of, moving(ON + 0.5, pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)))
+    assert of.contacts.touched
+    of.load(heavier)
+    told = of.contacts.events[-1]
+    assert not of.contacts.touched and told.kind == OVER
+    assert ON < seconds(told.stamp) < ON + 0.5
 
 
 def test_a_contact_is_over_where_contacts_are_switched_off() -> None:
