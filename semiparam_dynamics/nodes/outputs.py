@@ -69,7 +69,8 @@ class ChangeOutputs:
       learned, and its standard deviations, in the frame of `changes.payload_link`. Published when
       it changes and twice a second while it is estimated; a mass of 0 is the bare hand.
     - `~/contact_external`: the `~/external` of samples in contact.
-    - `~/external_deviation`: `~/external` in standard deviations, as `changes.contact` is.
+    - `~/external_deviation`: `~/external` in standard deviations, as `changes.contact` is. Both are
+      of the samples that are looked at, see `learner.admit`.
     - `~/changes` (DiagnosticArray, the last 50 latched): each event, with its cause, axis,
       statistic and delay.
 
@@ -95,16 +96,20 @@ class ChangeOutputs:
     def publish(self, step: Step) -> None:
         """Publish what a sample that was just predicted has changed."""
         self.report.step = step
-        if (
-            self._deviation.has_subscribers()
-            and (deviations := self.report.deviations()) is not None
-        ):
-            self._deviation.publish(self._message(step.stamp, deviations))
-        if (monitor := self._session.learner.changes) is not None:
-            touched, external = monitor.status.contact, monitor.status.external
-            if touched and external is not None and self._contact_external.has_subscribers():
-                self._contact_external.publish(self._message(step.stamp, external))
+        monitor = self._session.learner.changes
+        # Of more than some 600 a second only some are looked at: what is known of the last of them
+        # is not of those in between.
+        if monitor is not None and monitor.status.stamp == step.stamp:
+            self._publish_looked_at(step.stamp, monitor)
         self.refresh()
+
+    def _publish_looked_at(self, stamp: int, monitor: ChangeMonitor) -> None:
+        deviations = self.report.deviations() if self._deviation.has_subscribers() else None
+        if deviations is not None:
+            self._deviation.publish(self._message(stamp, deviations))
+        touched, external = monitor.status.contact, monitor.status.external
+        if touched and external is not None and self._contact_external.has_subscribers():
+            self._contact_external.publish(self._message(stamp, external))
 
     def refresh(self) -> None:
         """Publish what has changed since the last call, by a sample or by a service."""

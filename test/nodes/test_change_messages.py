@@ -18,7 +18,7 @@ from semiparam_dynamics.nodes.messages import contact_message, event_message, pa
 from semiparam_dynamics.nodes.outputs import ChangeOutputs
 from semiparam_dynamics.nodes.session import Session
 
-from .conftest import moving, take
+from .conftest import moved, moving, take
 
 AXES = ("shoulder", "elbow")
 
@@ -171,6 +171,38 @@ def test_a_payload_that_is_estimated_is_told_on_after_the_clock_went_back(
         outputs._tell_payload(monitor)
     assert told == [100, 101, 3, 4]
     outputs.destroy()
+
+
+def test_what_is_known_of_a_sample_is_not_published_with_the_stamp_of_another(
+    peer, make_session, monkeypatch
+) -> None:
+    """At 1 kHz the monitor passes over some samples."""
+    values = {"changes.detect": True, "nystrom.window": 0.2, "defer_learning": False}
+    session = make_session(**values)
+    outputs, monitor = ChangeOutputs(peer.node, session, Counter()), session.learner.changes
+    told: dict[str, list[int]] = {"_deviation": [], "_contact_external": []}
+    for name, stamps in told.items():
+        outlet = getattr(outputs, name)
+        monkeypatch.setattr(outlet, "has_subscribers", lambda: True)
+        monkeypatch.setattr(outlet, "publish", stamps.append)
+    monkeypatch.setattr(outputs, "_message", lambda stamp, values: stamp)
+    looked_at, steps = [], 0
+    for k in range(1000):
+        message = moved(k, 0.001)
+        seconds, message.header.stamp.nanosec = divmod(10**9 + k * 10**6, 10**9)
+        message.header.stamp.sec = seconds
+        if k == 970:
+            monitor.contact.active = True  # it stays so: nothing is tested before it has settled
+        for step in take(session, message):
+            outputs.publish(step)
+            steps += 1
+            if monitor.status.stamp == step.stamp:
+                looked_at.append(step.stamp)
+    outputs.destroy()
+    assert told["_deviation"] == looked_at and 0.4 * steps < len(looked_at) < 0.7 * steps
+    in_contact = [stamp for stamp in looked_at if stamp > 1_971_000_000]
+    assert told["_contact_external"][-len(in_contact) :] == in_contact and len(in_contact) > 5
+    assert set(told["_contact_external"]) <= set(looked_at)
 
 
 def test_predictions_with_a_payload_keep_within_the_bound(make_session) -> None:
