@@ -291,12 +291,15 @@ class InverseDynamicsLearner:
         """End a contact that is under way, where no step follows by which it would be over."""
         self.contacts.end(self._detector if self.changes is None else self.changes.contact)
 
-    def admit(self, step: Step) -> list[Step]:
+    def admit(self, step: Step, *, learning: bool = True) -> list[Step]:
         """The measured steps that :meth:`update` is to take now, in order.
 
         Without `changes.detect` that is the step itself. With it the step is tested for changes,
         which the predictions after it contain, and waits for the monitor's verdict, which may be
         that it is not to be learned.
+
+        learning : False: what is returned is only scored, and of a payload's errors nothing is
+            learned either.
         """
         # Of those that may be learned, blocks are made: none is passed over.
         if self.changes is not None and not (step.sample.between and self._felt_lately(step)):
@@ -304,7 +307,7 @@ class InverseDynamicsLearner:
         if step.y is None:
             return []
         if self.changes is None:
-            return [step]
+            return [step if learning else dataclasses.replace(step, target=None)]
         self._deferred.append(step)
         admitted = []
         while self._deferred:
@@ -313,9 +316,11 @@ class InverseDynamicsLearner:
                 break
             first = self._deferred.popleft()
             self._kept_out += verdict == EXCLUDE
-            with self._changes_lock:
-                target = None if verdict == EXCLUDE else self._without_changes(first)
-                self.changes.learn_held(first.sample, first.unchanged)
+            target = None
+            if learning:
+                with self._changes_lock:
+                    target = None if verdict == EXCLUDE else self._without_changes(first)
+                    self.changes.learn_held(first.sample, first.unchanged)
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
 

@@ -203,7 +203,7 @@ class LearnerRun(ProtocolRun):
         step = learner.predict_sample(sample)
         if sample.y is not None:
             self._to_score.append((score, self._rest))
-        ready = learner.admit(step)
+        ready = learner.admit(step, learning=self.protocol != "frozen")
         if learner.changes is not None and (new := learner.changes.counts.total() - before):
             self.events += list(learner.changes.events)[-new:]
         self._learn(ready)

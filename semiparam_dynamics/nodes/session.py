@@ -239,9 +239,9 @@ class Session:
     def _learn(self, step: Step) -> None:
         self._note_standing(step)
         self.learner.feel(step)
-        steps = self.learner.admit(step)
+        learning = self._learning and not self._thread.problem
+        steps = self.learner.admit(step, learning=learning)
         if not self._learning:
-            steps = [dataclasses.replace(one, target=None) for one in steps]
             self._not_learned["learning switched off"] += len(steps)
         if self._thread.problem:
             self._not_learned[STOPPED] += len(steps)

@@ -113,6 +113,26 @@ def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(body) -> Non
     assert monitor(of).payload is None and monitor(of).held.n_learned == 0
 
 
+def test_where_learning_is_off_nothing_is_learned_of_a_payload_s_errors(holding, body) -> None:
+    """Somebody guides the arm by hand, whose forces are errors."""
+    guided = held(body, ON)
+
+    def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return guided(t, dq, columns) + 0.1 * np.abs(columns[:, 0]).max()
+
+    of, other = holding(), holding()
+    assert monitor(of).held.n_learned > 0
+    before = monitor(of).held.state()
+    for measurement in moving(ON + 15.0, change, begin=ON + 12.0):
+        steps = [each.predict(measurement) for each in (of, other)]
+        assert not any(one.target is not None for one in of.admit(steps[0], learning=False))
+        other.update(other.admit(steps[1]))
+    after = monitor(of).held.state()
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value, err_msg=name)
+    assert monitor(other).held.n_learned > monitor(of).held.n_learned
+
+
 def test_a_push_beside_known_errors_does_not_pass_for_a_release(body) -> None:
     """Forces of two seconds out of four, under a load whose errors were learned for 20 s."""
     payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 60.0

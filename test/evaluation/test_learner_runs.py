@@ -109,6 +109,7 @@ def test_a_payload_is_noticed_and_corrected_frozen_too(loaded) -> None:
     squares = {k: np.sum(run.scores.rmse("semiparametric") ** 2) for k, run in frozen.items()}
     assert squares[True] < 0.5 * squares[False]
     assert frozen[True].estimator.n_learned == frozen[False].estimator.n_learned
+    assert frozen[True].learner.changes.held.n_learned == 0  # nor of the errors under the payload
     (first,) = [c for c in noticing.noticed if c.cause == "payload"][:1]
     assert first.protocol == "sequential" and first.recording == 0
     assert ON < first.time < ON + 2.0 and ON - 0.5 < first.onset < first.time

@@ -205,6 +205,36 @@ def test_what_is_known_of_a_sample_is_not_published_with_the_stamp_of_another(
     assert set(told["_contact_external"]) <= set(looked_at)
 
 
+@pytest.mark.parametrize("why", ["switched off", "stopped by an error"])
+def test_of_what_is_held_nothing_is_learned_where_learning_is_off(
+    make_session, monkeypatch, why: str
+) -> None:
+    session = make_session(changes__detect=True, defer_learning=False)
+    learned: list[int] = []
+    monitor = session.learner.changes
+    monkeypatch.setattr(monitor, "learn_held", lambda sample, _: learned.append(sample.stamp))
+
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        for k, message in enumerate(moving(30)):
+            if k == 20:
+                before = list(learned)
+                if why == "switched off":
+                    session.learning = False
+                else:
+                    patch.setattr(session.learner, "update", fails)
+            take(session, message)
+    # The sample at which the error shows is on its way already.
+    assert len(before) == 18 and len(learned) == (18 if why == "switched off" else 19)
+    assert bool(session.problem) == (why != "switched off")
+    session.learning = True
+    for message in moving(40)[30:]:
+        take(session, message)
+    assert len(learned) == len(before) + 10 + bool(why != "switched off")
+
+
 def test_predictions_with_a_payload_keep_within_the_bound(make_session) -> None:
     session = fed(make_session(changes__detect=True))
     held = np.array([1e6, *[1e5] * 3, *[0.0] * 6])
