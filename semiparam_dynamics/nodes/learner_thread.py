@@ -60,6 +60,8 @@ class LearnerThread(Generic[T]):
         self._drains = 0
         self._ended = 0.0  # when work did last, monotonic s
         self._idle_due: float | None = None  # when `idle` is to be called, monotonic s
+        self._count = 0  # entries that were put
+        self._room = self._room_until = 0  # see `put`, and the number of the entry it is for
         self.held = False
         self.capacity = capacity
         self.dropped = 0
@@ -79,13 +81,22 @@ class LearnerThread(Generic[T]):
         """Whether an entry waits or is being worked off."""
         return self._working or bool(self._queue)
 
-    def put(self, entry: T) -> None:
-        """Append an entry; the first one starts the thread."""
+    def put(self, *entries: T, room: int = 0) -> None:
+        """Append entries; the first one starts the thread.
+
+        room: until the last of these is worked off so much more than `capacity` may wait: they were
+            held back elsewhere, and come together.
+        """
         with self._changed:
             if self.problem:
                 return
-            self._queue.append(entry)
-            while len(self._queue) > 1 and len(self) > self.capacity:
+            if self._count - len(self._queue) >= self._room_until:  # so many are worked off
+                self._room = 0
+            self._queue.extend(entries)
+            self._count += len(entries)
+            if room:
+                self._room, self._room_until = max(self._room, room), self._count
+            while len(self._queue) > 1 and len(self) > self.capacity + self._room:
                 self.dropped += self._size(self._queue.popleft())
             self._start()
 

@@ -248,12 +248,17 @@ class Session:
         elif not self._config.defer_learning:
             self._thread.do([steps])
         else:
+            full: list[list[Step]] = []
             for one in map(self._affordable, steps):
                 self._together.append(one)
                 step_time = one.stamp - self._stamp
                 self._stamp = one.stamp
                 if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
-                    self._put_together()
+                    full.append(self._together)
+                    self._together = []
+            if full:
+                # Those that waited for a verdict together are no sign that learning is slow.
+                self._thread.put(*full, room=len(steps) - 1)
             self._thread.give_turn()
 
     def _affordable(self, step: Step) -> Step:

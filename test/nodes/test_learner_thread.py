@@ -78,6 +78,27 @@ def test_takes_several_at_once_and_drops_the_oldest_of_too_many(make) -> None:
     assert blocks == [[0], [7, 8, 9], [10]]
 
 
+def test_entries_that_come_together_may_wait_beyond_the_capacity_until_they_are_done(make) -> None:
+    held = Held()
+    thread = make(held, capacity=3)
+    thread.put(0)
+    assert held.begun.wait(LONG)
+    thread.put(1)
+    thread.put(*range(2, 12), room=10)
+    thread.put(12, room=1)
+    thread.put(13)
+    assert thread.dropped == 0 and len(thread) == 13
+    thread.put(14)
+    assert thread.dropped == 1 and len(thread) == 13
+    held.go.set()
+    drain(thread)
+    assert held.done == [0, *range(2, 15)]
+    with thread.paused():
+        for k in range(15, 20):
+            thread.put(k)
+    assert thread.dropped == 3
+
+
 def test_what_waits_can_be_forgotten(make) -> None:
     held = Held()
     thread = make(held)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from semiparam_dynamics.changes.config import DEFER, LEARN
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
@@ -64,6 +65,31 @@ def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(
     with session.paused():
         assert session.dropped() == {"learning could not keep up": 18 - learned}
     assert 3 <= learned <= 4  # what was begun, and of the queue the last list
+
+
+def test_samples_that_a_suspicion_held_back_are_all_learned(make_session, monkeypatch):
+    """They are released at once, more of them than may wait else, and to a thread that is busy."""
+    session, verdicts = make_session(changes__detect=True, learning_queue=10), [LEARN]
+    monkeypatch.setattr(session.learner.changes, "verdict", lambda stamp: verdicts[-1])
+    held, messages = Held(session, monkeypatch), iter(moving(80))
+    for _ in range(5):
+        take(session, next(messages))
+    assert held.begun.wait(LONG)
+    verdicts.append(DEFER)
+    for _ in range(60):
+        take(session, next(messages))
+    verdicts.append(LEARN)
+    for _ in range(5):
+        take(session, next(messages))
+    assert session.waiting > 60
+    held.go.set()
+    session.drain()
+    assert session.learner.estimator.n_learned == session.predicted == 68
+    for message in messages:
+        take(session, message)
+    session.drain()
+    with session.paused():
+        assert not session.dropped()
 
 
 def test_learns_each_sample_before_the_next_message_if_asked(make_session):
