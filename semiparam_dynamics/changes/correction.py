@@ -65,6 +65,7 @@ class Correction:
         self._gain_moments: Array | None = None
         self._scatter: Array = np.zeros((10, 10))
         self.gain_covariance: Array = np.zeros((10, 10))
+        self._gains_before = self.gain_covariance  # of the payload held before this change
         self._refresh()
 
     @property
@@ -83,7 +84,7 @@ class Correction:
         slow: standard deviations (n_axes,) of the usual slow errors; None: there are none.
         """
         self.accept()
-        self.seen, self._name_before = sums, self.name
+        self.seen, self._name_before, self._gains_before = sums, self.name, self.gain_covariance
         self._gain_moments = None
         self._scatter = np.zeros((10, 10))
         if slow is not None and len(slow) == len(self._slow):
@@ -93,6 +94,7 @@ class Correction:
     def retract(self) -> None:
         """Withdraw the change that is being estimated: it has not happened."""
         self.estimating, self.seen, self.name = None, Sums.empty(len(self.theta)), self._name_before
+        self.gain_covariance = self._gains_before
         self._refresh()
 
     def add(self, sums: Sums, gain_errors: Array | None = None) -> None:
@@ -118,7 +120,7 @@ class Correction:
         """
         before, self.estimating = self.estimating, found
         if found.cause != PAYLOAD:
-            self.name = self._name_before
+            self.name, self.gain_covariance = self._name_before, self._gains_before
         elif before is None or before.cause != PAYLOAD:
             self.name = found.name
         self._refresh()
@@ -143,7 +145,7 @@ class Correction:
         self.offset_before = np.zeros_like(self.offset_before)
         self._accepted_covariance = self._accepted_covariance.copy()
         self._accepted_covariance[own, own] = snapshot.covariance
-        self.gain_covariance = snapshot.gains.copy()
+        self.gain_covariance = self._gains_before = snapshot.gains.copy()
         # Friction or an offset may still be estimated: what follows it holds this payload, too.
         self.name = self._name_before = name
         self._refresh()
@@ -276,6 +278,7 @@ class Correction:
         self._accepted_covariance[:n_held, :n_held] = state["covariance"]
         self.name = as_text(state["name"])
         self.gain_covariance = state.get("gains", np.zeros((10, 10))).copy()
+        self._gains_before = self.gain_covariance
         self.offset_before = state.get("beside", np.zeros(len(self._slow))).copy()
         self.estimating, self.seen = None, Sums.empty(len(self.accepted))
         self._refresh()

@@ -292,7 +292,8 @@ class GrowingFeatures:
 
     def unexplained(self, Z: Array) -> Array:
         """What the centres leave of inputs with features Z (k, capacity): k(x, x) - |z|^2, (k,)."""
-        return np.maximum(1.0 - np.einsum("ij,ij->i", Z, Z), 0.0)
+        left: Array = np.maximum(1.0 - np.einsum("ij,ij->i", Z, Z), 0.0)
+        return left
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""

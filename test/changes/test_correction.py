@@ -112,6 +112,19 @@ def test_a_forgotten_name_does_not_come_back_with_a_withdrawal() -> None:
     assert correction.name == ""
 
 
+@pytest.mark.parametrize("withdrawn", [False, True])
+def test_a_further_payload_that_was_none_leaves_the_deviations_of_the_one_held(
+    withdrawn: bool,
+) -> None:
+    gains = np.diag(np.arange(1.0, 11.0))
+    correction = Correction(Causes(MODEL, ChangesConfig(effort_gain_common_std=0.1)))
+    correction.set_payload("cup", Snapshot(np.arange(1.0, 11.0), np.zeros((10, 10)), gains))
+    correction.begin(NEW[PAYLOAD], seen(0))
+    assert not np.array_equal(correction.held.gains, gains)
+    correction.retract() if withdrawn else correction.switch(NEW[OFFSET])
+    np.testing.assert_array_equal(correction.held.gains, gains)
+
+
 @pytest.mark.parametrize("length", [0.3, 0.4, 0.5, 0.7])
 def test_a_jerk_that_looked_like_a_payload_leaves_nothing(warm, warm_run, body, length) -> None:
     """It ends before it is found, or before it has been estimated."""
