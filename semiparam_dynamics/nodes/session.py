@@ -39,6 +39,7 @@ WARM_UP_STEP = 0.25  # s
 STOPPED = "learning was stopped by an error"
 TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
 STANDING_STEP = 10_000_000  # ns at least between those
+TARED_LATELY = 2.0  # s, since when the last of those samples came at most
 STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
 BURST = 0.5  # s of which a share may be spent at once
 LONGEST = 0.1  # s after which a sample is learned whatever it takes
@@ -96,6 +97,9 @@ class Session:
             self.first_motion = FirstMotion(self.model, config.learner)
         # Stamps of the last second at rest, with what was measured beyond the prediction.
         self._standing: deque[tuple[int, Array]] = deque()
+        self._clock = time.monotonic
+        self._stood_at = 0.0  # s by the clock, when the last of them came
+        self._theta: Array | None = None  # of the changes that their predictions contain
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
         self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
@@ -187,16 +191,28 @@ class Session:
 
     def _note_standing(self, step: Step) -> None:
         """Keep what is measured beyond the prediction while the robot stands still."""
-        if step.y is None or step.sample.between:
+        if step.sample.between or (step.y is None and not self._standing):
             return
         if np.abs(step.sample.dq).max() > max(self._config.learner.filter.rest_velocity, STILL):
-            self._standing.clear()
+            self._standing.clear()  # also where it moves away unmeasured
+            return
+        self._forget_other_predictions()
+        if step.y is None:
             return
         if self._standing and 0 <= step.stamp - self._standing[-1][0] < STANDING_STEP:
             return
+        self._stood_at = self._clock()
         self._standing.append((step.stamp, step.y - step.prediction.semiparametric))
         while not 0 <= step.stamp - self._standing[0][0] <= TARED:
             self._standing.popleft()
+
+    def _forget_other_predictions(self) -> None:
+        """Forget what was measured beyond predictions with other changes, such as a payload."""
+        monitor = self.learner.changes
+        theta = None if monitor is None else monitor.correction.theta
+        if theta is not self._theta:  # each change makes another array
+            self._theta = theta
+            self._standing.clear()
 
     def forget_standing(self) -> None:
         """Predictions are others from now on: what was measured beyond the last ones is past."""
@@ -206,9 +222,15 @@ class Session:
         """Take the external wrench of now, which is that of nothing but an error, as zero.
 
         Returns what was taken off, as a sentence. Raises SampleError where it has not stood for
-        half a second.
+        half a second until now.
         """
+        self._forget_other_predictions()
         standing = self._standing
+        if standing and (age := self._clock() - self._stood_at) > TARED_LATELY:
+            raise SampleError(
+                f"the last sample at rest is {age:.0f} s old: send measurements while the robot "
+                "stands still, and call again"
+            )
         if not standing or standing[-1][0] - standing[0][0] < TARED // 2:
             raise SampleError("the robot has to stand still for half a second, measured, first")
         external = np.array([external for _, external in standing])

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.config import DEFER, LEARN
+from semiparam_dynamics.changes.config import BARE, DEFER, LEARN
+from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.learner import InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
-from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.session import (
     BURST,
     LEFT_OUT,
@@ -28,7 +29,7 @@ from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.storage import load_state, save_state
 
-from .conftest import URDF, moving, take
+from .conftest import URDF, moved, moving, take
 
 LONG = 120.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
@@ -285,6 +286,66 @@ def test_a_tare_is_of_samples_that_the_present_model_predicted(make_session, tmp
         session.tare()
     stand()
     assert "samples is taken off" in session.tare()
+
+
+def standing(session: Session, first: int, count: int = 100, effort: bool = True) -> None:
+    """Take messages of the robot at rest, with the stamps from the `first` one on."""
+    for k in range(first, first + count):
+        message = joint_state_message(
+            stamp_of(moved(k)), ("shoulder", "elbow"), np.full(2, 0.3), np.zeros(2), np.ones(2)
+        )
+        if not effort:
+            message.effort = []
+        take(session, message)
+
+
+def test_a_tare_is_of_now(make_session, monkeypatch):
+    """An hour later a tool may be mounted."""
+    session, now = make_session(defer_learning=False), [1000.0]
+    monkeypatch.setattr(session, "_clock", lambda: now[0])
+    standing(session, 0)
+    now[0] += 1.0
+    assert "samples is taken off" in session.tare()
+    now[0] += 3600.0
+    with pytest.raises(SampleError, match="3601 s old: send measurements"):
+        session.tare()
+    standing(session, 360_000)
+    assert "samples is taken off" in session.tare()
+
+
+def test_a_robot_that_moves_away_unmeasured_stands_no_more(make_session):
+    session = make_session(defer_learning=False)
+    standing(session, 0)
+    for k in range(100, 110):
+        message = moved(k)
+        message.effort = []
+        take(session, message)
+    with pytest.raises(SampleError, match="stand still for half a second"):
+        session.tare()
+    standing(session, 110, 40)
+    with pytest.raises(SampleError, match="stand still for half a second"):
+        session.tare()
+    standing(session, 150, 40)
+    assert "samples is taken off" in session.tare()
+
+
+def test_no_tare_is_of_predictions_with_a_payload_that_is_gone(make_session):
+    session = make_session(defer_learning=False, changes__detect=True)
+    monitor = session.learner.changes
+    held = np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
+    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    monitor.recall("cup")
+    standing(session, 0)
+    with_it = session.last.prediction.semiparametric
+    assert "samples is taken off" in session.tare()
+    monitor.recall(BARE)  # as it is told at rest
+    with pytest.raises(SampleError, match="stand still for half a second"):
+        session.tare()
+    standing(session, 100)
+    assert "samples is taken off" in session.tare()
+    without = session.last.prediction.semiparametric
+    assert np.abs(with_it - without).max() > 1.0
+    np.testing.assert_allclose(session.learner.external_bias, 1.0 - without, atol=0.01)
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
