@@ -244,7 +244,8 @@ class SnapshotServices:
             with session.paused():
                 answer = act(monitor)
                 session.forget_standing()
-                session.autosave.changed()
+                session.note_changes()
+                session.autosave.changed()  # a name alone, too
                 session.autosave.request()
                 session.autosave.step()
             self._changed()

@@ -100,6 +100,7 @@ class Session:
         self._clock = time.monotonic
         self._stood_at = 0.0  # s by the clock, when the last of them came
         self._theta: Array | None = None  # of the changes that their predictions contain
+        self._counted: Array | None = None  # of those that the autosave knows of
         self._budget = LearningBudget(config.learning_share)
         self._together: list[Step] = []  # to be learned and scored with those that follow
         self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
@@ -130,6 +131,7 @@ class Session:
             **self._checks,
         )
         self._standing.clear()  # of what is forgotten now
+        self._counted = self._present_theta()
         self.measured = self.predicted = self.deferred = 0
         self._not_learned: Counter[str] = Counter()
         self.predict_us: deque[float] = deque(maxlen=TIMINGS)
@@ -208,11 +210,23 @@ class Session:
 
     def _forget_other_predictions(self) -> None:
         """Forget what was measured beyond predictions with other changes, such as a payload."""
-        monitor = self.learner.changes
-        theta = None if monitor is None else monitor.correction.theta
-        if theta is not self._theta:  # each change makes another array
+        if (theta := self._present_theta()) is not self._theta:
             self._theta = theta
             self._standing.clear()
+
+    def _present_theta(self) -> Array | None:
+        """Those of the changes that predictions contain: each change makes another array."""
+        monitor = self.learner.changes
+        return None if monitor is None else monitor.correction.theta
+
+    def note_changes(self) -> None:
+        """Have the changes that were noticed saved, too, although nothing is learned of them.
+
+        The autosave's count is the thread's: to be called there, or while it is paused.
+        """
+        if (theta := self._present_theta()) is not self._counted:
+            self._counted = theta
+            self.autosave.changed()
 
     def forget_standing(self) -> None:
         """Predictions are others from now on: what was measured beyond the last ones is past."""
@@ -306,6 +320,7 @@ class Session:
         for steps in together:
             self._update(steps)
         self._thread.wait_for_turn()
+        self.note_changes()
         self.autosave.step()
         self._publish()
 
@@ -332,6 +347,7 @@ class Session:
         return None
 
     def _idle(self) -> float | None:
+        self.note_changes()
         self.autosave.step()
         return self._publish()
 
@@ -392,11 +408,13 @@ class Session:
     def save(self, path: str | Path) -> None:
         """Save what was learned, with what still waits. Raises StorageError."""
         with self.paused(drained=True):
+            self.note_changes()
             self.autosave.save(Path(path))
 
     def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
         """The same in a thread; see `Autosave.begin`."""
         with self.paused(drained=True):
+            self.note_changes()
             self.autosave.begin(path, done)
 
     def load(self, path: str | Path) -> None:
@@ -406,6 +424,7 @@ class Session:
         """
         with self.paused(drained=True):
             self.autosave.load(Path(path), self.learner.load)
+            self._counted = self._present_theta()
             self.forget_standing()
 
     def differences(self) -> list[str]:
@@ -441,6 +460,7 @@ class Session:
         with self._turn:
             self._put_together()
         self._thread.close()
+        self.note_changes()
         return self.autosave.finish()
 
     def abandon(self) -> None:

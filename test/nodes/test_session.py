@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from threading import Event, Thread, get_ident
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.changes.config import BARE, DEFER, LEARN
-from semiparam_dynamics.changes.payload import Snapshot
+from semiparam_dynamics.changes.payload import Snapshot, as_text
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
@@ -346,6 +347,57 @@ def test_no_tare_is_of_predictions_with_a_payload_that_is_gone(make_session):
     without = session.last.prediction.semiparametric
     assert np.abs(with_it - without).max() > 1.0
     np.testing.assert_allclose(session.learner.external_bias, 1.0 - without, atol=0.01)
+
+
+@pytest.mark.parametrize("defer", [True, False])
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_payload_that_is_put_down_at_rest_is_saved_at_the_end(
+    make_session, tmp_path, defer: bool, stopped: bool
+):
+    """Nothing is learned there: what was held before would be told again by the next start."""
+    path = tmp_path / "model.npz"
+    given = {"changes__detect": True, "model_file": str(path), "defer_learning": defer}
+    session = make_session(save_interval=0.0, **given)
+    monitor, held = session.learner.changes, np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
+    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    monitor.recall("cup")
+    standing(session, 0)
+    session.save(path)
+    standing(session, 100)
+    session.drain()
+    assert session.autosave.unsaved == 0 and session.learner.estimator.n_learned == 0
+    monitor.recall(BARE)  # as it is told at rest
+    if stopped:
+        session._thread.problem = "MemoryError"
+    standing(session, 200, 10)
+    assert session.finish() == path and session.autosave.unsaved == 0
+    after = make_session(**given)
+    after.load(path)
+    assert after.learner.changes.payload is None
+    standing(after, 300, 10)
+    after.drain()
+    assert after.autosave.unsaved == 0  # that it was loaded is no change
+
+
+def test_a_payload_that_is_taken_at_rest_is_saved_when_it_is_due(make_session, tmp_path):
+    path = tmp_path / "model.npz"
+    session = make_session(changes__detect=True, model_file=str(path), save_interval=1e-3)
+    monitor, held = session.learner.changes, np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
+    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    standing(session, 0)
+    session.save_if_due()
+    session.drain()
+    assert not path.exists()
+    monitor.recall("cup")
+    end = time.monotonic() + LONG
+    while not path.exists():  # each is a message in which it may be due
+        assert time.monotonic() < end
+        standing(session, 100, 10)
+        session.save_if_due()
+        session.drain()
+        session.autosave.wait()
+    saved = load_state(path, session.learner.identity())
+    assert as_text(saved["changes.correction.name"]) == "cup"
 
 
 def test_a_load_that_fails_leaves_it_as_it_was(make_session, tmp_path):
