@@ -16,7 +16,7 @@ from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import feature_blocks, nystrom_map
 from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
-from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, on_host
 from semiparam_dynamics.learning.sparse import as_inputs, in_format
 
 # -------------------------------------------------------------------------------------------------
@@ -153,7 +153,8 @@ def approximate_leverage_scores(
 
     largest = float(the_kernel.diagonal(basis.centers).max()) * rows.n_samples
     R = accumulate(moments, ridge, largest).factor(ridge).R
-    diagonal = np.concatenate([the_kernel.diagonal(block.X) for block in rows.blocks(4096)])
+    blocks = map(on_host, rows.blocks(4096))
+    diagonal = np.concatenate([the_kernel.diagonal(block.X) for block in blocks])
     scores = np.empty(rows.n_samples)
     start = 0
     for A, _, _ in feature_blocks(rows, features, memory_limit, beside=8 * basis.n_features):

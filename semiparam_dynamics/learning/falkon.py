@@ -68,7 +68,7 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     PyTorch's and CuPy's arrays stay where they are, on a GPU for instance, if scikit-learn's
     `array_api_dispatch` is on: K_nM there, within `memory_limit` there (by default 1 GB), the
-    (M, M) matrices and what is fitted in NumPy. Dask arrays, or
+    (M, M) matrices, ``centers="leverage_scores"`` and what is fitted in NumPy. Dask arrays, or
     :class:`~.backends.dask_arrays.DaskRows`, stay in their chunks on a cluster's workers, which
     compute the products of K_nM; ``centers="leverage_scores"`` reads them through this process.
 

@@ -20,7 +20,7 @@ from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
 from semiparam_dynamics.learning.kernels import CACHE_BYTES, Bound, Kernel, evaluate_into
 from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
-from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, rows_within
+from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host, rows_within
 from semiparam_dynamics.learning.sparse import as_inputs, is_sparse
 from semiparam_dynamics.learning.threads import map_in_order, n_threads
 
@@ -375,7 +375,7 @@ def feature_blocks(
         return part, Y[:k], None if weights is None else weights[:k]
 
     filled = 0
-    for block in rows.blocks(size):
+    for block in map(on_host, rows.blocks(size)):
         for piece in _pieces(block, size - filled, size):
             end = filled + len(piece)
             if features.n_features:

@@ -508,6 +508,13 @@ def to_numpy(X: Any) -> Any:
     return X if backend is None else backend.to_numpy(X)
 
 
+def on_host(block: Block) -> Block:
+    """A block with its arrays in NumPy: itself, unless they are another library's."""
+    if backend_of(block.X) is None:
+        return block
+    return Block(to_numpy(block.X), to_numpy(block.Y), to_numpy(block.weights))
+
+
 # -------------------------------------------------------------------------------------------------
 # Memory limits.
 

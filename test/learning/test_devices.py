@@ -77,7 +77,17 @@ def test_the_fit_is_numpys(to: To, dtype: Any, error: float, limit: Any, weighte
     )
 
 
-def test_one_output_validation_data_and_leverage_scores(to: To) -> None:
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Polynomial(2, 0.5, 1.0)], ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centres_by_leverage_scores_are_numpys(to: To, kernel: Any, weighted: bool) -> None:
+    model = clone(MODEL).set_params(kernel=kernel, centers="leverage_scores")
+    expected = clone(model).fit(X, Y, W if weighted else None)
+    model.fit(to(X), to(Y), to(W) if weighted else None)
+    np.testing.assert_array_equal(model.centers_, expected.centers_)
+    np.testing.assert_allclose(back(model.predict(to(X))), expected.predict(X), atol=1e-9)
+
+
+def test_one_output_validation_data_and_given_centres(to: To) -> None:
     model = clone(MODEL).set_params(centers=X[:50], preconditioner_rows=100)
     held_out = X[600:], Y[600:, 0]
     expected = clone(model).fit(X[:600], Y[:600, 0], validation_data=held_out)
