@@ -21,6 +21,7 @@ from arms import CONFIG, URDFS, by_time, recordings, robot
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.config_files import load_yaml
 from semiparam_dynamics.dynamics.sample import Motion
+from semiparam_dynamics.errors import BagError
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.progress import processes
@@ -59,7 +60,11 @@ def main() -> None:
         path = args.out / f"{arm}.journal" if args.out else None
         with processes(0) as executor:
             work = Work(Journal(path, {"bags": trained.fingerprint()}), executor)
-            tuning = tune(trained, robots / arm / URDFS[arm], work, keep=args.keep)
+            try:
+                tuning = tune(trained, robots / arm / URDFS[arm], work, keep=args.keep)
+            except BagError as error:  # too short to choose by
+                print(f"\n{arm}\n{error}", flush=True)
+                continue
         print(f"\n{arm}\n{text(tuning)}\n", flush=True)
         judge(model, tuning, train, test)
 
