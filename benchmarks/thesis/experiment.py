@@ -20,7 +20,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.cli.options import add_config_options, node_config, require
+from semiparam_dynamics.cli.options import add_config_options, node_config
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -28,6 +28,7 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.evaluation.prediction_plots import scale_axis
+from semiparam_dynamics.extras import require
 from semiparam_dynamics.learner import MODELS
 from semiparam_dynamics.page import LOOKS, STYLE
 from semiparam_dynamics.parameters import from_flat, to_flat

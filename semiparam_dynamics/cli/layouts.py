@@ -17,7 +17,7 @@ order."""
 EXAMPLES = (
     "semiparam layouts layouts",
     "semiparam layouts layouts --joints joint1 joint2 joint3",
-    "semiparam layouts layouts --node /left/inverse_dynamics --joint-states /left/joint_states",
+    "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
 )
 
 
