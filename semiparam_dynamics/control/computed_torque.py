@@ -13,7 +13,7 @@ from collections import Counter
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.control.config import ControlConfig, TrustConfig
 from semiparam_dynamics.control.plan import Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
@@ -122,6 +122,12 @@ def effort_bound(model: RobotModel, share: float, name: str, bound: tuple[float,
     if bound:
         limit = np.minimum(limit, one_or_each(name, bound, model.n_joints, "joints"))
     return limit
+
+
+def unbounded(limit: Array) -> Mask:
+    """(n_joints,) of which joints an :func:`effort_bound` bounds nothing."""
+    endless: Mask = limit >= 1e-9 * NO_LIMIT  # a share of it
+    return endless
 
 
 class LearnedCorrection:

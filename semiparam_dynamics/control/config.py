@@ -42,8 +42,8 @@ class BoundsConfig:
 
     effort_share: float = parameter(
         0.9,
-        "share of the URDF's effort limits that commands are clipped to (none for joints whose "
-        "limit is 0 or missing)",
+        "share of the URDF's effort limits that commands are clipped to (0 or missing: none, and "
+        "the node needs bounds.effort)",
         low=0.0,
         high=1.0,
     )

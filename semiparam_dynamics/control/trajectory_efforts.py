@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import NANO, Array, Indices, Mask, Stamps
-from semiparam_dynamics.control.computed_torque import NO_LIMIT, effort_bound
+from semiparam_dynamics.control.computed_torque import effort_bound, unbounded
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.errors import SampleError
@@ -198,7 +198,7 @@ class TrajectoryEfforts:
         # Until a joint's first sample was learned the learner has seen no error.
         new = answer.stds.max(axis=0) <= 0.0
         unsure = answer.stds.max(axis=0) > self._config.unsure * self.limit
-        endless = self.limit >= self._config.effort_share * NO_LIMIT
+        endless = unbounded(self.limit)
         efforts[:, endless | new | unsure] = 0.0
         return efforts, (
             self._told(endless, "the URDF has no effort limit of it: give one with effort")

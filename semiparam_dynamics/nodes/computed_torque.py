@@ -22,9 +22,10 @@ from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
+from semiparam_dynamics.control.computed_torque import unbounded
 from semiparam_dynamics.control.plan import trajectory_of
 from semiparam_dynamics.control.session import ELSEWHERE, NOT_FINITE, OUT_OF_ORDER, ControlSession
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.nodes import parameters, runtime
 from semiparam_dynamics.nodes.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.nodes.diagnostics import timing_values
@@ -32,11 +33,13 @@ from semiparam_dynamics.nodes.managed import Outlet, await_description
 from semiparam_dynamics.nodes.messages import desired_message, efforts, stamp_of
 from semiparam_dynamics.nodes.serialized import serialized_effort
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.stream import JointMatcher
+from semiparam_dynamics.robot.urdf import locked_positions, parse_urdf, read_urdf
+from semiparam_dynamics.samples.stream import JointMatcher, joint_positions
 
 QUEUE_DEPTH = 50
 # Joint states that wait longer than this many are outdated.
 SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
+OTHERS_WITHIN_S = 1.0  # no longer, since an arm without commands may fall
 LEARNER = "inverse_dynamics"
 ANSWERS = {"semiparametric": "feedforward", "rigid_body": "feedforward_rigid_body"}
 INCOMPLETE = "joint states without positions and velocities of all joints"
@@ -49,13 +52,20 @@ FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node
 class ComputedTorqueNode(Node):  # type: ignore[misc]
     """Subscribes `joint_states`, publishes `effort_command`; see the module.
 
-    The motion begins with the first joint state after the URDF, from where the arm stands.
+    The motion begins with a joint state, from where the arm stands, as soon as messages have told
+    where other joints of the URDF stand that bear on it, a torso's for example, or after a second.
     """
 
     def __init__(self) -> None:
         super().__init__("computed_torque")
         self._config = parameters.declare(self, ComputedTorqueNodeConfig)
+        if len(self._config.gravity_vector) != 3:
+            raise ConfigurationError("parameter 'gravity_vector' needs 3 numbers")
         parameters.follow(self, self._config, self._configure)
+        self._urdf = ""
+        self._published: dict[str, float] = {}  # where joints stood at first, rad or m
+        self._awaited: set[str] = set()  # joints that are not controlled, but bear on the motion
+        self._stood_at = 0.0  # s, when the first joint state came
         self.session: ControlSession | None = None
         self._report: ControlReport | None = None
         self._problem = ""
@@ -82,18 +92,53 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self.get_logger().error(problem)
 
     def _set_up(self, urdf: str) -> None:
-        config = self._config
-        model = RobotModel(urdf, joints=config.joints, target="effort")
+        self._urdf = read_urdf(urdf)
+        tree = parse_urdf(self._urdf)
+        joints = self._make_session().joint_names  # here, since what is wrong is told at once
+        bear = locked_positions(tree, joints, dict.fromkeys(tree.joints, 0.0))
+        self._awaited = bear.keys() & set(tree.actuated())
+        self._problem = ""
+
+    def _make_session(self) -> RobotModel:
+        """Plan a motion of the controlled joints, with the others where they stand."""
+        config, tree = self._config, parse_urdf(self._urdf)
+        controlled = [name for name in config.joints or tree.actuated() if name in tree.joints]
+        model = RobotModel(
+            self._urdf,
+            joints=config.joints,
+            target="effort",
+            gravity=config.gravity_vector,
+            locked=locked_positions(tree, controlled, self._published),
+        )
         names, hand = model.joint_names, (config.hand_frame, config.hand_offset)
-        reference = trajectory_of(urdf, names, config.motion, config.seed, *hand)
+        reference = trajectory_of(self._urdf, names, config.motion, config.seed, *hand)
+        session = ControlSession(model, reference, config.session)
+        limitless = unbounded(session.controller.limit)
+        if unknown := [name for name, one in zip(names, limitless, strict=True) if one]:
+            raise ConfigurationError(
+                f"the URDF has no effort limit of {', '.join(unknown)}: set the parameter "
+                "'bounds.effort' to what the motors may exert"
+            )
         self._names, self._matcher = names, JointMatcher(names)
         self._message = serialized_effort(names)
-        self.session = ControlSession(model, reference, config.session)
-        self._report = ControlReport(self.session, names)
-        self._problem = ""
+        self.session, self._report = session, ControlReport(session, names)
         self._listen()
-        motion = config.motion.motion
-        self.get_logger().info(f"{motion} with {', '.join(names)}")
+        self.get_logger().info(f"{config.motion.motion} with {', '.join(names)}")
+        return model
+
+    def _await_others(self, message: JointState) -> None:
+        """Keep where the other joints stand; plan anew when it is known of all, or time is over."""
+        now = time.monotonic()
+        self._stood_at = self._stood_at or now
+        self._published = joint_positions(message, self._awaited) | self._published
+        over = now - self._stood_at > OTHERS_WITHIN_S
+        if over or self._published.keys() >= self._awaited:
+            self._awaited = set()
+            try:
+                self._make_session()
+            except SemiparamError as error:
+                self.session = None
+                self._refuse(str(error))
 
     def _configure(self, config: ComputedTorqueNodeConfig) -> None:
         before = self._config.session.control.feedforward
@@ -119,6 +164,9 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
     def _measured(self, message: JointState) -> None:
         session = self.session
         if session is None:
+            return
+        if self._awaited:
+            self._await_others(message)
             return
         index = self._matcher.match(message.name)
         size = len(message.name)
@@ -161,8 +209,13 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
 
     def _publish_diagnostics(self) -> None:
         name = self.get_fully_qualified_name().removeprefix("/")
-        if self._report is None or self.session is None:
-            problem = self._problem or "waiting for the robot's URDF on robot_description"
+        if self._report is None or self.session is None or (self._awaited and self._stood_at):
+            waited = ", ".join(sorted(self._awaited - self._published.keys()))
+            problem = self._problem or (
+                f"waiting for the positions of {waited}, for a second"
+                if waited
+                else "waiting for the robot's URDF on robot_description"
+            )
             level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
             status = DiagnosticStatus(level=level, name=name, message=problem)
         else:

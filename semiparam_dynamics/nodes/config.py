@@ -27,6 +27,13 @@ class ComputedTorqueNodeConfig:
     joints: tuple[str, ...] = parameter(
         (), "controlled joints, in order; empty: all actuated joints of the URDF"
     )
+    gravity_vector: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
     hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
     hand_offset: tuple[float, ...] = parameter(
         (),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from sensor_msgs.msg import JointState
 
@@ -209,6 +210,47 @@ def test_a_joint_state_that_no_arm_sends_ends_nothing_and_moves_nothing(peer, st
 
     q = np.ones(2)
     peer.until(told, "the reason why there are no commands")
+
+
+def test_gravity_is_held_where_the_joint_that_carries_the_arm_stands(peer, start, urdf) -> None:
+    gravity = (3.0, 0.0, -9.0)  # the base leans
+    start(
+        "computed_torque",
+        urdf=urdf,
+        joints="[elbow]",
+        gravity_vector=str(list(gravity)),
+        feedforward="urdf",
+        motion="exciting",
+    )
+    publisher = peer.node.create_publisher(JointState, "joint_states", 10)
+    commands = peer.listen(JointState, "effort_command")
+    peer.meet("/computed_torque", publisher)
+    at_rest = np.zeros(1)
+
+    def publish(k: int, name: str, q: float) -> None:
+        state = (np.array([q]), at_rest, at_rest)
+        publisher.publish(joint_state_message((1000 + k) * 1_000_000, (name,), *state))
+        peer.flush("/computed_torque")
+
+    publish(0, "elbow", 0.4)
+    peer.fresh()
+    assert peer.status.message == "waiting for the positions of shoulder, for a second"
+    publish(1, "shoulder", -0.5)
+    publish(2, "elbow", 0.4)
+    peer.until(lambda: bool(commands), "a command")
+    assert [stamp_of(command) for command in commands] == [1_002_000_000]
+    model = pin.buildModelFromXML(urdf.read_text())
+    model.gravity.linear = np.array(gravity)
+    expected = pin.computeGeneralizedGravity(model, model.createData(), np.array([-0.5, 0.4]))
+    np.testing.assert_allclose(commands[0].effort, expected[1:], atol=1e-3)  # N m; it moves off
+
+
+def test_an_arm_whose_motors_nobody_bounds_is_not_moved(start, urdf, tmp_path) -> None:
+    endless = tmp_path / "endless.urdf"
+    endless.write_text(urdf.read_text().replace('effort="100"', 'effort="0"', 1))
+    assert start("computed_torque", urdf=endless, motion="exciting").wait(TIMEOUT) == 1
+    said = (tmp_path / "computed_torque.log").read_text()
+    assert "no effort limit of shoulder" in said and "bounds.effort" in said
 
 
 def test_the_simulator_takes_commands_by_name_and_refuses_others(peer, start, tmp_path):
