@@ -82,6 +82,7 @@ REASONS = {
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
     "stops": "motion that began or ended at once, which the filters have to forget",
+    "in_motion": "filter started in motion, which it has to forget",
     "unsettled": UNSETTLED,
     "still": STANDING,
     "between": BETWEEN,
@@ -117,7 +118,8 @@ MEMORY = np.dtype(
         ("read_none", np.int64),
         ("lacked", np.bool_),
         ("forgets", np.bool_),
-        ("stopped", np.int64),  # stamp at which motion began or ended at once
+        # Stamp at which motion began or ended at once, or the filters in motion with velocities.
+        ("stopped", np.int64),
         ("stopped_before", np.int64),  # the same of the one before
         # Stamp of the first instant since the last start, of the first at which the robot moved and
         # positions began to tell its speed, and whether the narrow filter has begun.
@@ -544,7 +546,7 @@ def filter_rows(
                 m.unmeasured = stamp
         _accept(c, unwrapped, joints, m.count > 0)
         if m.count == 0:
-            _begin(m, unread, stamp)
+            _begin(m, unread, stamp, has_velocity and m.steps > 0 and _reaches(c[n : 2 * n], STILL))
         elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
             # The wide filter began in equilibrium: differences of what moves show a jerk. What is
             # predicted after that is learned once the narrow one has forgotten its start, too.
@@ -654,13 +656,20 @@ def filter_row(*arguments: Any) -> int:
 
 
 @compiled_as_written
-def _begin(m: Any, unread: Stamps, stamp: int) -> None:
-    """Start the filters, which know nothing yet, at `stamp`; it may be before the last one."""
+def _begin(m: Any, unread: Stamps, stamp: int, moving: bool) -> None:
+    """Start the filters, which know nothing yet, at `stamp`; it may be before the last one.
+
+    moving : whether velocities say so. The filters begin in equilibrium, as at constant velocity:
+    beside all of the effort that accelerates, the differences begin at 0 and tell it later.
+    """
     m.began, m.begun, m.rest = stamp, False, GENTLE
     m.jerk = m.unmeasured = m.read_none = NEVER
     unread[:] = NEVER
     # What an effort does beside motion that began or ended at once goes on.
     m.stopped, m.stopped_before = min(m.stopped, stamp), min(m.stopped_before, stamp)
+    if moving and m.cutoff > 0.0:
+        m.in_motion += 1
+        m.stopped = m.stopped_before = stamp
 
 
 @compiled_as_written

@@ -622,7 +622,9 @@ def test_positions_that_jump_and_stay_start_the_filters_anew(velocity: bool) -> 
     late = 0 if velocity else 10
     equal(got[298 - late :], wanted)
     expected = {REASONS["outliers"]: 1, REASONS["jumps"]: 1}
-    assert one.dropped == expected | ({UNSETTLED: 2 * late} if late else {})
+    assert one.dropped == expected | (
+        {REASONS["in_motion"]: 1} if velocity else {UNSETTLED: 2 * late}
+    )
     assert velocity == (got[300 - late].y is not None)
 
 
@@ -635,7 +637,33 @@ def test_a_clock_that_goes_back_a_little_starts_the_filters_anew(velocity: bool)
     late = 0 if velocity else 10
     equal(list(one.filter_recording(stream))[298 - late :], wanted)
     expected = {REASONS["late"]: 2, REASONS["clock"]: 1}
-    assert one.dropped == expected | ({UNSETTLED: 2 * late} if late else {})
+    assert one.dropped == expected | (
+        {REASONS["in_motion"]: 1} if velocity else {UNSETTLED: 2 * late}
+    )
+
+
+@pytest.mark.parametrize("velocity", [True, False])
+@pytest.mark.parametrize("back", [0.0, 100.0])
+def test_a_start_of_the_filters_in_motion_is_forgotten_before_learning_goes_on(
+    velocity: bool, back: float
+) -> None:
+    model = small_arm()
+    stream = list(measurements(model, 6.0, velocity=velocity))
+    later = [
+        dataclasses.replace(m, stamp=m.stamp - round(back * SECOND)) for m in stream[360:]
+    ]  # 0.6 s are missing, or the clock goes back
+    sampler = SampleFilter(model, FilterConfig())
+    samples = list(sampler.filter_recording([*stream[:300], *later]))
+    learned = [s for s in samples[100:] if s.teaches]  # without the first start
+    off = [np.abs(s.y - s.regressor @ model.prior).max() for s in learned]
+    assert max(off) < 3.0 * max(off[:150])
+    started = later[0].stamp
+    gone = [
+        s.stamp
+        for s in samples
+        if s.stamp >= started and not s.teaches and s.stamp < started + SECOND
+    ]
+    assert len(gone) / 100.0 == pytest.approx(0.4 if velocity else 0.3, abs=0.02)
 
 
 @pytest.mark.parametrize("velocity", [True, False])
