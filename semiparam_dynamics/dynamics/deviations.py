@@ -40,6 +40,9 @@ RATE = 2.0  # 1/s: by it a factor's logarithm grows while samples are missed
 WIDEST = math.log(4.0)  # of a factor's logarithm
 LONGEST_S = 0.1  # that one sample stands for
 HELD_S = 0.5  # so long a factor holds after a sample was learned; at twice that it is 1
+# What an error counts as at most, in usual ones and in the smallest that is usual, a share of the
+# size that is expected of an output; once that many were seen.
+FAR, LEAST, ENOUGH = 30.0, 0.01, 20.0
 
 
 @dataclass(frozen=True)
@@ -283,7 +286,9 @@ class ErrorSpreads:
         self._expected = np.zeros(n_axes) if expected is None else expected
         self.all_seen = False
         self._mean_y = np.zeros(n_axes)
-        self._errors = {name: RunningSquare(n_axes, horizon) for name in (*models, "y")}
+        # Without an expected size nobody knows what is far from it.
+        usual = np.where(self._expected > 0.0, LEAST * self._expected, np.inf)
+        self._errors = {name: RunningSquare(n_axes, horizon, usual) for name in (*models, "y")}
         self._factors: dict[str, Array] = {name: np.zeros(n_axes) for name in models}  # logarithms
 
     def __getitem__(self, name: str) -> RunningSquare:
@@ -449,10 +454,16 @@ def _cover_rows(factor: Array, errors: Array, stds: Array, since: Array) -> None
 
 
 class RunningSquare:
-    """Running mean of squared errors (n_axes,) over about `horizon` seconds, less those of NaN."""
+    """Running mean of squared errors (n_axes,) over about `horizon` seconds, less those of NaN.
 
-    def __init__(self, n_axes: int, horizon: float) -> None:
+    usual : (n_axes,) an error counts as at most `FAR` times the root of the mean, or times this
+        where that is less, so that one message with a wild effort does not widen deviations for
+        minutes; what lasts raises the mean, and the bound with it. None: there is no bound.
+    """
+
+    def __init__(self, n_axes: int, horizon: float, usual: Array | None = None) -> None:
         self.horizon = horizon
+        self._usual_square = np.full(n_axes, np.inf) if usual is None else usual**2
         self.value: Array = np.zeros(n_axes)
         self._weights: Array = np.zeros(n_axes)
 
@@ -460,13 +471,13 @@ class RunningSquare:
         """Take in the errors (n_axes,) of a sample that came `dt` seconds after the last one."""
         keep = math.exp(-dt / self.horizon)
         # The weights make it a plain mean at first, so that it doesn't start from zero.
-        _step(self.value, self._weights, error, keep)
+        _step(self.value, self._weights, error, keep, self._usual_square)
 
     def update_rows(self, errors: Array, steps: Array) -> Array:
         """:meth:`update` for errors (m, n_axes) and steps (m,) in s; the values before each."""
         before = np.empty_like(errors)
         keep = np.exp(-steps / self.horizon)
-        _running(self.value, self._weights, errors, keep, before)
+        _running(self.value, self._weights, errors, keep, self._usual_square, before)
         return before
 
     def state(self) -> dict[str, Array]:
@@ -480,16 +491,21 @@ class RunningSquare:
 
 
 @compiled_as_written
-def _step(value: Array, weights: Array, error: Array, keep: float) -> None:
+def _step(value: Array, weights: Array, error: Array, keep: float, usual_square: Array) -> None:
     for j in range(value.size):
         if not math.isnan(error[j]):
+            square = error[j] ** 2
+            if weights[j] >= ENOUGH:
+                square = min(square, FAR**2 * max(value[j], usual_square[j]))
             weights[j] = keep * weights[j] + 1.0
-            value[j] += (error[j] ** 2 - value[j]) / weights[j]
+            value[j] += (square - value[j]) / weights[j]
 
 
 @compiled_as_written
-def _running(value: Array, weights: Array, errors: Array, keep: Array, before: Array) -> None:
+def _running(
+    value: Array, weights: Array, errors: Array, keep: Array, usual_square: Array, before: Array
+) -> None:
     for i in range(len(errors)):
         for j in range(value.size):
             before[i, j] = value[j]
-        _step(value, weights, errors[i], keep[i])
+        _step(value, weights, errors[i], keep[i], usual_square)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from semiparam_dynamics.arrays import SECOND
 from semiparam_dynamics.dynamics.deviations import (
     DEPENDENT,
     ErrorSpreads,
@@ -145,3 +146,30 @@ def test_an_axis_not_seen_yet_has_the_deviation_that_is_expected() -> None:
     blocks.restore(ErrorSpreads(("model",), 2, 5.0).state())  # saved before anything was learned
     wide = blocks.widen(stamps[:3], {"model": np.zeros((3, 2))})["model"]
     np.testing.assert_array_equal(wide, np.tile(expected, (3, 1)))
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_wild_effort_hardly_widens_deviations_and_what_lasts_does(in_blocks: bool) -> None:
+    usual, lasting = 0.1, 2.0
+    errors = np.full((3000, 1), usual)
+    errors[500] = 1e5
+    errors[2000:2500] = lasting
+    stamps = SECOND // 100 * np.arange(1, 3001)
+    spreads = ErrorSpreads(("model",), 1, 20.0, np.ones(1))
+    found = []
+    for first in range(0, 3000, 50):
+        part = slice(first, first + 50)
+        if in_blocks:
+            spreads.record_block(
+                stamps[part],
+                errors[part],
+                {"model": errors[part]},
+                lambda squares: {"model": np.sqrt(squares["model"])},
+            )
+        else:
+            for stamp, error in zip(stamps[part], errors[part], strict=True):
+                spreads.record(int(stamp), error, {"model": error}, {"model": np.ones(1)})
+        found.append(float(np.sqrt(spreads["model"].value[0])))
+    assert found[9] == pytest.approx(usual)
+    assert found[10] < 2.0 * usual  # just after it
+    assert found[49] > 0.4 * lasting  # five seconds of another error
