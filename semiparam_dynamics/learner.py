@@ -102,8 +102,8 @@ class InverseDynamicsLearner:
 
     - the one that takes messages calls `predict`, `admit` and `feedforward`. It owns the filter,
       the monitor of changes and the samples that wait for its verdict, and the model that predicts;
-    - the one that learns calls `update` and `publish`. It owns the estimator, the baseline and the
-      scores. It may call `state`, too: what the monitor is part of it is locked.
+    - the one that learns calls `update`, `look` and `publish`. It owns the estimator, the baseline
+      and the scores. It may call `state`, too: what the monitor is part of it is locked.
 
     Any other method, and reading what a thread owns, needs that thread to be at rest.
 
@@ -433,6 +433,8 @@ class InverseDynamicsLearner:
                     sample = dataclasses.replace(sample, y=step.target)
                 prediction = step.unchanged
                 if published is not None:
+                    # It may have waited for a verdict, while later ones were looked at.
+                    self.estimator.trust.go_back(sample.stamp)
                     published.last = prediction = self.estimator.predict(sample)
                     predicted = True
                     between()
@@ -440,7 +442,7 @@ class InverseDynamicsLearner:
                 between()
                 learned = not self.estimator.gate.closed
             elif published is not None and step is steps[-1] and not predicted:
-                published.last = self.estimator.predict(sample)
+                published.look(self.estimator, sample)
             baseline = None
             if self.baseline is not None:
                 baseline = self.baseline.predict(step.sample)
@@ -471,6 +473,15 @@ class InverseDynamicsLearner:
             arrays = np.array(measured), np.array(values), np.array(stds)
             self.scores.add_arrays(*arrays)
             self.recent.add_arrays(*(array[moving] for array in arrays))
+
+    def look(self, sample: Sample) -> None:
+        """Predict a sample that :meth:`update` does not get, where predictors make predictions.
+
+        Their trust and their standard deviations are then those of this sample; of samples that are
+        not measured there would be no others. Samples are to come in the order of their stamps.
+        """
+        if self._published is not None:
+            self._published.look(self.estimator, sample)
 
     def publish(self) -> None:
         """Let predictions know what was learned, where predictors make them."""
@@ -679,6 +690,16 @@ class PublishedModel:
             yield copy
         finally:
             lock.release()
+
+    def look(self, estimator: SemiparametricEstimator, sample: Sample) -> None:
+        """Have `estimator` predict a sample of which nothing is learned, and take its trust.
+
+        Without learning nothing is written, and answers would trust the residual as they did then.
+        """
+        estimator.trust.go_back(sample.stamp)  # as in `update`
+        self.last = estimator.predict(sample)
+        for copy, _ in self._copies:
+            copy.trust = estimator.trust.copy()
 
     def write(self, estimator: SemiparametricEstimator) -> None:
         """Take what `estimator` knows; later predictions are by that."""

@@ -125,6 +125,14 @@ class Trust:
         if stamp != 0 and not self.always:
             _learn(self._levels, self._stamps, stamp, confidence, self.config.memory)
 
+    def go_back(self, stamp: int) -> None:
+        """Take back what was weighed later than `stamp`, since the last sample was learned.
+
+        A sample of then is to be weighed only now; else it would begin a recording anew.
+        """
+        if self._stamps[1] <= stamp < self._stamps[0]:
+            self._levels[0], self._stamps[0] = self._levels[1], self._stamps[1]
+
     def weigh_block(self, stamps: Indices, confidence: Array) -> Array:
         """:meth:`weigh` of k samples in turn: (k,) of (k,) stamps and confidences."""
         return self._rows(stamps, confidence, False)

@@ -21,7 +21,7 @@ class LearnerThread(Generic[T]):
     When the queue is full the oldest entry is dropped: what is learned stays recent. It is worth it
     where the work releases the interpreter's lock, as compiled loops do. While it is :attr:`held`
     it works off a few entries every `MAX_HOLD_S` only. If the work raises an exception, the thread
-    drops what waits and all that comes, until :meth:`restart`.
+    drops what waits and all that comes, until :meth:`restart`; `idle` is still called.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class LearnerThread(Generic[T]):
         self._answered = Event()
         self._changed = Condition()  # guards all that follows
         self._thread: Thread | None = None
-        self._working = self._closing = False
+        self._working = self._idling = self._closing = False
         self._pauses = 0
         self._drains = 0
         self._ended = 0.0  # when work did last, monotonic s
@@ -78,8 +78,13 @@ class LearnerThread(Generic[T]):
 
     @property
     def busy(self) -> bool:
-        """Whether an entry waits or is being worked off."""
+        """Whether an entry waits or is being worked off, or `idle`."""
         return self._working or bool(self._queue)
+
+    @property
+    def behind(self) -> bool:
+        """The same without `idle`, which works off nothing."""
+        return bool(self._queue) or (self._working and not self._idling)
 
     def put(self, *entries: T, room: int = 0) -> None:
         """Append entries; the first one starts the thread.
@@ -202,14 +207,14 @@ class LearnerThread(Generic[T]):
                     left = self._ended + MAX_HOLD_S - now if self.held else 0.0
                     if left <= 0.0 or self._drains or self._closing:
                         count = min(self._at_once, len(self._queue))
-                        self._working = True
+                        self._idling, self._working = False, True
                         return [self._queue.popleft() for _ in range(count)]
                 elif self._closing:
                     return None
                 elif self._idle_due is not None and not self._drains:
                     left = self._idle_due - now
                     if left <= 0.0:
-                        self._working, self._idle_due = True, None
+                        self._idling, self._working, self._idle_due = True, True, None
                         return []
                 self._changed.wait(left)
 
@@ -218,6 +223,8 @@ class LearnerThread(Generic[T]):
             return work(*entries)
         except Exception as error:  # MemoryError, too: predictions can still be made
             with self._changed:
+                if self.problem:  # of `idle`, which goes on: the first one tells what stopped it
+                    return None
                 self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
                 self.trace = traceback.format_exc()
                 self._queue.clear()

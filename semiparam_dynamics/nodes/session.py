@@ -33,6 +33,7 @@ from semiparam_dynamics.storage import saved_header
 TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 TOGETHER = 30_000_000  # ns of steps that go to the thread together
+LOOK_NS = TOGETHER  # without such steps after which one that is not learned is looked at
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
 WARM_UP_STEP = 0.25  # s
@@ -105,6 +106,9 @@ class Session:
         self._together: list[Step] = []  # to be learned and scored with those that follow
         self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
         self._stamp = 0  # of the last of them
+        # The newest sample, where none is learned or scored; the thread takes it.
+        self._unlearned: deque[Sample] = deque(maxlen=1)
+        self._looked = 0  # stamp of the last step that the thread was given in either way
         self._learning = True
         self._predict_beside_learning(config)
         self._count_anew()
@@ -116,6 +120,7 @@ class Session:
         """
         self._thread.clear()
         self._together = []
+        self._unlearned.clear()
         with self.paused():
             self.learner.reset()
             self.autosave.begin_anew()
@@ -176,7 +181,7 @@ class Session:
     def _steps(self, start: float, measurements: list[Measurement]) -> Iterator[Step]:
         for measurement in measurements:
             self.measured += 1
-            behind = self._thread.busy or self._unpublished
+            behind = self._thread.behind or self._unpublished
             with self._turn:
                 step = self.learner.predict(measurement)
             if step is not None:
@@ -279,6 +284,8 @@ class Session:
         steps = self.learner.admit(step, learning=learning)
         if not self._learning:
             self._not_learned["learning switched off"] += len(steps)
+        if self._config.defer_learning:
+            self._look_later(step, bool(steps) and not self._thread.problem)
         if self._thread.problem:
             self._not_learned[STOPPED] += len(steps)
         elif not self._config.defer_learning:
@@ -296,6 +303,22 @@ class Session:
                 # Those that waited for a verdict together are no sign that learning is slow.
                 self._thread.put(*full, room=len(steps) - 1)
             self._thread.give_turn()
+
+    def _look_later(self, step: Step, queued: bool) -> None:
+        """Have the thread look at a step, seldom, where no step is queued to be learned or scored.
+
+        That is where nothing is measured, where a change is suspected and after an error. Else the
+        trust and the deviations would stay those of the last step queued.
+        """
+        if not queued and 0 <= step.stamp - self._looked < LOOK_NS:
+            return
+        self._looked = step.stamp
+        if queued:
+            self._unlearned.clear()  # it is older, and the trust is to follow stamps that go on
+        else:
+            self._put_together()
+            self._unlearned.append(step.sample)
+            self._thread.call_idle()
 
     def _affordable(self, step: Step) -> Step:
         """The step as it is to be learned within the budget, or only scored."""
@@ -346,10 +369,19 @@ class Session:
         self._publish_after = now + PAUSE_BETWEEN_PUBLISHING * (now - start)
         return None
 
+    def _look(self) -> None:
+        try:
+            sample = self._unlearned.pop()
+        except IndexError:
+            return
+        self.learner.look(sample)
+
     def _idle(self) -> float | None:
         self.note_changes()
         self.autosave.step()
-        return self._publish()
+        pause = self._publish()
+        self._look()  # last: after an error in learning it may fail, too
+        return pause
 
     def _snapshot(self) -> Snapshot:
         try:
@@ -376,6 +408,7 @@ class Session:
         with self.paused(drained=True):
             self._publish_after = 0.0
             self._publish()
+            self._look()
 
     @property
     def learning(self) -> bool:

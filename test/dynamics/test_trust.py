@@ -66,6 +66,21 @@ def test_learning_late_is_learning_at_once() -> None:
             np.testing.assert_allclose(other.state()[name], value, rtol=1e-12)
 
 
+def test_one_that_waited_is_weighed_as_if_no_later_one_had_been() -> None:
+    ahead, waited = Trust(CONFIG), Trust(CONFIG)
+    for trust in (ahead, waited):
+        trust.weigh(10**9, 1.0)
+        trust.learn(10**9, 1.0)
+    for k in range(1, 50):
+        ahead.weigh(10**9 + k * 10**8, 0.0)
+    for trust in (ahead, waited):
+        trust.go_back(10**9 + 10**7)
+        trust.weigh(10**9 + 10**7, 0.5)
+    assert ahead.level == waited.level > 0.0 and ahead.weight == waited.weight
+    ahead.go_back(10**9 - 1)  # a recording that begins anew
+    assert ahead.weigh(10**9 - 1, 1.0) == 0.0
+
+
 def test_in_full_while_it_learns() -> None:
     trust = Trust(CONFIG)
     trust.weigh(10**9, 0.0)

@@ -223,6 +223,27 @@ def test_an_exception_stops_the_work_until_it_is_started_again(make, kind) -> No
     assert thread.problem
 
 
+def test_idle_goes_on_after_an_exception_and_its_own_hides_none(make) -> None:
+    called = Event()
+
+    def work(entries: list[int]) -> None:
+        raise ValueError("first")
+
+    def idle() -> None:
+        assert thread.busy and not thread.behind
+        called.set()
+        raise ValueError("second")
+
+    thread = make(work, idle=idle)
+    thread.put(0)
+    drain(thread)
+    called.clear()
+    thread.call_idle()
+    assert called.wait(LONG)
+    with thread.paused():
+        assert thread.problem == "ValueError: first" and "in work" in thread.trace
+
+
 def test_idle_is_called_after_work_and_again_as_long_as_it_asks_for_it(make) -> None:
     calls: list[int] = []
     asked, ended = [0.0, 0.001, None, 0.0, None], Event()

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.changes.config import BARE, DEFER, LEARN
+from semiparam_dynamics.changes.config import BARE, DEFER, EXCLUDE, LEARN
 from semiparam_dynamics.changes.payload import Snapshot, as_text
 from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
-from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner
 from semiparam_dynamics.nodes import session as session_module
 from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
 from semiparam_dynamics.nodes.session import (
@@ -504,6 +505,156 @@ def test_an_error_stops_learning_until_it_is_started_again(
     assert session.learner.estimator.n_learned == 15
 
 
+def wave(k: int, *, far: bool = False, effort: bool = True) -> JointState:
+    """The k-th message, 10 ms apart, of a motion with efforts of its own near 0, or far from it."""
+    t = 0.01 * k
+    size, middle, fast = ((1.5, 1.5), (1.2, -1.2), 1.7) if far else ((0.5, 0.7), (0.0, 0.0), 1.0)
+    w = fast * np.array([1.0, 1.3])
+    q, dq = np.array(middle) + size * np.sin(w * t), size * w * np.cos(w * t)
+    together = 2.0 * np.cos(q[0] + q[1])
+    y = np.array([6.0 * np.cos(q[0]) + 0.8 * np.sin(5.0 * q[0]), 0.5 * np.sin(7.0 * q[1])])
+    noise = 0.02 * np.random.default_rng(k).normal(size=2)
+    message = joint_state_message(
+        1_000_000_000 + 10_000_000 * k, ("shoulder", "elbow"), q, dq, y + together + noise
+    )
+    if not effort:
+        message.effort = []
+    return message
+
+
+LEARNED, FAR = 3000, 800  # messages: 30 s, and 8 s
+JUMPED = (
+    "position jumped by more than a motor moves it",
+    "filter restarted, positions jumped and stayed there",
+)
+UNMEASURED = "effort or wrench not measured"
+
+
+def took_far(session: Session, effort: bool = False) -> list[Any]:
+    """The predictions of 8 s of other motion; learning never lags behind by more than 0.2 s."""
+    told = []
+    for k in range(LEARNED, LEARNED + FAR):
+        told += [step.prediction for step in take(session, wave(k, far=True, effort=effort))]
+        if k % 20 == 0:
+            session.drain()
+    return told
+
+
+def took_near(session: Session) -> None:
+    for k in range(LEARNED):
+        take(session, wave(k))
+        if k % 20 == 0:
+            session.drain()
+    session.drain()
+
+
+def assert_same_doubts(told: list[Any], others: list[Any]) -> None:
+    """The residual is not trusted any more in either, and the deviations agree as time goes by."""
+    assert len(told) == len(others) > FAR - 5
+    assert told[-1].trust < 0.1 and others[-1].trust < 0.1
+    # At each instant deferred ones are of up to 0.2 s before.
+    stds = [np.array([p.semiparametric_std for p in each[100:]]) for each in (told, others)]
+    np.testing.assert_allclose(*(np.median(each, axis=0) for each in stds), rtol=0.3)
+    np.testing.assert_allclose(told[-1].semiparametric_std, others[-1].semiparametric_std, rtol=0.3)
+
+
+def test_deviations_and_trust_are_of_now_where_no_efforts_come(make_session, tmp_path) -> None:
+    """Where they end, and where a model was loaded and there were none at all."""
+    path, found = tmp_path / "model.npz", {}
+    for defer in (True, False):
+        session = make_session(defer_learning=defer)
+        took_near(session)
+        if not defer:
+            session.save(path)
+        learned = session.learner.estimator.n_learned
+        found[defer] = took_far(session)
+        assert session.learner.estimator.n_learned == learned and session.waiting == 0
+        with session.paused():
+            # The far motion begins with a jump. None is counted as left out of learning.
+            assert session.dropped().keys() == {*JUMPED, "no effort", UNMEASURED}
+            assert session.learner.scores.samples == learned
+    assert_same_doubts(found[True], found[False])
+    for defer in (True, False):
+        session = make_session(defer_learning=defer)
+        session.load(path)
+        found[defer] = took_far(session)
+    assert_same_doubts(found[True], found[False])
+
+
+def test_deviations_and_trust_are_of_now_after_an_error_in_learning(
+    make_session, monkeypatch
+) -> None:
+    in_turn, stopped = (make_session(defer_learning=defer) for defer in (False, True))
+    for session in (in_turn, stopped):
+        took_near(session)
+
+    def fails(*_: Any) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(stopped.learner.estimator, "update", fails)
+    told = took_far(stopped, effort=True)
+    assert stopped.problem == "MemoryError: no room" and "fails" in stopped.trace
+    assert_same_doubts(told, took_far(in_turn))
+
+
+def test_desired_states_trust_what_is_known_now_where_no_efforts_come(make_session) -> None:
+    session, still = make_session(feedforward=True), np.zeros((1, 2))
+    took_near(session)
+    at = np.array([[0.3, -0.2]])
+    before = session.feedforward(at, still, still)
+    took_far(session)
+    with session.paused():
+        trust = session.learner.estimator.trust.weight
+    after = session.feedforward(at, still, still)
+    left = [said.values["semiparametric"] - said.values["rigid_body"] for said in (before, after)]
+    assert trust < 0.1 and np.abs(left[1]).max() < 0.2 * np.abs(left[0]).max()
+
+
+@pytest.mark.parametrize("after", [LEARN, EXCLUDE])
+def test_a_suspicion_that_lasts_lets_deviations_and_trust_go_on(
+    make_session, monkeypatch, after: str
+) -> None:
+    """What is released after it is trusted as if nothing later had been looked at."""
+    found = []
+    for held_back in (True, False):
+        session, verdicts = make_session(changes__detect=True), [LEARN]
+        monkeypatch.setattr(
+            session.learner.changes, "verdict", lambda stamp, verdicts=verdicts: verdicts[-1]
+        )
+        took_near(session)
+        if held_back:
+            verdicts.append(DEFER)
+            trusts = [prediction.trust for prediction in took_far(session, effort=True)]
+            assert trusts[0] == 1.0 and trusts[-1] < 0.1
+        verdicts.append(after)
+        if not held_back:
+            took_far(session, effort=True)
+        take(session, wave(LEARNED + FAR, far=True))
+        session.drain()
+        with session.paused():
+            assert session.dropped().keys() == {*JUMPED, *([KEPT_OUT] if after == EXCLUDE else [])}
+            found.append(session.learner.estimator.trust)
+    assert found[0].state()["stamp"] == found[1].state()["stamp"]
+    assert found[0].level == pytest.approx(found[1].level, abs=0.05)
+
+
+def test_a_thousand_unmeasured_messages_a_second_are_looked_at_seldom(
+    make_session, monkeypatch
+) -> None:
+    session, looked = make_session(), []
+    monkeypatch.setattr(session.learner, "look", lambda sample: looked.append(sample.stamp))
+    for k in range(1000):
+        message = wave(k, effort=False)
+        stamp = 1_000_000_000 + 1_000_000 * k
+        message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
+        message.position = [0.01 * np.sin(0.001 * k), 0.0]
+        message.velocity = [0.01 * np.cos(0.001 * k), 0.0]
+        take(session, message)
+    session.drain()
+    assert 1 <= len(looked) <= 34 and looked == sorted(looked)
+    assert not session.problem and session.dropped().keys() == {"no effort", UNMEASURED}
+
+
 def test_learning_switched_off_is_counted_and_still_scored(make_session):
     session = make_session(defer_learning=False)
     for k, message in enumerate(moving(30)):
@@ -634,7 +785,14 @@ def scheduled(make_session, monkeypatch, **values: Any) -> tuple[Session, list[A
         schedule.append([(step.sample, step.target is not None) for step in steps])
         update(steps, *rest)
 
+    look = session.learner.look
+
+    def noted_look(sample: Any) -> None:
+        schedule.append([(sample, False)])
+        look(sample)
+
     monkeypatch.setattr(session.learner, "update", noted)
+    monkeypatch.setattr(session.learner, "look", noted_look)
     return session, schedule
 
 
@@ -668,17 +826,23 @@ def test_beside_learned_samples_no_other_one_is_predicted_again(make_session, mo
 
 
 @RESIDUALS
+@pytest.mark.parametrize("unmeasured", [range(0), range(120, 180)])
 def test_what_is_learned_within_the_share_is_what_its_schedule_gives_offline(
-    make_session, monkeypatch, residual
+    make_session, monkeypatch, residual, unmeasured
 ) -> None:
     """To the last bit: it does not depend on what predictions knew when."""
     values = {"residual": residual, f"{residual}.window": 0.2}
     session, schedule = scheduled(make_session, monkeypatch, **values)
-    for message in moving(300):
+    for k, message in enumerate(moving(300)):
+        if k in unmeasured:
+            message.effort = []
         take(session, message)
+        if k in unmeasured[::20]:  # else learning may lag behind until efforts come again
+            session.drain()
     session.drain()
+    assert any(sample.y is None for part in schedule for sample, _ in part) == bool(unmeasured)
     weights = [sample.weight for part in schedule for sample, learned in part if learned]
-    assert 60 <= len(weights) <= 75 and min(weights[1:]) < max(weights[1:])
+    assert 45 <= len(weights) <= 75 and min(weights[1:]) < max(weights[1:])
     offline = SemiparametricEstimator(session.model, session.learner.config.estimator)
     for part in schedule:
         for sample, learned in part:
