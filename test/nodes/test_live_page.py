@@ -7,6 +7,7 @@ import itertools
 import json
 import shutil
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sensor_msgs.msg import JointState
 pytest.importorskip("visualization_msgs.msg")
 
 from semiparam_dynamics.nodes.live_page import rmse, status_event
+from semiparam_dynamics.nodes.live_server import Feed, LiveServer
 
 from .browser import Browser
 from .conftest import TIMEOUT, moved, page_port
@@ -97,6 +99,41 @@ def rendered(peer, told, chromium: str, port: int, folder) -> None:
 
         peer.until(complete, "the browser's page with what is learned and its axes")
         assert browser.value("scene.capsules.length > 0 && samples.length > 0")
+
+
+def test_other_axes_leave_the_state_on_the_page(tmp_path) -> None:
+    if (chromium := shutil.which("chromium")) is None:
+        pytest.skip("what a browser makes of the page needs chromium")
+    feed = Feed()
+
+    def publish_layout(*names: str) -> None:
+        axes = [{"name": name, "unit": "N m"} for name in names]
+        groups = [{"name": "Joint effort", "unit": "N m"}]
+        feed.publish({"layout": {"axes": axes, "groups": groups, "window": 3.0}, "errors": []})
+
+    def publish_status(level: int, message: str) -> None:
+        feed.publish({"status": {"level": level, "message": message, "learned": [], "left": []}})
+
+    with LiveServer(feed, 0) as server, Browser(chromium, tmp_path, server.url) as browser:
+
+        def wait(expression: str) -> None:
+            end = time.monotonic() + TIMEOUT
+            while not browser.value(expression):
+                assert time.monotonic() < end, expression
+                time.sleep(0.02)
+
+        publish_layout("shoulder", "elbow")
+        publish_status(2, "learning has stopped")
+        wait("document.querySelector('#state.error')?.textContent === 'learning has stopped'")
+        publish_layout("shoulder", "elbow", "wrist")
+        wait("document.querySelectorAll('#axes figure').length === 3")
+        assert browser.value("document.querySelectorAll('#errors .error').length") == 1
+        publish_status(0, "learns")
+        publish_layout("shoulder")  # comes after it
+        wait("document.querySelectorAll('#axes figure').length === 1")
+        assert (
+            browser.value("document.querySelector('#state:not(.error)')?.textContent") == "learns"
+        )
 
 
 def test_a_learner_that_is_heard_no_more_is_told(peer, start, tmp_path) -> None:
