@@ -72,10 +72,10 @@ class LivePageNode(Node):  # type: ignore[misc]
         # As its diagnostics have it, with the namespace.
         parameters.check_name(self, "learner", config.learner)
         self._status = self.resolve_topic_name(config.learner).removeprefix("/")
-        self._feed = Feed()
+        self.feed = Feed()  # what the page shows
         self._silence = Silence(self.resolve_topic_name(config.learner))
         self._said: dict[str, object] = {}  # the learner's last status
-        self._server = LiveServer(self._feed, config.port)
+        self._server = LiveServer(self.feed, config.port)
         self.url = self._server.url
         self._skeleton: Skeleton | None = None
         self._learned: tuple[str, ...] = ()
@@ -84,6 +84,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._kind = ""
         self._subscriptions_of_kind: list[Any] = []
         self._messages: dict[str, bytes] = {}
+        self._marked = 0.0  # s, when the last markers came
         self._pending: dict[int, dict[str, Array]] = {}
         self._begun = 0  # ns, the first sample's stamp
         self._sampled = 0  # ns, the last one's
@@ -99,12 +100,12 @@ class LivePageNode(Node):  # type: ignore[misc]
             ("joint_states", JointState),
             (f"{config.learner}/markers", MarkerArray),
         ):
-            self.create_subscription(kind, topic, partial(self._take, topic), NEWEST, raw=True)
+            self.create_subscription(kind, topic, partial(self.take, topic), NEWEST, raw=True)
         self.create_subscription(
             DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
         )
         waiting = f"waiting for the topics of {self.resolve_topic_name(config.learner)}"
-        self._feed.publish({"status": {"level": 1, "message": waiting, "learned": [], "left": []}})
+        self.feed.publish({"status": {"level": 1, "message": waiting, "learned": [], "left": []}})
         self.get_logger().info(f"open {self.url} in a browser of this machine")
 
     def watch(self, executor: Executor) -> None:
@@ -129,7 +130,7 @@ class LivePageNode(Node):  # type: ignore[misc]
             self._find()
             self._add_errors()
         if told := self._silence.news():
-            self._feed.publish({"status": {**self._said, "level": 1, "message": told}})
+            self.feed.publish({"status": {**self._said, "level": 1, "message": told}})
         for name in PARTS:
             if (data := self._messages.pop(name, None)) is not None:
                 self._part(name, data)
@@ -150,11 +151,14 @@ class LivePageNode(Node):  # type: ignore[misc]
             moved = skeleton.moved_by(self._learned)
             tip = skeleton.tip(self._learned)
             robot = {"radii": skeleton.radii, "tip": tip, "learned": moved}
-            self._feed.publish({"robot": robot})
+            self.feed.publish({"robot": robot})
 
-    def _take(self, name: str, data: bytes) -> None:
+    def take(self, topic: str, data: bytes) -> None:
+        """Keep the newest message, serialised, of `joint_states` or the learner's markers."""
         self.taken += 1
-        self._messages[name] = data
+        self._messages[topic] = data
+        if topic != "joint_states":
+            self._marked = time.monotonic()
 
     def _take_part(self, name: str, data: bytes) -> None:
         # Of two that wait the newer; but its other parts may come with the next look only.
@@ -167,7 +171,7 @@ class LivePageNode(Node):  # type: ignore[misc]
             if status.name == self._status:
                 self._silence.heard()
                 self._said = status_event(status)
-                self._feed.publish({"status": self._said})
+                self.feed.publish({"status": self._said})
 
     def _find(self) -> None:
         """Subscribe the learner's outputs, of whichever type they are."""
@@ -227,7 +231,7 @@ class LivePageNode(Node):  # type: ignore[misc]
             "groups": [{"name": name, "unit": unit} for name, unit in groups],
             "window": self._config.window,
         }
-        self._feed.publish({"layout": layout, "errors": []})
+        self.feed.publish({"layout": layout, "errors": []})
 
     def _sample(self, stamp: int, parts: dict[str, Array]) -> None:
         if stamp < self._sampled:  # another recording, or a clock that was set
@@ -240,7 +244,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._recent.append((t, parts["measured"] - rigid, parts["measured"] - semiparametric))
         while self._recent[0][0] < t - self._config.window:
             self._recent.popleft()
-        self._feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
+        self.feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
 
     def _add_errors(self) -> None:
         """Sum up the errors of the window, for each unit, averaged over its axes."""
@@ -258,7 +262,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         )
         if len(self._errors) > MOST_ERRORS:
             self._errors = self._errors[::2]
-        self._feed.publish({"errors": self._errors})
+        self.feed.publish({"errors": self._errors})
 
     # The robot.
 
@@ -278,10 +282,13 @@ class LivePageNode(Node):  # type: ignore[misc]
         arrows: list[object] = []
         balls: list[object] = []
         drawn = None if markers is None else read(markers, MarkerArray)
+        age = time.monotonic() - self._marked
         for marker in [] if drawn is None else drawn.markers:
-            self._draw(marker, arrows, balls)
+            # As RViz does: the learner publishes none for what is no longer there.
+            if age <= lifetime(marker):
+                self._draw(marker, arrows, balls)
         capsules = np.round(ends.reshape(-1, 6), 4).tolist()
-        self._feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
+        self.feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
 
     def _draw(self, marker: Marker, arrows: list[object], balls: list[object]) -> None:
         placed = self._skeleton.frame(marker.header.frame_id) if self._skeleton else None
@@ -302,6 +309,12 @@ class LivePageNode(Node):  # type: ignore[misc]
         elif marker.type == Marker.SPHERE and marker.ns in ("contact", "payload"):
             at, radius = world(marker.pose.position), 0.5 * float(marker.scale.x)
             balls.append({"at": at, "radius": radius, "color": shade, "text": marker.ns})
+
+
+def lifetime(marker: Marker) -> float:
+    """Seconds for which a marker is drawn that no newer one replaces; infinite where it has 0."""
+    seconds = marker.lifetime.sec + marker.lifetime.nanosec / NANOSECONDS
+    return float(seconds) or float("inf")
 
 
 def rmse(errors: Array) -> float:

@@ -8,17 +8,25 @@ import json
 import shutil
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import rclpy
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from geometry_msgs.msg import Vector3
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
+from std_msgs.msg import ColorRGBA
 
 pytest.importorskip("visualization_msgs.msg")
 
-from semiparam_dynamics.nodes.live_page import rmse, status_event
+from visualization_msgs.msg import Marker, MarkerArray
+
+from semiparam_dynamics.nodes import live_page, markers
+from semiparam_dynamics.nodes.live_page import LivePageNode, rmse, status_event
 from semiparam_dynamics.nodes.live_server import Feed, LiveServer
+from semiparam_dynamics.nodes.messages import joint_state_message
 
 from .browser import Browser
 from .conftest import TIMEOUT, moved, page_port
@@ -182,6 +190,63 @@ def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> N
     peer.until(told, "the arm")
     assert process.stop() == 0
     assert "Traceback" not in (tmp_path / "live_page.log").read_text()
+
+
+class Page:
+    """The node in the test's process, which is given messages as the middleware gives them."""
+
+    def __init__(self, urdf) -> None:
+        rclpy.init(args=["--ros-args", "-p", f"urdf:={urdf}", "-p", "port:=0"])
+        self.node = LivePageNode()
+        self.now = 100.0  # s
+
+    def newest(self, name: str) -> object:
+        """The last event of this name."""
+        return json.loads(dict(self.node.feed.after(0, 0.0)[1])[name])
+
+    def stand(self, position: float, names: tuple[str, ...] = ("shoulder", "elbow")) -> None:
+        """Let joint states come."""
+        q = np.full(len(names), position)
+        message = joint_state_message(0, names, q, q, q)
+        self.node.take("joint_states", serialize_message(message))
+
+    def close(self) -> None:
+        self.node.close()
+        self.node.destroy_node()
+        rclpy.try_shutdown()
+
+
+@pytest.fixture
+def page(ros_environment, urdf, monkeypatch):
+    made = Page(urdf)
+    clock = SimpleNamespace(monotonic=lambda: made.now)
+    monkeypatch.setattr(live_page, "time", clock)
+    yield made
+    made.close()
+
+
+def test_what_is_no_longer_marked_is_no_longer_drawn(page) -> None:
+    color, size = ColorRGBA(r=1.0, a=1.0), Vector3(x=0.1, y=0.1, z=0.1)
+    ball = Marker(ns="contact", type=Marker.SPHERE, scale=size, color=color)
+    ball.header.frame_id = "lower"
+    ball.lifetime.nanosec = round(1e9 * markers.LASTS_S)
+    lasting = Marker(ns="payload", type=Marker.SPHERE, scale=size, color=color)
+    lasting.header.frame_id = "lower"
+
+    def shown() -> list[str]:
+        page.stand(page.now)
+        page.node.look()
+        return [one["text"] for one in page.newest("arm")["balls"]]
+
+    sent = serialize_message(MarkerArray(markers=[ball, lasting]))
+    page.node.take("inverse_dynamics/markers", sent)
+    assert shown() == ["contact", "payload"]
+    page.now += 0.9 * markers.LASTS_S
+    assert shown() == ["contact", "payload"]
+    page.now += 0.2 * markers.LASTS_S
+    assert shown() == ["payload"]
+    page.node.take("inverse_dynamics/markers", sent)
+    assert shown() == ["contact", "payload"]
 
 
 def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
