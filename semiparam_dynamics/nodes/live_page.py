@@ -160,7 +160,8 @@ class LivePageNode(Node):  # type: ignore[misc]
         if topic != "joint_states":
             self._marked = time.monotonic()
 
-    def _take_part(self, name: str, data: bytes) -> None:
+    def take_part(self, name: str, data: bytes) -> None:
+        """Take a message, serialised, of the measurement or a prediction: one of `PARTS`."""
         # Of two that wait the newer; but its other parts may come with the next look only.
         self.taken += 1
         self._part(name, data)
@@ -178,8 +179,11 @@ class LivePageNode(Node):  # type: ignore[misc]
         topic = self.resolve_topic_name(f"{self._config.learner}/predicted")
         kinds = dict(self.get_topic_names_and_types()).get(topic, [])
         kind = next((one for one in kinds if one in KINDS), "")
-        if not kind or kind == self._kind or len(kinds) > 1:
-            return
+        if kind and kind != self._kind and len(kinds) == 1:
+            self.listen(kind)
+
+    def listen(self, kind: str) -> None:
+        """Subscribe the learner's outputs, which are of this type, one of `KINDS`."""
         for one in self._subscriptions_of_kind:
             self.destroy_subscription(one)
         self._kind, self._axes = kind, ()
@@ -187,7 +191,7 @@ class LivePageNode(Node):  # type: ignore[misc]
             self.create_subscription(
                 KINDS[kind],
                 f"{self._config.learner}/{output}",
-                partial(self._take_part, name),
+                partial(self.take_part, name),
                 NEWEST,
                 raw=True,
             )
@@ -213,7 +217,8 @@ class LivePageNode(Node):  # type: ignore[misc]
             self._sample(stamp, parts)
             self._pending = {s: p for s, p in self._pending.items() if s > stamp}
         while len(self._pending) > PENDING:
-            del self._pending[min(self._pending)]
+            # That which came first: after a clock was set back it has not the smallest stamp.
+            del self._pending[next(iter(self._pending))]
 
     def _begin(self, axes: tuple[str, ...]) -> None:
         """Begin again, with these axes."""

@@ -26,7 +26,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from semiparam_dynamics.nodes import live_page, markers
 from semiparam_dynamics.nodes.live_page import LivePageNode, rmse, status_event
 from semiparam_dynamics.nodes.live_server import Feed, LiveServer
-from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.nodes.messages import effort_message, joint_state_message
 
 from .browser import Browser
 from .conftest import TIMEOUT, moved, page_port
@@ -210,6 +210,12 @@ class Page:
         message = joint_state_message(0, names, q, q, q)
         self.node.take("joint_states", serialize_message(message))
 
+    def sample(self, t: float, *parts: str, values: tuple[float, ...] = (1.0, 2.0)) -> None:
+        """Let parts of a sample of two joints come, all where none is named."""
+        message = effort_message(round(1e9 * t), ("shoulder", "elbow"), np.array(values))
+        for part in parts or live_page.PARTS:
+            self.node.take_part(part, serialize_message(message))
+
     def close(self) -> None:
         self.node.close()
         self.node.destroy_node()
@@ -247,6 +253,17 @@ def test_what_is_no_longer_marked_is_no_longer_drawn(page) -> None:
     assert shown() == ["payload"]
     page.node.take("inverse_dynamics/markers", sent)
     assert shown() == ["contact", "payload"]
+
+
+def test_a_clock_that_is_set_back_stops_nothing(page) -> None:
+    page.node.listen("sensor_msgs/msg/JointState")
+    for k in range(10):
+        page.sample(1000.0 + 0.05 * k)
+    for k in range(10, 20):
+        page.sample(1000.0 + 0.05 * k, "rigid_body", "semiparametric")
+    for k in range(400):
+        page.sample(500.0 + 0.05 * k)
+    assert page.newest("sample")["t"] == pytest.approx(399 * 0.05)
 
 
 def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
