@@ -39,6 +39,9 @@ KINDS: dict[str, Any] = {
 }
 # What comes between two looks is overwritten by the middleware, whatever the topic's rate.
 NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
+# A gripper may publish more often than the arm on the same topic: the arm's must not be overwritten
+# at every look. A look reads all of these, whatever the topic's rate.
+STATES = 16
 PENDING = 6  # stamps of which a part may still come
 LOOK_PERIOD = 1.0  # s between two looks for the learner's topics, and between two errors
 MOST_ERRORS = 400  # kept of the whole run: every other one goes when there are more
@@ -78,12 +81,14 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._server = LiveServer(self.feed, config.port)
         self.url = self._server.url
         self._skeleton: Skeleton | None = None
-        self._learned: tuple[str, ...] = ()
+        self._learned: tuple[str, ...] = ()  # joints, where each one's effort is learned
+        self._stated: dict[str, None] = {}  # joints of the robot whose positions have come
         self._axes: tuple[str, ...] = ()
         self._units: tuple[str, ...] = ()
         self._kind = ""
         self._subscriptions_of_kind: list[Any] = []
         self._messages: dict[str, bytes] = {}
+        self._states: deque[bytes] = deque(maxlen=STATES)
         self._marked = 0.0  # s, when the last markers came
         self._pending: dict[int, dict[str, Array]] = {}
         self._begun = 0  # ns, the first sample's stamp
@@ -96,11 +101,11 @@ class LivePageNode(Node):  # type: ignore[misc]
             self._describe(os.path.expanduser(config.urdf))
         else:
             await_description(self, self._describe, self.get_logger().error)
-        for topic, kind in (
-            ("joint_states", JointState),
-            (f"{config.learner}/markers", MarkerArray),
-        ):
-            self.create_subscription(kind, topic, partial(self.take, topic), NEWEST, raw=True)
+        states = QoSProfile(depth=STATES, reliability=ReliabilityPolicy.BEST_EFFORT)
+        topics = (("joint_states", JointState, states), ("markers", MarkerArray, NEWEST))
+        for name, kind, qos in topics:
+            topic = name if kind is JointState else f"{config.learner}/{name}"
+            self.create_subscription(kind, topic, partial(self.take, name), qos, raw=True)
         self.create_subscription(
             DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
         )
@@ -148,17 +153,18 @@ class LivePageNode(Node):  # type: ignore[misc]
 
     def _tell_robot(self) -> None:
         if (skeleton := self._skeleton) is not None:
-            moved = skeleton.moved_by(self._learned)
-            tip = skeleton.tip(self._learned)
+            joints = self._learned or tuple(self._stated)
+            moved, tip = skeleton.moved_by(joints), skeleton.tip(joints)
             robot = {"radii": skeleton.radii, "tip": tip, "learned": moved}
             self.feed.publish({"robot": robot})
 
-    def take(self, topic: str, data: bytes) -> None:
-        """Keep the newest message, serialised, of `joint_states` or the learner's markers."""
+    def take(self, name: str, data: bytes) -> None:
+        """Take a message, serialised, of `joint_states` or of the learner's `markers`."""
         self.taken += 1
-        self._messages[topic] = data
-        if topic != "joint_states":
-            self._marked = time.monotonic()
+        if name == "joint_states":
+            self._states.append(data)
+        else:
+            self._messages[name], self._marked = data, time.monotonic()
 
     def take_part(self, name: str, data: bytes) -> None:
         """Take a message, serialised, of the measurement or a prediction: one of `PARTS`."""
@@ -273,17 +279,17 @@ class LivePageNode(Node):  # type: ignore[misc]
 
     def _arm(self) -> None:
         """Place the robot, and what the learner draws at it."""
-        data = self._messages.pop("joint_states", None)
-        if data is None or (skeleton := self._skeleton) is None:
+        if (skeleton := self._skeleton) is None:
             return
-        state = read(data, JointState)
-        if state is None or len(state.name) != len(state.position):
+        positions = self._positions()
+        if not positions:
             return
-        if not self._learned:
-            self._learned = tuple(state.name)
-            self._tell_robot()
-        ends = skeleton.place(dict(zip(state.name, state.position, strict=True)))
-        markers = self._messages.get(f"{self._config.learner}/markers")
+        if new := [j for j in skeleton.joints if j in positions and j not in self._stated]:
+            self._stated.update(dict.fromkeys(new))
+            if not self._learned:
+                self._tell_robot()
+        ends = skeleton.place(positions)
+        markers = self._messages.get("markers")
         arrows: list[object] = []
         balls: list[object] = []
         drawn = None if markers is None else read(markers, MarkerArray)
@@ -294,6 +300,19 @@ class LivePageNode(Node):  # type: ignore[misc]
                 self._draw(marker, arrows, balls)
         capsules = np.round(ends.reshape(-1, 6), 4).tolist()
         self.feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
+
+    def _positions(self) -> dict[str, float]:
+        """The newest position of each joint, by name, of all messages since the last look.
+
+        Joints of one robot may have publishers of their own, such as a gripper's.
+        """
+        positions: dict[str, float] = {}
+        for data in self._states:
+            state = read(data, JointState)
+            if state is not None and len(state.name) == len(state.position):
+                positions.update(zip(state.name, state.position, strict=True))
+        self._states.clear()
+        return positions
 
     def _draw(self, marker: Marker, arrows: list[object], balls: list[object]) -> None:
         placed = self._skeleton.frame(marker.header.frame_id) if self._skeleton else None

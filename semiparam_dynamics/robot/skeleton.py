@@ -59,6 +59,11 @@ class Skeleton:
         self._ends = np.array([[c.begin, c.end] for c in self.capsules])  # (n, 2, 3)
 
     @property
+    def joints(self) -> list[str]:
+        """The names of the joints that move."""
+        return list(self._model.names)[1:]
+
+    @property
     def radii(self) -> list[float]:
         """The capsules' radii, m."""
         return [capsule.radius for capsule in self.capsules]

@@ -245,14 +245,48 @@ def test_what_is_no_longer_marked_is_no_longer_drawn(page) -> None:
         return [one["text"] for one in page.newest("arm")["balls"]]
 
     sent = serialize_message(MarkerArray(markers=[ball, lasting]))
-    page.node.take("inverse_dynamics/markers", sent)
+    page.node.take("markers", sent)
     assert shown() == ["contact", "payload"]
     page.now += 0.9 * markers.LASTS_S
     assert shown() == ["contact", "payload"]
     page.now += 0.2 * markers.LASTS_S
     assert shown() == ["payload"]
-    page.node.take("inverse_dynamics/markers", sent)
+    page.node.take("markers", sent)
     assert shown() == ["contact", "payload"]
+
+
+def test_an_arm_moves_beside_the_publisher_of_a_gripper(page) -> None:
+    pictures = []
+    for k in range(5):
+        for _ in range(8):  # comes more often, and last
+            page.stand(0.1 * k, ("shoulder", "elbow"))
+            page.stand(0.0, ("gripper",))
+        page.node.look()
+        pictures.append(page.newest("arm")["capsules"])
+        if k == 2:
+            assert page.newest("robot")["learned"] == [True, True]
+    assert len({str(one) for one in pictures}) == 5
+    page.stand(0.0, ("gripper",))
+    page.node.look()
+    assert page.newest("arm")["capsules"] == pictures[-1]
+
+
+def test_which_joints_are_learned_is_not_told_by_whoever_publishes_first(page) -> None:
+    page.stand(0.0, ("gripper",))
+    page.node.look()
+    page.stand(0.1, ("elbow",))
+    page.node.look()
+    assert page.newest("robot")["learned"] == [False, True]
+    page.stand(0.1)
+    page.node.look()
+    assert page.newest("robot")["learned"] == [True, True]
+    page.node.listen("sensor_msgs/msg/JointState")
+    message = effort_message(0, ("elbow",), np.zeros(1))
+    page.node.take_part("measured", serialize_message(message))
+    assert page.newest("robot")["learned"] == [False, True]
+    page.stand(0.2)
+    page.node.look()
+    assert page.newest("robot")["learned"] == [False, True]
 
 
 def test_a_clock_that_is_set_back_stops_nothing(page) -> None:
