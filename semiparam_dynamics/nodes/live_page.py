@@ -43,6 +43,7 @@ NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
 # at every look. A look reads all of these, whatever the topic's rate.
 STATES = 16
 PENDING = 6  # stamps of which a part may still come
+LONGEST = 3600 * NANOSECONDS  # ns between two samples of one motion
 LOOK_PERIOD = 1.0  # s between two looks for the learner's topics, and between two errors
 MOST_ERRORS = 400  # kept of the whole run: every other one goes when there are more
 MOST_AXES = 64
@@ -245,7 +246,9 @@ class LivePageNode(Node):  # type: ignore[misc]
         self.feed.publish({"layout": layout, "errors": []})
 
     def _sample(self, stamp: int, parts: dict[str, Array]) -> None:
-        if stamp < self._sampled:  # another recording, or a clock that was set
+        # Another recording, or a clock that was set: back, or forward from 1970, say. On one axis
+        # of time nothing could be seen of what comes before or after.
+        if self._sampled and not 0 <= stamp - self._sampled <= LONGEST:
             self._begin(self._axes)
         if not self._begun:
             self._begun = stamp

@@ -100,9 +100,15 @@ class Feed:
 
 
 def finite(value: Any) -> Any:
-    """A value for JSON, with None for numbers that are not finite, floats to six digits."""
+    """A value for JSON, with None for numbers that are not finite.
+
+    Floats have six digits; those beyond 1000 have three decimals, by which seconds that have been
+    counted for days are still milliseconds.
+    """
     if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
+        if not math.isfinite(value):
+            return None
+        return float(f"{value:.6g}") if abs(value) < 1000.0 else round(value, 3)
     if isinstance(value, Mapping):
         return {str(key): finite(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):

@@ -300,6 +300,30 @@ def test_a_clock_that_is_set_back_stops_nothing(page) -> None:
     assert page.newest("sample")["t"] == pytest.approx(399 * 0.05)
 
 
+def test_times_are_told_to_the_millisecond_after_days(page) -> None:
+    page.node.listen("sensor_msgs/msg/JointState")
+    for k in range(60):  # half an hour, again and again
+        page.sample(1000.0 + 1800.0 * k)
+    days = 59 * 1800.0
+    page.sample(1000.0 + days + 0.125)
+    assert page.newest("sample")["t"] == days + 0.125
+
+
+def test_a_clock_that_is_set_forward_begins_anew(page) -> None:
+    page.node.listen("sensor_msgs/msg/JointState")
+
+    def shown(t: float) -> list[float]:
+        page.sample(t)
+        page.now += live_page.LOOK_PERIOD
+        page.node.look()
+        return [one["t"] for one in page.newest("errors")]
+
+    assert [shown(100.0), shown(101.0)] == [[0.0], [0.0, 1.0]]
+    assert shown(1.7e9) == [0.0]
+    assert page.newest("sample")["t"] == 0.0
+    assert shown(1.7e9 + 1.5) == [0.0, 1.5]
+
+
 def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
     errors = np.array([[3.0, 1.0, np.nan], [4.0, 1.0, np.nan]])
     assert rmse(errors) == pytest.approx((np.sqrt(12.5) + 1.0) / 2.0)
