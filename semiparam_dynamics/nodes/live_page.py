@@ -62,7 +62,8 @@ SHOWN = (
     "contact",
     "payload",
     "payload: mass [kg]",
-    "saved",
+    "changes not saved",
+    "resumed from",
 )
 
 
@@ -359,7 +360,9 @@ def status_event(status: DiagnosticStatus) -> dict[str, object]:
     return {
         "level": min(int.from_bytes(status.level, "little"), 3),
         "message": status.message,
-        "learned": [[key, values[key]] for key in SHOWN if key in values],
+        "learned": [
+            [key, values[key]] for key in SHOWN if values.get(key) not in ("nan", "", None)
+        ],
         "left": sorted(map(list, drops.items()), key=lambda pair: -read_count(pair[1]))[:20],
     }
 

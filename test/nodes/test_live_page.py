@@ -192,6 +192,18 @@ def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> N
     assert "Traceback" not in (tmp_path / "live_page.log").read_text()
 
 
+def test_a_learner_reports_all_that_is_shown(peer, start, urdf) -> None:
+    publisher = peer.node.create_publisher(JointState, "joint_states", 1000)
+    start("inverse_dynamics", urdf=urdf, target="effort", changes__detect="true")
+    messages = map(moved, itertools.count())
+
+    def reported() -> bool:
+        publisher.publish(next(messages))
+        return peer.figures().keys() >= set(live_page.SHOWN)
+
+    peer.until(reported, f"all of {live_page.SHOWN}")
+
+
 class Page:
     """The node in the test's process, which is given messages as the middleware gives them."""
 
@@ -328,6 +340,12 @@ def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
     errors = np.array([[3.0, 1.0, np.nan], [4.0, 1.0, np.nan]])
     assert rmse(errors) == pytest.approx((np.sqrt(12.5) + 1.0) / 2.0)
     assert np.isnan(rmse(errors[:, 2:]))
+
+
+def test_what_says_nothing_is_not_shown() -> None:
+    values = {"resumed from": "", "changes not saved": "3", "payload: mass [kg]": "nan"}
+    status = DiagnosticStatus(name="n", values=[KeyValue(key=k, value=values[k]) for k in values])
+    assert status_event(status)["learned"] == [["changes not saved", "3"]]
 
 
 def test_what_is_left_out_is_listed_by_how_often() -> None:
