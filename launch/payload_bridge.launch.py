@@ -6,6 +6,7 @@ from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
 from launch_ros.substitutions import FindPackageShare
 
+OF_LEARNER = ["payload", "payload_std", "release"]  # two topics and a service
 # Left empty, these parameters are as params_file has them.
 PARAMETERS = {
     "driver": "whose service is called: ur or franka",
@@ -25,12 +26,17 @@ def bridge(context: LaunchContext) -> list[LaunchDescriptionEntity]:
         parameters["compensated"] = given["compensated"] == "true"
     if given["tool_mass"]:
         parameters["tool_mass"] = LaunchConfiguration("tool_mass")  # as YAML: a number
+    learner = LaunchConfiguration("learner").perform(context)
     node = Node(
         package="semiparam_dynamics",
         executable="payload_bridge",
         name="payload_bridge",
         namespace=LaunchConfiguration("namespace"),
         parameters=[parameters] if parameters else [],
+        remappings=[
+            ("robot_description", LaunchConfiguration("robot_description")),
+            *((f"inverse_dynamics/{name}", f"{learner}/{name}") for name in OF_LEARNER),
+        ],
         # A file that is not there is refused by the node, where it comes as an argument of ROS.
         ros_arguments=[
             *["--params-file", LaunchConfiguration("params_file")],
@@ -49,6 +55,14 @@ def generate_launch_description() -> LaunchDescription:
     arguments = [
         DeclareLaunchArgument(
             "params_file", default_value=params_file, description="YAML file of its parameters"
+        ),
+        DeclareLaunchArgument(
+            "learner", default_value="inverse_dynamics", description="name of the learner"
+        ),
+        DeclareLaunchArgument(
+            "robot_description",
+            default_value="robot_description",
+            description="topic of the URDF",
         ),
         DeclareLaunchArgument(
             "namespace", default_value="", description="namespace of the bridge and the learner"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from .dynamics.arms import URDF, measurements, small_arm
 
+LEARNER = "inverse_dynamics"  # as nodes that stand beside it name it
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
 FIRST = "by the first Python of the PATH"
@@ -80,6 +83,39 @@ def test_executables_that_a_launch_file_starts_exist(path: Path) -> None:
 def test_arguments_are_parameters_of_the_node(file: str, config: type) -> None:
     named = assigned(ROOT / "launch" / file, "PARAMETERS")
     assert set(named) <= {one.name for one in parameters(config)}
+
+
+def made_by(file: str, function: str, monkeypatch: pytest.MonkeyPatch, **given: str) -> list[Any]:
+    """What a launch file's function makes of these arguments; ROS 2's `launch` is not needed.
+
+    Arguments are texts, those that are not given empty, and nodes have what they are made with as
+    attributes.
+    """
+
+    class Configuration(str):
+        def perform(self, context: object) -> str:
+            return given.get(self, "")
+
+    made = {
+        "LaunchConfiguration": Configuration,
+        "Node": lambda **attributes: SimpleNamespace(**attributes),
+    }
+    for name in ("launch", "launch.actions", "launch.substitutions"):
+        for package in (name, name.replace("launch", "launch_ros", 1)):
+            module = ModuleType(package)
+            module.__getattr__ = lambda attribute: made.get(attribute, attribute)
+            monkeypatch.setitem(sys.modules, package, module)
+    return runpy.run_path(str(ROOT / "launch" / file))[function](None)
+
+
+def test_a_bridge_follows_a_learner_of_another_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "payload_bridge.launch.py"
+    [node] = made_by(file, "bridge", monkeypatch, learner="teacher", driver="ur")
+    assert node.parameters == [{"driver": "ur"}]
+    assert dict(node.remappings) == {
+        "robot_description": "robot_description",  # the argument of this name
+        **{f"{LEARNER}/{one}": f"teacher/{one}" for one in ("payload", "payload_std", "release")},
+    }
 
 
 @pytest.fixture
