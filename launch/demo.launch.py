@@ -80,7 +80,8 @@ def generate_launch_description() -> LaunchDescription:
     simulator = Node(
         executable="arm_simulator",
         name="arm_simulator",
-        # It waits for the learner, whose first start compiles its core, to see the whole motion.
+        # It waits for the learner, whose first start compiles its core, to see the whole motion,
+        # and not for the page.
         parameters=[{"wait_for_subscribers": 1}],
         # A file that is not there is refused by the node, where it comes as an argument of ROS.
         ros_arguments=[

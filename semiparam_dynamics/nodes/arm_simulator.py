@@ -57,10 +57,12 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
 
     def simulate(self, executor: Executor) -> int:
         """Simulate and publish in step with the wall clock until shutdown; the exit code."""
-        wanted = {self._joint_states: self._config.wait_for_subscribers}
-        if self._wrench is not None and not self._commanded:  # no controller listens to it
-            wanted[self._wrench] = self._config.wait_for_subscribers
-        runtime.await_subscribers(self, executor, wanted)
+        wanted = self._config.wait_for_subscribers
+        runtime.await_subscribers(self, executor, {self._joint_states: wanted})
+        if self._wrench is not None:
+            # No controller listens to it, and no learner of efforts. Who does so is known by now.
+            wanted = min(wanted, self.count_subscribers(self._wrench.topic_name))
+            runtime.await_subscribers(self, executor, {self._wrench: wanted})
         motion = self._config.simulator.motion.motion
         self.get_logger().info(f"{motion} with {', '.join(self._arm.joint_names)}")
         rate = self._config.simulator.rate * self._config.real_time_factor

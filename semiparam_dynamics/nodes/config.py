@@ -134,7 +134,10 @@ class ArmSimulatorNodeConfig:
         1.0, "simulated seconds in a second, as far as the machine keeps up", low=0.01, high=100.0
     )
     wait_for_subscribers: int = parameter(
-        0, "the motion starts when this many subscribe to the readings", low=0, high=100
+        0,
+        "the motion starts when this many subscribe to the joint states, live_page not counted",
+        low=0,
+        high=100,
     )
     simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
 

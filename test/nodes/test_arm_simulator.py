@@ -63,3 +63,10 @@ def test_publishes_the_simulators_readings_and_the_learner_answers(peer, start, 
         assert [stamp_of(m) for m in messages] == stamps[1 : len(messages) + 1]
         assert messages[0].header.frame_id == arm.sensor_frame
     assert learner.stop() == 0
+
+
+def test_a_learner_of_efforts_sets_it_in_motion(peer, start) -> None:
+    """Nobody subscribes to the wrench that the arm has, too."""
+    states = peer.listen(JointState, "joint_states")
+    start("arm_simulator", wait_for_subscribers=1)
+    peer.until(lambda: len(states) > 10, "the motion")

@@ -6,14 +6,19 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import rclpy
+from std_msgs.msg import String
 
 from semiparam_dynamics.nodes import inverse_dynamics, runtime
 from semiparam_dynamics.nodes.executables import start
 from semiparam_dynamics.nodes.runtime import wrong_arguments
 
+TIMEOUT = 60.0  # s: only reached when something is broken
 SCRIPT = """
 import os, signal
 import rclpy
@@ -247,3 +252,25 @@ def test_a_node_that_is_refused_takes_no_other_along(ros_environment: dict[str, 
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip() == "InvalidHandle"
+
+
+def test_a_page_is_no_subscriber_that_is_waited_for(ros_environment) -> None:
+    rclpy.init()
+    try:
+        sender, page, learner = map(rclpy.create_node, ("sender", "live_page", "learner"))
+        publisher = sender.create_publisher(String, "readings", 10)
+
+        def until(condition: Callable[[], bool]) -> None:
+            end = time.monotonic() + TIMEOUT
+            while not condition():
+                assert time.monotonic() < end
+                time.sleep(0.01)
+
+        page.create_subscription(String, "readings", print, 10)
+        until(lambda: publisher.get_subscription_count() == 1)
+        until(lambda: sender.count_subscribers("readings") == 1)
+        assert runtime.count_subscribers(sender, publisher) == 0
+        learner.create_subscription(String, "readings", print, 10)
+        until(lambda: runtime.count_subscribers(sender, publisher) == 1)
+    finally:
+        rclpy.try_shutdown()
