@@ -76,10 +76,13 @@ class AxisGroup:
 
 
 def axis_groups(model: RobotModel) -> list[AxisGroup]:
-    """Force and torque of a wrench; or all joints' efforts."""
+    """Force and torque of a wrench; or the joints' efforts, those that slide apart."""
     if model.config.target == "wrench":
         return [AxisGroup("Force", "N", (0, 1, 2)), AxisGroup("Torque", "N m", (3, 4, 5))]
-    return [AxisGroup("Joint effort", "N m", tuple(range(model.n_axes)))]
+    slide = tuple(k for k, slides in enumerate(model.sliding) if slides)
+    turn = tuple(k for k, slides in enumerate(model.sliding) if not slides)
+    groups = AxisGroup("Joint effort", "N m", turn), AxisGroup("Joint force", "N", slide)
+    return [group for group in groups if group.axes]
 
 
 def axis_units(model: RobotModel) -> list[str]:

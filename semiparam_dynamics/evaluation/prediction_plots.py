@@ -85,7 +85,7 @@ def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]
                 text = axes.text(0.5 * time[0], 0.5, "learning", transform=where, color=FAINT)
                 text.set(ha="center", va="center", fontsize=9.0)
 
-        name = f"error-{protocol}-{group.name.split()[0].lower()}"
+        name = f"error-{protocol}-{group.name.replace(' ', '-').lower()}"
         title = f"{group.name}: RMSE over time, {PROTOCOL_TITLES[protocol]}"
         panels.append(draw(name, title, plot, 330, 215))
     return panels

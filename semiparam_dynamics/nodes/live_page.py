@@ -12,7 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -33,10 +33,8 @@ from semiparam_dynamics.nodes.serialized import read
 from semiparam_dynamics.robot.skeleton import Skeleton
 
 PARTS = {"measured": "measured", "rigid_body": "rigid_body", "semiparametric": "predicted"}
-KINDS: dict[str, Any] = {
-    "sensor_msgs/msg/JointState": JointState,
-    "geometry_msgs/msg/WrenchStamped": WrenchStamped,
-}
+WRENCH = "geometry_msgs/msg/WrenchStamped"
+KINDS: dict[str, Any] = {"sensor_msgs/msg/JointState": JointState, WRENCH: WrenchStamped}
 # What comes between two looks is overwritten by the middleware, whatever the topic's rate.
 NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
 # A gripper may publish more often than the arm on the same topic: the arm's must not be overwritten
@@ -67,6 +65,14 @@ SHOWN = (
 )
 
 
+class Group(NamedTuple):
+    """Axes of one unit, whose errors are averaged."""
+
+    name: str
+    unit: str
+    axes: list[int]
+
+
 class LivePageNode(Node):  # type: ignore[misc]
     """Subscribes the learner's topics, and serves the page; see the module."""
 
@@ -86,7 +92,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._learned: tuple[str, ...] = ()  # joints, where each one's effort is learned
         self._stated: dict[str, None] = {}  # joints of the robot whose positions have come
         self._axes: tuple[str, ...] = ()
-        self._units: tuple[str, ...] = ()
+        self._groups: tuple[Group, ...] = ()
         self._kind = ""
         self._subscriptions_of_kind: list[Any] = []
         self._messages: dict[str, bytes] = {}
@@ -100,9 +106,9 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._looked = 0.0
         self.taken = 0  # messages
         if config.urdf:
-            self._describe(os.path.expanduser(config.urdf))
+            self.describe(os.path.expanduser(config.urdf))
         else:
-            await_description(self, self._describe, self.get_logger().error)
+            await_description(self, self.describe, self.get_logger().error)
         states = QoSProfile(depth=STATES, reliability=ReliabilityPolicy.BEST_EFFORT)
         topics = (("joint_states", JointState, states), ("markers", MarkerArray, NEWEST))
         for name, kind, qos in topics:
@@ -149,9 +155,12 @@ class LivePageNode(Node):  # type: ignore[misc]
 
     # What comes.
 
-    def _describe(self, urdf: str) -> None:
+    def describe(self, urdf: str) -> None:
+        """Show this robot: its URDF's text, or file."""
         self._skeleton = Skeleton(urdf)
         self._tell_robot()
+        if self._axes and self._groups != self._grouped(self._axes):
+            self._begin(self._axes)  # only now it is known which joints slide
 
     def _tell_robot(self) -> None:
         if (skeleton := self._skeleton) is not None:
@@ -233,18 +242,28 @@ class LivePageNode(Node):  # type: ignore[misc]
         self._axes, self._pending, self._begun, self._sampled = axes, {}, 0, 0
         self._recent.clear()
         self._errors = []
-        wrench = self._kind == "geometry_msgs/msg/WrenchStamped"
-        self._units = ("N",) * 3 + ("N m",) * 3 if wrench else ("N m",) * len(axes)
-        if not wrench:
+        self._groups = self._grouped(axes)
+        units = {k: group.unit for group in self._groups for k in group.axes}
+        if self._kind != WRENCH:
             self._learned = axes
             self._tell_robot()
-        groups = [("Force", "N"), ("Torque", "N m")] if wrench else [("Joint effort", "N m")]
         layout = {
-            "axes": [{"name": a, "unit": u} for a, u in zip(axes, self._units, strict=True)],
-            "groups": [{"name": name, "unit": unit} for name, unit in groups],
+            "axes": [{"name": axis, "unit": units[k]} for k, axis in enumerate(axes)],
+            "groups": [{"name": group.name, "unit": group.unit} for group in self._groups],
             "window": self._config.window,
         }
         self.feed.publish({"layout": layout, "errors": []})
+
+    def _grouped(self, axes: tuple[str, ...]) -> tuple[Group, ...]:
+        """The axes by unit: errors of newtons and of newton metres have no average."""
+        if self._kind == WRENCH:
+            return Group("Force", "N", [0, 1, 2]), Group("Torque", "N m", [3, 4, 5])
+        sliding = frozenset() if self._skeleton is None else self._skeleton.sliding
+        turn, slide = (
+            [k for k, a in enumerate(axes) if (a in sliding) is s] for s in (False, True)
+        )
+        groups = Group("Joint effort", "N m", turn), Group("Joint force", "N", slide)
+        return tuple(group for group in groups if group.axes)
 
     def _sample(self, stamp: int, parts: dict[str, Array]) -> None:
         # Another recording, or a clock that was set: back, or forward from 1970, say. On one axis
@@ -266,8 +285,7 @@ class LivePageNode(Node):  # type: ignore[misc]
         if not self._recent or (self._errors and self._recent[-1][0] == self._errors[-1]["t"]):
             return
         times, rigid, semiparametric = zip(*self._recent, strict=True)
-        wrench = len(set(self._units)) > 1
-        groups = (slice(0, 3), slice(3, 6)) if wrench else (slice(None),)
+        groups = [group.axes for group in self._groups]
         self._errors.append(
             {
                 "t": times[-1],

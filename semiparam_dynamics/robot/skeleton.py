@@ -40,13 +40,15 @@ class Skeleton:
 
     Attributes
     ----------
-    capsules: of all bodies.
+    capsules: of all bodies. sliding: the names of the prismatic joints.
 
     Raises RobotModelError where the URDF is no tree, or has nothing that could be drawn.
     """
 
     def __init__(self, urdf: str) -> None:
-        text = parse_urdf(read_urdf(urdf)).to_xml()
+        tree = parse_urdf(read_urdf(urdf))
+        text, joints = tree.to_xml(), tree.joints.items()
+        self.sliding = frozenset(name for name, joint in joints if joint.type == "prismatic")
         try:
             self._model = pin.buildModelFromXML(text)
         except (ValueError, RuntimeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -216,8 +217,7 @@ def test_an_effort_that_was_never_measured_is_told_as_such_and_hides_no_other() 
     findings = find(evaluation)
     assert f"{model.axes[1]}: never measured" in " ".join(findings.warnings)
     assert not about(evaluation, "diverged") and not about(evaluation, "squared error is .")
-    (group,) = axis_groups(model)
-    for run in evaluation.runs.values():
+    for run, group in itertools.product(evaluation.runs.values(), axis_groups(model)):
         _, curves = mean_rmse(run, group)
         assert all(np.isfinite(curve).all() for curve in curves.values())
 

@@ -108,8 +108,9 @@ def test_names_from_files_are_text(effort_html: str) -> None:
 def test_plots_keep_names_as_they_are(wrench_html: str, effort_html: str) -> None:
     page = Page(effort_html)
     plots = [a["aria-label"] or "" for tag, a in page.tags if tag == "svg" and "role" in a]
-    # 3 protocols, then 4 joints twice, and 3 of the calibration.
-    assert len(plots) == 3 + 2 * 4 + 3
+    # 3 protocols, of joints that turn and of one that slides, then 4 joints twice, and 3 of the
+    # calibration.
+    assert len(plots) == 2 * 3 + 2 * 4 + 3
     assert f"Predicted, measured: {HOSTILE}" in plots
     assert "Force: RMSE over time, Frozen" in wrench_html
     assert "Torque: RMSE over time, Delayed" in wrench_html

@@ -29,7 +29,7 @@ from semiparam_dynamics.nodes.live_server import Feed, LiveServer
 from semiparam_dynamics.nodes.messages import effort_message, joint_state_message
 
 from .browser import Browser
-from .conftest import TIMEOUT, moved, page_port
+from .conftest import TIMEOUT, URDF, moved, page_port
 from .forks import ForkedNode
 
 SILENCE = "nothing heard from /inverse_dynamics for "
@@ -208,7 +208,7 @@ class Page:
     """The node in the test's process, which is given messages as the middleware gives them."""
 
     def __init__(self, urdf) -> None:
-        rclpy.init(args=["--ros-args", "-p", f"urdf:={urdf}", "-p", "port:=0"])
+        rclpy.init(args=["--ros-args", "-p", f"urdf:='{urdf}'", "-p", "port:=0"])
         self.node = LivePageNode()
         self.now = 100.0  # s
 
@@ -299,6 +299,32 @@ def test_which_joints_are_learned_is_not_told_by_whoever_publishes_first(page) -
     page.stand(0.2)
     page.node.look()
     assert page.newest("robot")["learned"] == [False, True]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["URDF first", "URDF later"])
+def test_efforts_of_sliding_joints_are_forces_and_have_an_error_of_their_own(
+    ros_environment, urdf, late: bool
+) -> None:
+    text = URDF.replace('"elbow" type="revolute"', '"elbow" type="prismatic"')
+    urdf.write_text(text)
+    page = Page("" if late else urdf)
+    try:
+        page.node.listen("sensor_msgs/msg/JointState")
+        if late:
+            page.sample(0.5)
+            assert len(page.newest("layout")["groups"]) == 1
+            page.node.describe(text)
+        page.sample(1.0, "measured", values=(1.0, 300.0))
+        page.sample(1.0, "rigid_body", values=(2.0, 290.0))
+        page.sample(1.0, "semiparametric", values=(1.5, 295.0))
+        page.node.look()
+        layout = page.newest("layout")
+        assert [axis["unit"] for axis in layout["axes"]] == ["N m", "N"]
+        assert [group["unit"] for group in layout["groups"]] == ["N m", "N"]
+        [error] = page.newest("errors")
+        assert error["rigid_body"] == [1.0, 10.0] and error["semiparametric"] == [0.5, 5.0]
+    finally:
+        page.close()
 
 
 def test_a_clock_that_is_set_back_stops_nothing(page) -> None:
