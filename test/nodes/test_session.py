@@ -525,6 +525,7 @@ def wave(k: int, *, far: bool = False, effort: bool = True) -> JointState:
 LEARNED, FAR = 3000, 800  # messages: 30 s, and 8 s
 JUMPED = (
     "position jumped by more than a motor moves it",
+    "filter started in motion, which it has to forget",
     "filter restarted, positions jumped and stayed there",
 )
 UNMEASURED = "effort or wrench not measured"
