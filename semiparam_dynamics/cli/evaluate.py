@@ -30,8 +30,8 @@ from semiparam_dynamics.progress import ProgressBar
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:
 sequential (predict, score, learn), delayed (the residual predicts half a second before it learns
-it) and frozen (nothing is learned; without --train and --model the first 60 % of the time is
-learned before). Writes results.json, params.yaml and report.html."""
+it) and frozen (nothing is learned; without --train and --model the first 60 % of the time from the
+first motion on is learned before). Writes results.json, params.yaml and report.html."""
 EXAMPLES = (
     "semiparam evaluate BAG --target effort --out results",
     "semiparam evaluate BAG3 --train BAG1 BAG2 --params my_arm.yaml --out tuned",

@@ -18,7 +18,12 @@ from semiparam_dynamics import __version__
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.filtering import BLOCK, SampleFilter
+from semiparam_dynamics.dynamics.filtering import (
+    BLOCK,
+    FORGOTTEN,
+    FilterConfig,
+    SampleFilter,
+)
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.errors import BagError
@@ -29,7 +34,9 @@ from semiparam_dynamics.parameters import replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
-TRAINING_SHARE = 0.6  # of the time, where no recordings are named for training
+# Of the time from the first motion on, where no recordings are named for training; and s before it
+# that at least count as motion.
+TRAINING_SHARE, STARTING = 0.6, 0.5
 UNSCORED = "not scored, standing still before anything was learned"
 
 # Steps at the end that are timed, and before them some that make what they need ready.
@@ -85,6 +92,35 @@ class CoveredTime:
         while self._stamps[self._next] != stamp:
             self._next += 1
         return self._until[self._next] * 1e-9
+
+
+class TrainingPart:
+    """The first share of the recordings' time, from their first informative sample on.
+
+    While the arm stands nothing is learned, however long. What the filters take to begin is no
+    standing: where the first informative sample comes that soon, the time is counted from the
+    beginning.
+
+    total: s of all recordings.
+    """
+
+    def __init__(self, total: float, config: FilterConfig) -> None:
+        starting = STARTING
+        if config.cutoff > 0.0:
+            starting += FORGOTTEN / config.cutoff + FORGOTTEN / config.wide_cutoff
+        self._total = total
+        # In a shorter recording the whole training part could pass before anything is learned.
+        self._starting = min(starting, TRAINING_SHARE * total)
+        self._end: float | None = None
+
+    def is_over(self, sample: Sample, elapsed: float) -> bool:
+        """Whether a sample, `elapsed` s into the recordings, is past it; asked of all in turn."""
+        if self._end is None:
+            if not sample.informative:
+                return False
+            begin = elapsed if elapsed > self._starting else 0.0
+            self._end = begin + TRAINING_SHARE * (self._total - begin)
+        return elapsed > self._end
 
 
 @dataclass(frozen=True)
@@ -185,8 +221,8 @@ def evaluate(
     baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
     `test` is scored from its first motion on, sequential and delayed: while the arm stands before
     anything was learned, the learned models have nothing to say. The models as they are after
-    60 % of its time are scored `frozen` on the rest, and beside it stand `sequential_rest` and
-    `delayed_rest`, the other two protocols' scores on that rest alone.
+    60 % of its time from there on are scored `frozen` on the rest, and beside it stand
+    `sequential_rest` and `delayed_rest`, the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
@@ -206,7 +242,7 @@ def evaluate(
             progress(min((done + elapsed) / total, 1.0))
         done += clock.total
     frozen: ProtocolRun | None = None
-    split = TRAINING_SHARE * sum(clock.total for clock in clocks[len(train) :])
+    part = TrainingPart(sum(clock.total for clock in clocks[len(train) :]), config.filter)
     if train or start:
         frozen = first.branch("frozen", learned.repeats())
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
@@ -220,7 +256,7 @@ def evaluate(
         learning = JoinedRuns(first, worker)
         for number, (recording, clock) in enumerate(zip(test, clocks[len(train) :], strict=True)):
             for sample, elapsed, spent in _samples(evaluation, recording, clock, every=every):
-                if frozen is None and done - trained + elapsed > split:
+                if frozen is None and part.is_over(sample, done - trained + elapsed):
                     learning.score_rest()
                     frozen = learning.branch("frozen", learned.repeats())
                 score = scored.take(sample)
@@ -229,7 +265,7 @@ def evaluate(
                 learning.step(sample, score=score)
                 if frozen is not None:
                     if frozen.every_sample or not sample.between:
-                        frozen.step(sample)
+                        frozen.step(sample, score=score)
                 elif sample.informative:
                     learned.add(sample)
                 if sample.y is not None and not sample.between:

@@ -14,7 +14,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import STANDING
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.experiment import UNSCORED, CoveredTime, evaluate
+from semiparam_dynamics.evaluation.experiment import UNSCORED, CoveredTime, TrainingPart, evaluate
 from semiparam_dynamics.evaluation.protocols import JoinedRuns, ProtocolRun
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.learner import InverseDynamicsLearner
@@ -241,6 +241,42 @@ def test_what_stands_before_the_first_motion_is_not_scored() -> None:
         assert scores.samples == expected.samples
         for name in ("rigid_body", "semiparametric"):
             np.testing.assert_allclose(scores.nmse(name), expected.nmse(name), rtol=0.02)
+
+
+@pytest.mark.parametrize("detect", [False, True], ids=["blocks", "noticing"])
+def test_the_training_part_begins_with_the_first_motion(detect: bool) -> None:
+    """Else frozen would begin before anything is learned where the arm stands for long first."""
+    model, config = small_arm(), replace(CONFIG, changes__detect=detect)
+    moving = list(measurements(model, 15.0, start=40_000_000_000))
+    first, rng = moving[0], np.random.default_rng(0)
+    stands = [
+        Measurement(
+            first.stamp - k * 10_000_000,
+            first.q,
+            0.0 * first.q,
+            first.y + 0.05 * rng.standard_normal(4),
+        )
+        for k in range(round(1.8 * len(moving)), 0, -1)
+    ]
+    found, alone = (evaluate(model, config, [log]) for log in ([*stands, *moving], moving))
+    frozen, expected = (each.runs["frozen"].scores for each in (found, alone))
+    assert frozen.samples == pytest.approx(expected.samples, rel=0.1)
+    assert frozen.samples == found.scores()["sequential_rest"].samples
+    ratio = np.mean(frozen.nmse("rigid_body")) / np.mean(expected.nmse("rigid_body"))
+    assert 1.0 / 1.5 < ratio < 1.5
+
+
+def test_a_training_part_is_of_the_time_from_the_first_informative_sample_on() -> None:
+    config = CONFIG.filter
+    n = np.zeros(4)
+    moves = Sample(0, n, n, n, np.zeros((4, 1)))
+    stands = dataclasses.replace(moves, informative=False)
+    soon, late, short = (TrainingPart(total, config) for total in (100.0, 100.0, 0.5))
+    assert not soon.is_over(stands, 0.1) and not soon.is_over(moves, 0.9)  # filters begin
+    assert not soon.is_over(moves, 60.0) and soon.is_over(moves, 60.1)
+    assert not late.is_over(stands, 80.0) and not late.is_over(moves, 90.0)
+    assert not late.is_over(moves, 95.9) and late.is_over(moves, 96.1)
+    assert not short.is_over(moves, 0.4)  # which is the first that teaches
 
 
 def test_a_learner_scores_the_samples_that_an_evaluation_does(tmp_path: Path) -> None:
