@@ -89,7 +89,8 @@ def evaluate_bags(
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
     dropped.clear()  # the results speak of the test bags
-    test = [measurements_of(path, bags, model, config, dropped) for path in bags.test]
+    received: list[int] = []
+    test = [measurements_of(path, bags, model, config, dropped, received) for path in bags.test]
     if all(m.y is None for recording in test for m in recording):
         why = ", ".join(f"{count} times {reason}" for reason, count in dropped.items())
         told = "".join(f"; {warning}" for warning in bags.warnings)
@@ -97,6 +98,7 @@ def evaluate_bags(
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
         evaluation = evaluate(model, config, test, train, progress, start=start)
     evaluation.skipped.update(dropped)
+    evaluation.received = sum(received)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     evaluation.doubts = tuple(dict.fromkeys(bags.doubts))  # a bag may be learned and scored
@@ -159,10 +161,12 @@ def measurements_of(
     model: RobotModel,
     config: InverseDynamicsConfig,
     dropped: Counter[str],
+    received: list[int] | None = None,
 ) -> list[Measurement]:
     """A bag's measurements in order; what could not be read is counted in `dropped`.
 
-    Raises BagError where it can't be read, or what is measured never varies.
+    `received` is given the number of its messages, of the topic that has most. Raises BagError
+    where it can't be read, or what is measured never varies.
     """
     recording = read_measurements(
         path,
@@ -179,6 +183,8 @@ def measurements_of(
         if lost or reason in (OTHER_FRAME, MOVED):
             bags.warnings.append(f"{path}: {told}")
     dropped.update(recording.dropped)
+    if received is not None:
+        received.append(max(recording.received.values(), default=0))
     bags.warnings.extend(recording.warnings)
     if faults := _faults(recording):
         bags.doubts.append(

@@ -144,6 +144,7 @@ class Evaluation:
     timing: list[float] = field(default_factory=list)  # s, a step of the last samples, as live
     skipped: Counter[str] = field(default_factory=Counter)
     noticed: list[Noticed] = field(default_factory=list)  # with `changes.detect`
+    received: int = 0  # messages of the recordings that are tested, those left out included
     samples: int = 0
     motion: float = 0.0  # s between samples that follow each other
     standing: float = 0.0  # of them those in which no joint moved
@@ -248,6 +249,7 @@ def evaluate(
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     trained = done
     evaluation.samples, evaluation.motion, evaluation.standing = 0, 0.0, 0.0
+    evaluation.received = sum(map(len, test))
     evaluation.skipped.clear()  # the results speak of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)

@@ -311,16 +311,16 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
         yield f"{listing(never)}: never measured, so that nothing was learned or scored of it."
     # These are predicted, and no fault: at 1 kHz nine in ten are not learned.
     skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
-    dropped = sum(count for _, count in skipped)
-    if dropped:
-        # Samples are scored: those at rest and in part too, those between two that are learned not.
-        # What was unread is counted where messages are read.
-        scored = sum(evaluation.skipped[reason] for reason in (STANDING, PARTIAL, UNREAD))
-        unscored = evaluation.skipped.total() - scored
-        share = 100.0 * dropped / (unscored + evaluation.samples)
-        reasons = [f"{reason}: {count}" for reason, count in skipped]
-        count = f"{dropped} messages were" if dropped > 1 else "1 message was"
-        yield f"{count} not used in full ({share:.2g} % of all): {listing(reasons)}."
+    if skipped:
+        # One message may count under several reasons, and of efforts once for each joint, so that
+        # no sum of the counts is a number of messages.
+        received = max(evaluation.received, evaluation.samples, 1)
+        counts = [(reason, min(count, received)) for reason, count in skipped]
+        share = 100.0 * counts[0][1] / received
+        percent = f"{share:.0f}" if share >= 10.0 else f"{share:.2g}"
+        reasons = [f"{reason}: {count}" for reason, count in counts]
+        reasons[0] += f" ({percent} %)"
+        yield f"Of {received} messages some were not used in full: {listing(reasons)}."
     if evaluation.timing and evaluation.motion > 0.0:
         period = evaluation.motion / evaluation.samples
         slow = float(np.percentile(evaluation.timing, 99))

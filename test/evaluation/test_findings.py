@@ -152,16 +152,39 @@ def test_overconfident_deviation_useless_model_and_better_urdf() -> None:
 
 def test_facts_about_the_data() -> None:
     evaluation = judged(GOOD, motion=4.0, timing=[0.02] * 5)
+    evaluation.received = 10000
     evaluation.skipped["out of order"] += 100
     evaluation.skipped[BETWEEN] += 9500  # predicted, which is no fault
     evaluation.skipped[STANDING] += 50  # scored, so that they are among the samples
     evaluation.skipped[PARTIAL] += 90  # the same, for a fault that is counted itself
     assert about(evaluation, "Only 4.0 s")
-    assert about(evaluation, "100 messages were not used in full (1 % of all): out of order: 100")
+    told = "Of 10000 messages some were not used in full: out of order: 100 (1 %)."
+    assert about(evaluation, told)
     assert about(evaluation, "took longer (20.00 ms)")
     n = evaluation.model.n_parameters
     assert about(evaluation, f"only 0 of {n} independent")  # nothing was learned at all
     assert about(evaluation, "never began to learn")
+
+
+def test_messages_that_count_under_several_reasons_are_not_summed() -> None:
+    evaluation = judged(GOOD, received=3001)
+    # The second of each of two joints, in most of the messages.
+    evaluation.skipped.update({"unpaired joint state": 1968, "effort stuck": 3969, "late": 7})
+    (told,) = about(evaluation, "not used in full")
+    assert told == (
+        "Of 3001 messages some were not used in full: effort stuck: 3001 (100 %), "
+        "unpaired joint state: 1968 and late: 7."
+    )
+
+
+def test_messages_of_a_recording_are_those_received() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 3.0))
+    twice = [m for m in stream for _ in range(2)]  # each second one is out of order
+    evaluation = evaluate(model, InverseDynamicsConfig(), [twice])
+    assert evaluation.received == 2 * len(stream) > 1.9 * evaluation.samples
+    (told,) = about(evaluation, "not used in full")
+    assert told.startswith(f"Of {2 * len(stream)} messages") and f": {len(stream)} (50 %)" in told
 
 
 def test_scores_of_a_real_evaluation(effort_evaluation: Evaluation) -> None:
