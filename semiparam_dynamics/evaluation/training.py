@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.dynamics.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Sample
+from semiparam_dynamics.errors import BagError, listing
 from semiparam_dynamics.evaluation.bags import Bags, robot_of, samples_of
 from semiparam_dynamics.evaluation.enough import check_motion
 from semiparam_dynamics.learner import LOCKED
@@ -54,6 +55,7 @@ def train_on_bags(
         samples = [sample.copy() for _, _, sample in read if sample.teaches]
     if not samples:
         raise BagError("no sample measured in motion was found to train on")
+    _check_measured(samples, model.axes)
     if little := check_motion([sample.stamp for sample in samples]):
         bags.warnings.append(little)
     started = time.perf_counter()
@@ -62,6 +64,16 @@ def train_on_bags(
     start = batch_start(data, learner, centers)
     config = dataclasses.replace(config, estimator=start.estimator.config)
     return Training(start, config, len(samples), time.perf_counter() - started)
+
+
+def _check_measured(samples: Sequence[Sample], axes: Sequence[str]) -> None:
+    """Raise BagError where no sample is measured on all axes, with those that never are."""
+    measured = np.array([np.isfinite(s.y) for s in samples if s.y is not None])
+    if measured.all(axis=1).any():
+        return
+    never = [axes[k] for k in np.flatnonzero(~measured.any(axis=0))]
+    told = f" (never measured: {listing(never)})" if never else ""
+    raise BagError(f"nothing to train on: {NOTHING_WHOLE}{told}")
 
 
 def write_training(training: Training, directory: Path, urdf: str | Path = "") -> None:
