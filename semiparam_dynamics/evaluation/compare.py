@@ -27,6 +27,9 @@ from semiparam_dynamics.page import (
 )
 
 SAME = 1e-6  # relative difference of errors that are called equal
+# Share of the scored samples that may lack: a stand before the first motion is not scored where
+# nothing was learned before.
+LACKING = 0.05
 MODEL = "semiparametric"
 # Settings that change what is measured and scored, beside what is predicted.
 JOINTS = "joints"
@@ -107,6 +110,10 @@ WHOLE: Mapping[str, Callable[[object], bool]] = {
     "axes": lambda value: _is_list(value, str) and bool(value),
     "scores": _whole_scores,
     "parameters": lambda value: isinstance(value, dict),
+    "scored": lambda value: (
+        value is None
+        or (isinstance(value, dict) and all(isinstance(n, int) for n in value.values()))
+    ),
     "origin": _whole_origin,
 }
 
@@ -130,10 +137,7 @@ def obstacles(results: Sequence[Result]) -> list[str]:
     samples and the URDF's own errors, in which nothing is learned, tell.
     """
     first = results[0]
-    differing = settings_that_differ(results)
-    # What is scored are the axes: an empty list of joints stands for those that are measured.
-    same = {JOINTS} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
-    measuring = [name for name in differing if name.startswith(MEASURING) and name not in same]
+    measuring = _measuring(results)
     found = [told for other in results[1:] for told in _between(first, other, bool(measuring))]
     if measuring:
         found.append(
@@ -141,6 +145,15 @@ def obstacles(results: Sequence[Result]) -> list[str]:
             "those of other signals."
         )
     return found
+
+
+def _measuring(results: Sequence[Result]) -> list[str]:
+    """The settings that differ and change what is measured and scored."""
+    first = results[0]
+    # What is scored are the axes: an empty list of joints stands for those that are measured.
+    same = {JOINTS} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
+    differing = settings_that_differ(results)
+    return [name for name in differing if name.startswith(MEASURING) and name not in same]
 
 
 def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
@@ -160,6 +173,13 @@ def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
         yield f"{other.name} and {first.name} have no scores in common."
     if first.values.get("origin") and other.values.get("origin"):
         yield from _other_origin(first, other)
+        if not measuring:
+            for protocol, (here, there) in _scored_otherwise(first, other).items():
+                title = PROTOCOL_TITLES.get(protocol, protocol)
+                yield (
+                    f"{title}: {other.name} was scored on {there} samples, {first.name} on {here}: "
+                    "they do not compare."
+                )
         return
     a, b = first.values["samples"], other.values["samples"]
     if a != b and not measuring:
@@ -195,6 +215,20 @@ def _other_origin(first: Result, other: Result) -> Iterator[str]:
         )
 
 
+def _scored_otherwise(first: Result, other: Result) -> dict[str, tuple[int, int]]:
+    """The protocols of both that scored other samples of the same bags, with both numbers.
+
+    Of other bags or URDFs the numbers tell nothing more, and older results name none.
+    """
+    if not (first.values.get("origin") and other.values.get("origin")):
+        return {}
+    if any(_other_origin(first, other)):
+        return {}
+    here, there = (r.values.get("scored") or {} for r in (first, other))
+    pairs = {name: (here[name], there[name]) for name in here if name in there}
+    return {name: (a, b) for name, (a, b) in pairs.items() if abs(a - b) > LACKING * max(a, b)}
+
+
 def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:
     """Squared error in `other` by that in `first`, of each of `first`'s axes.
 
@@ -216,8 +250,12 @@ def mean_ratio(values: Sequence[float]) -> float:
 
 
 def protocols(results: Sequence[Result]) -> list[str]:
-    """The protocols that all results have, in the report's order."""
-    return [p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results)]
+    """The protocols that all results have and scored on the same samples, in the report's order."""
+    left_out: set[str] = set()
+    if not _measuring(results):  # else all numbers may differ, which is told once
+        left_out = {p for other in results[1:] for p in _scored_otherwise(results[0], other)}
+    shared = (p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results))
+    return [p for p in shared if p not in left_out]
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:

@@ -188,6 +188,7 @@ class Evaluation:
                 }
                 for protocol, score in self.scores().items()
             },
+            "scored": {protocol: score.samples for protocol, score in self.scores().items()},
             "timing_us": {
                 "p50": float(np.percentile(microseconds, 50)),
                 "p99": float(np.percentile(microseconds, 99)),

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.evaluation.compare import (
     Result,
     comparison_page,
@@ -22,7 +24,12 @@ from semiparam_dynamics.evaluation.compare import (
     settings_that_differ,
     verdicts,
 )
+from semiparam_dynamics.evaluation.report import results_json
 from semiparam_dynamics.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.samples.bag_writer import write_measurements
+
+from ..dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
 AXES = ["shoulder", "elbow"]
 
@@ -169,6 +176,7 @@ def test_every_result_that_does_not_compare_is_told() -> None:
         ("scores", {"delayed": {"semiparametric": {"rmse": ["x", "y"]}}}),
         ("scores", {"delayed": {"semiparametric": {"rmse": 1.0}}}),
         ("parameters", None),
+        ("scored", {"frozen": "many"}),
         ("origin", {}),
         ("origin", {"tested": [{}], "trained": [], "urdf": "", "urdf_sha256": "", "model": ""}),
         ("origin", {"tested": [], "trained": [1], "urdf": "", "urdf_sha256": "", "model": ""}),
@@ -197,6 +205,30 @@ def test_results_without_scores_in_common_do_not_compare() -> None:
     assert not obstacles([FIRST, frozen])
     assert "have no scores in common" in comparison_text([FIRST, none])
     assert "have no scores in common" in comparison_page([none, FIRST])
+
+
+def test_frozen_with_and_without_training_is_of_other_samples(tmp_path: Path) -> None:
+    """Without, it is scored on the last 40 % of the bag, and else on all of it."""
+    model, bag = small_arm(), tmp_path / "bag"
+    urdf, moving = URDF.read_text(), list(measurements(model, 4.0))
+    write_measurements(bag, model.joint_names, moving, "effort", robot_description=urdf)
+    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
+    found = []
+    for name, train in (("alone", ()), ("trained", (bag,))):
+        values = json.loads(results_json(evaluate_bags(Bags((bag,), train), config)))
+        found.append(Result(name, values))
+    n, whole = found[0].values["scored"]["frozen"], found[1].values["scored"]["frozen"]
+    assert whole == found[1].values["scored"]["sequential"] > 2 * n
+    told = f"Frozen: trained was scored on {whole} samples, alone on {n}: they do not compare."
+    assert told in obstacles(found)
+    for text in (comparison_text(found), comparison_page(found)):
+        assert told in text and "Delayed: trained has" in text and "Frozen: trained has" not in text
+    # Older results do not have the numbers, and others may lack what stands before any motion.
+    older = Result("trained", {k: v for k, v in found[1].values.items() if k != "scored"})
+    assert not obstacles([found[0], older])
+    assert any(one.startswith("Frozen: trained has") for one in verdicts([found[0], older]))
+    few = {**found[0].values["scored"], "frozen": n - 1}
+    assert not obstacles([found[0], Result("few", {**found[0].values, "scored": few})])
 
 
 def test_another_version_is_told_and_no_obstacle() -> None:
