@@ -33,8 +33,9 @@ def tune_on_bags(
 ) -> Tuning:
     """Tune on `bags.train`; the other arguments are those of `tune`.
 
-    journal : a file of what was worked out; resumed from if it is of the same bags and robot.
-    Raises BagError, RobotModelError or ConfigurationError with what is missing.
+    journal : a file of what was worked out; resumed from if it is of the same bags and robot,
+    else kept beside. Raises BagError, RobotModelError or ConfigurationError with what is missing,
+    and StorageError where another file lies in the journal's place.
     """
     model, config = robot_of(bags, config)
     dropped: Counter[str] = Counter()
@@ -42,7 +43,9 @@ def tune_on_bags(
     names = [Path(path).name for path in bags.train]
     recordings = Recordings(model, config, names, measurements)
     identity = {"bags": recordings.fingerprint(), "urdf": model.urdf_sha256}
-    work = Work(Journal(journal, identity), executor)
+    kept = Journal(journal, identity)
+    bags.warnings.extend(kept.warnings)
+    work = Work(kept, executor)
     with threadpool_limits(limits=1):
         tuning = tune(
             recordings, model.urdf_text, work, keep=keep, criterion=criterion, stage=stage

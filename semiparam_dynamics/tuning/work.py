@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import asdict, dataclass
@@ -17,46 +18,77 @@ from semiparam_dynamics import __version__
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import ConfigurationError, StorageError
 from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.storage import at_link_end, previous_of
 from semiparam_dynamics.tuning.candidates import FoldScore, Tuning
 from semiparam_dynamics.tuning.folds import Recordings
+
+HEADER = "semiparam tune"  # what a journal's first line has, with the version
 
 
 class Journal:
     """Results by key, a JSON line each, written as soon as they are there, to resume from.
 
-    A journal of other data, or of another version of this package, is begun anew. A last line
-    that was cut short is left out. Without a path nothing is kept.
+    A journal of other data, or of another version of this package, is kept beside, see
+    :func:`semiparam_dynamics.storage.previous_of`, and another is begun. A last line that was cut
+    short is left out. Without a path nothing is kept. Raises StorageError where the file is no
+    journal, or the system refuses.
+
+    Attributes
+    ----------
+    warnings: what was kept beside, in a sentence.
     """
 
     def __init__(self, path: Path | None, identity: Mapping[str, Any]) -> None:
-        self._path = path
+        self._path = None if path is None else at_link_end(path)
         self._entries: dict[str, Any] = {}
-        if path is None:
+        self.warnings: list[str] = []
+        if self._path is None:
             return
-        header = {"semiparam tune": __version__, **identity}
+        header = json.loads(json.dumps({HEADER: __version__, **identity}))
         try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            self._read(lines, header)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("w", encoding="utf-8") as file:
-                file.write(json.dumps(header) + "\n")
-                for key, value in self._entries.items():
-                    file.write(json.dumps([key, value]) + "\n")
+            self._begin(self._path, header)
         except OSError as error:
             raise StorageError(f"the journal {path} can't be used: {error.strerror}") from None
 
-    def _read(self, lines: list[str], header: Mapping[str, Any]) -> None:
-        for number, line in enumerate(lines):
+    def _begin(self, path: Path, header: Mapping[str, Any]) -> None:
+        # Any file may lie there, also one that is no text.
+        text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        lines = text.splitlines()
+        found = _header(lines[0]) if lines else header
+        if found is None:
+            raise StorageError(
+                f"{path} is no journal of semiparam tune: move it away, or name another --out"
+            )
+        if found == header:
+            self._read(lines[1:])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_name(f".{path.name}.part")
+        try:
+            # A kill leaves the old file or the new one.
+            with part.open("w", encoding="utf-8") as file:
+                file.write(json.dumps(header) + "\n")
+                for key, value in self._entries.items():
+                    file.write(json.dumps([key, value]) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
+            # One without results is not worth the loss of the one that was kept before it.
+            if found != header and len(lines) > 1:
+                os.replace(path, previous_of(path))
+                self.warnings.append(
+                    f"{path} was of other recordings, another robot or another version: it is "
+                    f"kept as {previous_of(path).name}, and another is begun"
+                )
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _read(self, lines: list[str]) -> None:
+        for line in lines:
             try:
-                entry = json.loads(line)
-                if number == 0:
-                    if entry != json.loads(json.dumps(header)):
-                        return
-                else:
-                    key, value = entry
-                    self._entries[str(key)] = value
-            except ValueError:
+                key, value = json.loads(line)
+            except (TypeError, ValueError):  # cut short; a number can't be taken apart
                 return
+            self._entries[str(key)] = value
 
     def __len__(self) -> int:
         """Results kept."""
@@ -76,6 +108,15 @@ class Journal:
                 file.write(json.dumps([key, value]) + "\n")
         except OSError as error:
             raise StorageError(f"the journal {self._path} can't be written: {error}") from None
+
+
+def _header(line: str) -> dict[str, Any] | None:
+    """A journal's first line; None where it is none."""
+    try:
+        header = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return header if isinstance(header, dict) and HEADER in header else None
 
 
 def key_of(*parts: Any) -> str:
