@@ -40,10 +40,12 @@ from semiparam_dynamics.nodes.config import learner_config, simulator_config
 from semiparam_dynamics.nodes.messages import stamp_of
 from semiparam_dynamics.nodes.processes import (
     NodeProcess,
+    make_logs,
     serve_page,
     use_own_network,
     write_params,
 )
+from semiparam_dynamics.output_files import write_files
 from semiparam_dynamics.storage import previous_of
 
 # -------------------------------------------------------------------------------------------------
@@ -314,6 +316,8 @@ def run_demo(
 ) -> tuple[Path, Path, Path]:
     """Run `seconds` of motion; returns the bag, the URDF's file and the learner's YAML.
 
+    A URDF that is replaced is kept, see `output_files`; earlier logs of these nodes are not.
+
     port: of the live page, which ends with the motion; another free one where it is taken; None:
     no page. show: gets the page's address when it is there.
 
@@ -321,12 +325,9 @@ def run_demo(
     ends by itself or nothing moves.
     """
     domain = use_own_network()
-    out.mkdir(parents=True, exist_ok=True)
-    bag, logs = out / "bag", out / "log"
+    bag = out / "bag"
     _make_room(bag)
-    logs.mkdir(exist_ok=True)
-    for log in logs.glob("*.log"):
-        log.unlink()
+    logs = make_logs(out, (LEARNER, SIMULATOR, PAGE))
     learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
@@ -355,7 +356,7 @@ def run_demo(
         runtime.spin_for(executor, DRAIN)
         monitor.destroy_node()
     urdf = out / "robot.urdf"
-    urdf.write_text(monitor.urdf)
+    write_files({urdf: monitor.urdf})
     table.summary(monitor, recorder.messages)
     return bag, urdf, learner_yaml
 

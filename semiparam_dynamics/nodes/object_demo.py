@@ -21,7 +21,12 @@ from std_msgs.msg import String
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes import runtime
 from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig, ObjectStreamNodeConfig
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network, write_params
+from semiparam_dynamics.nodes.processes import (
+    NodeProcess,
+    make_logs,
+    use_own_network,
+    write_params,
+)
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.script import Round, Shown, Tally
 
@@ -234,10 +239,7 @@ def run_objects(out: Path, config: ObjectStreamNodeConfig, *, features: bool) ->
     script early. Raises SemiparamError where a node ends by itself or no answer comes.
     """
     domain = use_own_network()
-    logs = out / "log"
-    logs.mkdir(parents=True, exist_ok=True)
-    for log in logs.glob("*.log"):
-        log.unlink()
+    logs = make_logs(out, (RECOGNITION, STREAM))
     stream_yaml = write_params(out, STREAM, replace(config, wait_for_subscribers=LISTENERS))
     recognition_yaml = write_params(out, RECOGNITION, recognition_config(features))
     print(f"starting the recognition and the pictures (ROS_DOMAIN_ID={domain}, logs in {logs})")

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -129,6 +129,18 @@ def write_params(folder: Path, node: str, config: object) -> Path:
     path = folder / f"{node}.yaml"
     path.write_text(dump_yaml(config))
     return path
+
+
+def make_logs(folder: Path, nodes: Iterable[str]) -> Path:
+    """Make FOLDER/log, without earlier logs NODE.log of these nodes; returns the folder of logs.
+
+    Other logs in it are not ours.
+    """
+    logs = folder / "log"
+    logs.mkdir(parents=True, exist_ok=True)
+    for node in nodes:
+        (logs / f"{node}.log").unlink(missing_ok=True)
+    return logs
 
 
 def use_own_network() -> int:

@@ -25,11 +25,17 @@ def test_the_recorded_bag_gives_the_numbers_of_the_live_node(
 ):
     monkeypatch.setattr(demo, "NodeProcess", ForkedNode)
     out = tmp_path / "out"
+    (out / "log").mkdir(parents=True)
+    for place in ("robot.urdf", "log/mine.log", "log/inverse_dynamics.log"):
+        (out / place).write_text("was here before\n")
     options = ["--seconds", "3", "--seed", "1", "--residual", "random_fourier", "--out", str(out)]
     assert main(["demo", *options]) == 0
     told = capsys.readouterr()
     assert "circle_xy" in told.out and "circle_xz" in told.out
     assert "Traceback" not in told.err
+    for place in ("robot.previous.urdf", "log/mine.log"):
+        assert (out / place).read_text() == "was here before\n"
+    assert "was here before" not in (out / "log" / "inverse_dynamics.log").read_text()
     results = json.loads((out / "results.json").read_text())
     assert results["samples"] > 260 and results["target"] == "wrench"
     assert (out / "report.html").stat().st_size > 10_000

@@ -45,10 +45,16 @@ def test_all_that_was_shown_is_recognised_and_counted(
         return write_params(folder, node, slow)
 
     monkeypatch.setattr(object_demo, "write_params", write)
+    logs = tmp_path / "out" / "log"
+    logs.mkdir(parents=True)
+    for name in ("mine.log", "object_recognition.log"):
+        (logs / name).write_text("was here before\n")
     options = ["--classes", "2", "--rate", "40", "--teach", "12", "--out", str(tmp_path / "out")]
     assert main(["objects", str(source), *options]) == 0
     told = capsys.readouterr()
     assert "Traceback" not in told.err
+    assert (logs / "mine.log").read_text() == "was here before\n"
+    assert "was here before" not in (logs / "object_recognition.log").read_text()
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     assert results["complete"] and results["stray_answers"] == 0
     assert [one["taught"] for one in results["rounds"]] == ["mug", "book"]
