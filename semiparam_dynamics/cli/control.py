@@ -28,6 +28,14 @@ EXAMPLES = (
     "semiparam control --urdf robot.urdf --out feedforward",
     "semiparam control --mass-error 0.1 0.3 --prior zero --seconds 60",
 )
+# Of those parameters that have an option, where neither it nor file nor --set names them.
+DEFAULTS = {
+    "rate": 500.0,
+    "motion": "exciting",
+    "seed": 0,
+    "learner.filter.max_rate": 100.0,
+    "learner.rigid_body.prior": "urdf",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,26 +60,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="least and largest relative error of the links' masses in the URDF that controller "
         "and learner are given, such as 0.1 0.3 (default: none)",
     )
-    parser.add_argument(
-        "--rate", type=float, default=500.0, metavar="HZ", help="commands a second (default 500)"
-    )
-    parser.add_argument(
-        "--motion", default="exciting", help="motion of the arm (default %(default)s)"
-    )
+    parser.add_argument("--rate", type=float, metavar="HZ", help="commands a second (default 500)")
+    parser.add_argument("--motion", help="motion of the arm (default exciting)")
     parser.add_argument(
         "--samples",
         type=float,
-        default=100.0,
         metavar="HZ",
-        help="samples that are learned a second (default %(default)g)",
+        help="samples that are learned a second (default 100)",
     )
     parser.add_argument(
         "--prior",
         choices=("urdf", "zero"),
-        default="urdf",
-        help="where the learned rigid body starts (default %(default)s)",
+        help="where the learned rigid body starts (default urdf)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of noise, motion and wrong masses")
+    parser.add_argument("--seed", type=int, help="of noise, motion and wrong masses")
     parser.add_argument(
         "--out",
         type=Path,
@@ -102,7 +104,10 @@ def run(args: argparse.Namespace) -> int:
             mass_error=tuple(args.mass_error),
             finished=lambda name, done: print(f"  {name} done", flush=True),
         )
-        texts = control_report(comparison, _facts(args)), control_results(comparison, args.seed)
+        texts = (
+            control_report(comparison, _facts(args, config)),
+            control_results(comparison, config.simulator.seed),
+        )
         write_files(dict(zip((page, results), texts, strict=True)))
     print(control_table(comparison))
     print(f"open {page.absolute()} for the figures")
@@ -110,28 +115,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> ComparisonConfig:
-    """Parameters of file and --set; those that have an option of their own come from it.
+    """Parameters of file and --set, and of the options, which count before them where given.
 
     The gains know the simulated rotors, as a robot's maker would, unless others are given.
     """
-    config = config_from(args, ComparisonConfig)
-    options: dict[str, object] = {"rate": args.rate, "motion": args.motion, "seed": args.seed}
-    options |= {"learner__filter__max_rate": args.samples, "learner__rigid_body__prior": args.prior}
+    config = config_from(args, ComparisonConfig, defaults=DEFAULTS)
+    given = {
+        "rate": args.rate,
+        "motion": args.motion,
+        "seed": args.seed,
+        "learner.filter.max_rate": args.samples,
+        "learner.rigid_body.prior": args.prior,
+    }
+    options: dict[str, object] = {n: value for n, value in given.items() if value is not None}
     if not any(config.controller.gains.rotor_inertia):
         rotors = (config.simulator.effects.rotor_inertia,)
-        options |= {"controller__gains__rotor_inertia": rotors}
+        options |= {"controller.gains.rotor_inertia": rotors}
     return replace(config, **options)
 
 
-def _facts(args: argparse.Namespace) -> list[str]:
+def _facts(args: argparse.Namespace, config: ComparisonConfig) -> list[str]:
     least, most = args.mass_error
+    simulator = config.simulator
     arm = Path(args.urdf).name if args.urdf else "The iCub's right arm"
     masses = "true masses"
     if most > 0.0:
         masses = f"masses wrong by {100 * least:g} to {100 * most:g} %"
     return [
-        f"{arm}: {args.seconds:g} s of the motion '{args.motion}' at "
-        f"{args.rate:g} Hz, seed {args.seed}; errors count from {args.since:g} s on.",
+        f"{arm}: {args.seconds:g} s of the motion '{simulator.motion}' at "
+        f"{simulator.rate:g} Hz, seed {simulator.seed}; errors count from {args.since:g} s on.",
         f"Controller and learner were given a URDF with {masses}; a URDF has no friction.",
         "Learner, controller and simulated arm ran in one process; each command acts one period "
         "after its measurement.",

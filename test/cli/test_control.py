@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 
 import pytest
 
+from semiparam_dynamics.cli import control
 from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.parameters import to_flat
 
 from ..control.arm import EFFECTS, SEVEN
 
@@ -63,6 +66,45 @@ def test_an_arm_that_falls_is_told(tmp_path: Path, capsys: pytest.CaptureFixture
     for text in (printed, (tmp_path / "control.html").read_text()):
         assert "The arm did not follow the motion" in text
         assert "instead of" not in text and "Commands clipped" in text
+
+
+def configured(*options: str) -> list[object]:
+    parser = argparse.ArgumentParser()
+    control.add_arguments(parser)
+    values = to_flat(control._config(parser.parse_args(options)))
+    return [values[name] for name in control.DEFAULTS]
+
+
+def test_options_count_before_set_which_counts_before_the_file_and_the_defaults(
+    tmp_path: Path,
+) -> None:
+    assert configured() == [500.0, "exciting", 0, 100.0, "urdf"]
+    assert configured("--set", "seed=7", "--set", "rate=100") == [
+        100.0,
+        "exciting",
+        7,
+        100.0,
+        "urdf",
+    ]
+    assert configured("--rate", "200", "--set", "rate=100")[0] == 200.0
+    file = tmp_path / "params.yaml"
+    file.write_text(
+        "motion: circle_xy\nlearner: {rigid_body: {prior: zero}, filter: {max_rate: 50}}\n"
+    )
+    given = ["--params", str(file), "--set", "learner.filter.max_rate=25"]
+    assert configured(*given) == [500.0, "circle_xy", 0, 25.0, "zero"]
+    options = ["--motion", "exciting", "--samples", "0", "--prior", "urdf", "--seed", "0"]
+    assert configured(*given, "--set", "seed=7", *options) == [500.0, "exciting", 0, 0.0, "urdf"]
+
+
+@pytest.mark.usefixtures("simulator")
+def test_page_and_json_tell_what_was_set(tmp_path: Path) -> None:
+    options = ["--urdf", SEVEN, "--seconds", "1", "--since", "0.5", "--out", str(tmp_path)]
+    for name, value in {**SETTINGS, "seed": 7, "rate": 100}.items():
+        options += ["--set", f"{name}={value}"]
+    assert main(["control", *options]) == 0
+    assert json.loads((tmp_path / "control.json").read_text())["seed"] == 7
+    assert "at 100 Hz, seed 7;" in (tmp_path / "control.html").read_text()
 
 
 @pytest.mark.usefixtures("simulator")
