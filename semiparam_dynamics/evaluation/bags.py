@@ -28,6 +28,7 @@ from semiparam_dynamics.parameters import parameters, replace, to_flat
 from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
+    different_dynamics,
     locked_positions,
     parse_urdf,
     positions_told,
@@ -137,10 +138,13 @@ def robot_of(
     """The robot that bags are of, and the configuration with its joints and sensor frame.
 
     Joints that are not learned are locked where they are published first, or where they were in
-    the saved model `start` if that is near.
+    the saved model `start` if that is near. Where no URDF is named the first bag's is used for all:
+    bags that hold another one are told in `bags.warnings`. Raises BagError where the joints of one
+    are others.
     """
     urdf = _urdf(bags)
     tree = parse_urdf(read_urdf(urdf))
+    _check_descriptions(bags, tree)
     with BagReader((*bags.train, *bags.test)[0]) as bag:
         messages = bag.first_joint_states(bag.choose(JOINT_STATE, bags.joint_states))
     published = first_positions(messages, tree.joints)
@@ -240,11 +244,48 @@ def _urdf(bags: Bags) -> str | Path:
 
 def _description(bags: Bags) -> tuple[str | Path, str]:
     """The first bag that holds a URDF, and its text. Raises RobotModelError where none does."""
-    for path in (*bags.train, *bags.test):
-        with BagReader(path) as bag:
-            if (text := bag.robot_description()) is not None:
-                return path, text
+    for path, text in _descriptions(bags):
+        return path, text
     raise RobotModelError("no bag holds a robot_description: name the robot's file with --urdf")
+
+
+def _descriptions(bags: Bags) -> Iterator[tuple[str | Path, str]]:
+    """The bags that hold a URDF, in order, each with its text."""
+    for path in dict.fromkeys((*bags.train, *bags.test)):
+        with BagReader(path) as bag:
+            text = bag.robot_description()
+        if text is not None:
+            yield path, text
+
+
+def _check_descriptions(bags: Bags, tree: UrdfTree) -> None:
+    """Warn of bags whose URDF has other dynamics than `tree`, of the first bag that holds one.
+
+    One URDF is used for all bags. Raises BagError where the joints of another differ.
+    """
+    if bags.urdf:
+        return
+    (first, used), *others = _descriptions(bags)
+    for path, text in others:
+        if text == used:
+            continue
+        try:
+            other = parse_urdf(text)
+        except RobotModelError as error:
+            told = f"{path} holds a robot_description that can't be used ({error}): that of {first}"
+            bags.warnings.append(f"{told} is used")
+            continue
+        if joints := sorted(set(tree.actuated()) ^ set(other.actuated())):
+            raise BagError(
+                f"{first} and {path} are of different robots: only one of their robot_descriptions "
+                f"has {listing(joints)}: name the right URDF with --urdf, or leave one of them out"
+            )
+        if changed := different_dynamics(tree, other):
+            bags.warnings.append(
+                f"{path} holds another robot_description, which differs in {listing(changed)}: "
+                f"that of {first} is used for all bags; name the right one with "
+                "--urdf, or leave the bag out"
+            )
 
 
 def _recording(path: str | Path, measurements: Sequence[Measurement]) -> Recording:

@@ -166,6 +166,45 @@ def parse_urdf(text: str) -> UrdfTree:
     return UrdfTree(robot.get("name") or "robot", root, inertials, {j.name: j for j in joints})
 
 
+def different_dynamics(one: UrdfTree, other: UrdfTree) -> list[str]:
+    """The links and joints of which two URDFs give the dynamics other numbers, or only one has.
+
+    Limits, meshes and frames that carry no mass are no part of the dynamics.
+    """
+    numbers, others = _dynamics(one), _dynamics(other)
+    return [name for name in numbers | others if numbers.get(name) != others.get(name)]
+
+
+def _dynamics(tree: UrdfTree) -> dict[str, list[str]]:
+    """What the dynamics needs of each link and joint, numbers to nine digits."""
+    found: dict[str, list[str]] = {}
+    for link, inertial in tree.inertials.items():
+        values = _numbers(inertial, "origin", dict.fromkeys(POSE, "0 0 0"))
+        for tag in ("mass", "inertia"):
+            values += _numbers(inertial, tag, dict.fromkeys(_INERTIAL_NUMBERS[tag], "0"))
+        if _mass(inertial) > 0.0 or any(float(value) for value in values):
+            found[f"link '{link}'"] = values
+    for joint in tree.joints.values():
+        moves = any(below.type != "fixed" for below in (joint, *tree.below(joint.child)))
+        if not moves and tree.mass(joint.child) <= 0.0:
+            continue  # a frame that only marks a place
+        # A continuous joint is a revolute one without limits.
+        kind = "revolute" if joint.type == "continuous" else joint.type
+        values = _numbers(joint.element, "origin", dict.fromkeys(POSE, "0 0 0"))
+        if joint.type in ONE_DOF:
+            values += _numbers(joint.element, "axis", {"xyz": "1 0 0"})
+        found[f"joint '{joint.name}'"] = [kind, joint.parent, joint.child, joint.leader, *values]
+    return found
+
+
+def _numbers(element: ET.Element | None, tag: str, defaults: Mapping[str, str]) -> list[str]:
+    """The numbers of an inner element's attributes, to nine digits."""
+    inner = None if element is None else element.find(tag)
+    given = {} if inner is None else inner.attrib
+    parts = [part for name, text in defaults.items() for part in given.get(name, text).split()]
+    return [f"{float(part) + 0.0:.9g}" for part in parts]
+
+
 def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     """(n_joints,) N m (N of prismatic joints) of ``<limit effort="..."/>``.
 

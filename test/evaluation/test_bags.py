@@ -13,7 +13,7 @@ import pytest
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags, measurements_of
+from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags, measurements_of, robot_of
 from semiparam_dynamics.evaluation.experiment import evaluate
 from semiparam_dynamics.evaluation.findings import find
 from semiparam_dynamics.parameters import from_flat, replace
@@ -79,6 +79,59 @@ def test_joint_states_without_efforts_are_said_to_be_the_reason(tmp_path: Path) 
     write_measurements(tmp_path / "bag", small_arm().joint_names, recording)
     with pytest.raises(BagError, match="no joint state .* measured effort: 300 times no effort"):
         evaluate_bags(Bags([tmp_path / "bag"], urdf=URDF), CONFIG)
+
+
+def described(path: Path, urdf: str) -> Path:
+    write_measurements(path, small_arm().joint_names, motion("zulu")[:50], robot_description=urdf)
+    return path
+
+
+TEXT = URDF.read_text()
+HEAVY = TEXT.replace('<mass value="1.1"/>', '<mass value="2.2"/>')
+# The limits of a joint, how a number is written and a frame without a mass are no other dynamics.
+SAME = (
+    TEXT.replace('effort="87"', 'effort="12"')
+    .replace('<mass value="1.1"/>', '<mass value="1.10"/>')
+    .replace(
+        "</robot>",
+        '<link name="tool"/><joint name="tool" type="fixed"><parent link="boom"/>'
+        '<child link="tool"/></joint></robot>',
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (TEXT, ""),
+        (SAME, ""),
+        ("", ""),  # the bag holds none
+        (HEAVY, "another robot_description, which differs in link 'boom': that of"),
+        (TEXT.replace('xyz="0 1 0"', 'xyz="0 -1 0"'), "differs in joint 'lift': that of"),
+        (TEXT.replace('xyz="0.05 0 0.3"', 'xyz="0.05 0 0.4"'), "differs in joint 'lift': that of"),
+        ("<robot/>", "holds a robot_description that can't be used (the URDF has no links)"),
+    ],
+)
+def test_a_bag_of_a_robot_with_other_dynamics_is_told(tmp_path: Path, other, told) -> None:
+    assert HEAVY != TEXT != SAME
+    one, two = described(tmp_path / "one", TEXT), described(tmp_path / "two", other)
+    for bags in (Bags([one, two, two, one]), Bags([two], [one])):
+        model, _ = robot_of(bags, CONFIG)
+        assert model.urdf_text == TEXT
+        assert len(bags.warnings) == bool(told)
+        assert not told or (told in bags.warnings[0] and str(two) in bags.warnings[0])
+        assert not told or f"that of {one} is used" in bags.warnings[0]
+    named = Bags([one, two], urdf=URDF)
+    robot_of(named, CONFIG)
+    assert not named.warnings
+
+
+def test_bags_of_robots_with_other_joints_are_refused(tmp_path: Path) -> None:
+    one = described(tmp_path / "one", TEXT)
+    two = described(tmp_path / "two", TEXT.replace('joint name="lift"', 'joint name="hoist"'))
+    with pytest.raises(BagError, match=r"one and \S+two are of different .* has hoist and lift: "):
+        robot_of(Bags([one, two]), CONFIG)
+    robot_of(Bags([one, two], urdf=URDF), CONFIG)
 
 
 @pytest.fixture(scope="module")
