@@ -298,7 +298,6 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     gravity = columns.gravity
     if not used.any() or not gravity.any():
         return [], gravity
-    size = float(np.linalg.norm(gravity))
     fit = FreeFit(columns, used)
     nothing = np.zeros(3)
     fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
@@ -315,10 +314,11 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
             amount=without / told,
         )
         return [finding], nothing
-    cosine = float(direction @ gravity) / size**2
-    angle = float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
-    if angle <= ANGLE:
+    if _angle(direction, gravity) <= ANGLE:
         return [], gravity
+    if _opposite(columns, used, direction):
+        direction, best = _narrowed(fit, -direction)
+    angle = _angle(direction, gravity)
     by = ""
     if best >= LEVEL * told:
         # Where the arm moves little, free parameters can put on another gravity.
@@ -327,7 +327,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
         if best >= AGREED * told:
             return [], gravity
         by = " by the URDF's torques"
-    direction = np.round(direction, 3)
+    direction = np.round(direction, 3) + 0.0  # no -0
     text = ", ".join(f"{v:.2f}" for v in direction)
     finding = Finding(
         "tilted base",
@@ -346,16 +346,38 @@ def _weighed(columns: Columns, used: Mask) -> bool:
     return bool((weight.std(axis=0) > WEIGHED * columns.scale)[used].any())
 
 
+def _angle(a: Array, b: Array) -> float:
+    """Degrees between two directions."""
+    cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+
+
+def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
+    """Whether the URDF's weight explains the efforts much better with gravity the other way.
+
+    The free fit can't tell the two apart: with negative masses the opposite direction explains as
+    much, and that of an arm on a wall is as far from the told one.
+    """
+    as_found, turned = (
+        unexplained(replace(columns, gravity=sign * direction), used) for sign in (1.0, -1.0)
+    )
+    return turned < AGREED * as_found
+
+
 def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
     """The direction of gravity with the least error: of many, then by rings that narrow down.
 
     Where the arm moves little there are several minima, tens of degrees apart. Half of them stand
-    for negative masses: of what is upside down :func:`_upside_down` judges.
+    for negative masses: of what is upside down :func:`_upside_down` judges, and of walls
+    :func:`_opposite`.
     """
-    size = float(np.linalg.norm(gravity))
-    around = size * _sphere(DIRECTIONS)
-    best = min((gravity, *around[around @ gravity > 0.0]), key=fit.error)
-    error = fit.error(best)
+    around = float(np.linalg.norm(gravity)) * _sphere(DIRECTIONS)
+    return _narrowed(fit, min((gravity, *around[around @ gravity > 0.0]), key=fit.error))
+
+
+def _narrowed(fit: FreeFit, best: Array) -> tuple[Array, float]:
+    """The direction with the least error near `best` (3,), and that error."""
+    size, error = float(np.linalg.norm(best)), fit.error(best)
     for width in np.radians([12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
         for candidate in _ring(best, width):
             if (e := fit.error(size * candidate)) < error:

@@ -164,6 +164,29 @@ def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima(tur
     assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
 
 
+WALLS = [(0.0, 9.81, 0.0), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0), (-9.81, 0.0, 0.0)]
+
+
+@pytest.mark.parametrize("gravity", WALLS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_arm_on_a_wall(gravity: tuple[float, float, float], seed: int) -> None:
+    """The opposite direction fits free parameters as well: the URDF's weight decides."""
+    examination = examined(arm_log(gravity=gravity, seed=seed))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(90.0, abs=3.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.5)
+
+
+@pytest.mark.parametrize("angle", [-135.0, 120.0])
+def test_an_arm_that_hangs_aslant(angle: float) -> None:
+    away = np.radians(angle)
+    gravity = (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
+    examination = examined(arm_log(gravity=gravity))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(abs(angle), abs=2.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
+
+
 def test_an_arm_on_the_ceiling() -> None:
     examination = examined(arm_log(gravity=(0.0, 0.0, 9.81)))
     assert kinds(examination) == ["tilted base"]
