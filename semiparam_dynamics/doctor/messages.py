@@ -119,13 +119,15 @@ def moving(log: JointLog) -> Mask:
 
 
 def degrees(log: JointLog, facts: JointFacts) -> bool:
-    """Whether most joints' angles make sense in degrees, and in radians do not."""
-    known = facts.turning & np.isfinite(log.q).any(axis=0)
+    """Whether most angles of joints with limits make sense in degrees, and in radians do not."""
+    # A joint without limits may turn many times: its angles tell nothing of the unit.
+    limited = np.isfinite(facts.low) & np.isfinite(facts.high)
+    known = facts.turning & limited & np.isfinite(log.q).any(axis=0)
     if not known.any():
         return False
     largest = np.nanquantile(np.abs(log.q[:, known]), 0.99, axis=0)
     bound = np.maximum(np.abs(facts.low), np.abs(facts.high))[known]
-    bound = np.where(np.isfinite(bound), np.minimum(bound, 1.5 * TURN), 1.5 * TURN)
+    bound = np.minimum(bound, 1.5 * TURN)
     beyond = largest > 1.5 * bound
     return bool(2 * beyond.sum() >= largest.size and (np.radians(largest) < 1.2 * bound).all())
 

@@ -70,6 +70,23 @@ def test_degrees_are_named_and_put_right() -> None:
     assert np.allclose(repaired(log, facts(log)).q, LOG.q)
 
 
+def test_a_joint_without_limits_that_turns_many_times_is_not_in_degrees() -> None:
+    t = np.arange(0.0, 20.0, 0.01)
+    rate, reach = np.array([0.7, 1.3]), np.array([30.0, 1.2])  # a pan that is continuous, a tilt
+    phase = np.outer(t, rate) + 0.5
+    q, dq = reach * np.sin(phase), reach * rate * np.cos(phase)
+    y = 2.0 * np.cos(q) + 0.3 * np.tanh(dq) + 0.02 * np.random.default_rng(0).normal(size=q.shape)
+    log = JointLog(("pan", "tilt"), SECOND + np.round(t * SECOND).astype(np.int64), q, dq, y)
+    limits = np.array([np.inf, 1.5])
+    known = JointFacts(np.ones(2, dtype=bool), -limits, limits)
+    assert list(message_findings(log, known)) == []
+    assert np.array_equal(repaired(log, known).q, log.q)
+    # The tilt alone tells degrees, and then the pan is in degrees as well.
+    log = dataclasses.replace(log, q=np.degrees(q), dq=np.degrees(dq))
+    assert [f.kind for f in message_findings(log, known)] == ["degrees"]
+    assert np.allclose(repaired(log, known).q, q)
+
+
 def test_a_jump_by_a_turn_is_named_and_put_right() -> None:
     q = LOG.q.copy()
     wide = int(np.argmax(np.ptp(q, axis=0)))
