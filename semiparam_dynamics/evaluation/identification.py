@@ -130,8 +130,9 @@ def write_identification(
     urdf, table = identified_urdf(identification), parameters_csv(identification)
     files = {directory / URDF_FILE: urdf, directory / TABLE_FILE: table}
     if mjcf:
-        armatures = rotor_inertias(identification.model, identification.found.values)
-        files[directory / MJCF_FILE] = export_mjcf(urdf, armatures)
+        model = identification.model
+        armatures = rotor_inertias(model, identification.found.values)
+        files[directory / MJCF_FILE] = export_mjcf(urdf, armatures, model.config.gravity)
     write_files(files)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.urdf import require, without_meshes
 
+GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, of an arm on the floor
 # Links stay bodies of their own, and the inertias are the file's.
 COMPILER = (
     '<mujoco><compiler fusestatic="false" balanceinertia="false" strippath="false"/></mujoco>'
@@ -25,8 +26,12 @@ def rotor_inertias(model: RobotModel, parameters: Array) -> dict[str, float]:
     return {joint: values[label] for joint, label in labels.items() if label in values}
 
 
-def export_mjcf(urdf: str, armatures: Mapping[str, float]) -> str:
+def export_mjcf(
+    urdf: str, armatures: Mapping[str, float], gravity: Sequence[float] = GRAVITY
+) -> str:
     """MuJoCo's XML of a URDF's text: its bodies and joints, and `armatures` by joint.
+
+    gravity: (3,) m/s^2 in the frame of the root link, which is MuJoCo's world.
 
     From <dynamics> MuJoCo takes damping as it is and friction as frictionloss. Visual and collision
     elements are left out, as their meshes are files of another format. Raises RobotModelError
@@ -38,6 +43,8 @@ def export_mjcf(urdf: str, armatures: Mapping[str, float]) -> str:
         spec = mujoco.MjSpec.from_string(f"{text[:end]}{COMPILER}{text[end:]}")
         for joint, armature in armatures.items():
             spec.joint(joint).armature = armature
+        # A URDF has no place for it, and MuJoCo's own is that of an arm on the floor.
+        spec.option.gravity = gravity
         spec.compile()
         written: str = spec.to_xml()
     except (ValueError, RuntimeError) as error:

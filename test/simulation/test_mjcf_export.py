@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.errors import RobotModelError
 from semiparam_dynamics.identification.urdf_export import export_urdf
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
 
 mujoco = pytest.importorskip("mujoco")
@@ -44,6 +44,20 @@ def test_mujocos_inverse_dynamics_are_the_identified_models() -> None:
         np.testing.assert_allclose(
             data.qfrc_inverse[places], expected, rtol=1e-5, atol=1e-5
         )  # six digits
+
+
+@pytest.mark.parametrize("gravity", [(0.0, -9.81, 0.0), (3.0, 0.0, -9.34)])
+def test_gravity_is_that_of_a_tilted_base(gravity: tuple[float, float, float]) -> None:
+    text = URDF.read_text()
+    model = RobotModel(text, RobotConfig(gravity=gravity))
+    loaded = mujoco.MjModel.from_xml_string(export_mjcf(text, {}, gravity))
+    places = [loaded.joint(joint).dofadr[0] for joint in model.joint_names]
+    data, rest = mujoco.MjData(loaded), np.zeros(model.n_joints)
+    for q in np.random.default_rng(0).uniform(-1.0, 1.0, (5, model.n_joints)):
+        data.qpos[places] = q
+        mujoco.mj_forward(loaded, data)
+        expected = model.inverse_dynamics(q, rest, rest)
+        np.testing.assert_allclose(data.qfrc_bias[places], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_rotor_inertias_are_those_of_the_parameters() -> None:
