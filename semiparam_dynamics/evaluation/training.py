@@ -68,7 +68,8 @@ def train_on_bags(
 
 def _check_measured(samples: Sequence[Sample], axes: Sequence[str]) -> None:
     """Raise BagError where no sample is measured on all axes, with those that never are."""
-    measured = np.array([np.isfinite(s.y) for s in samples if s.y is not None])
+    rows = [np.isfinite(s.y) for s in samples if s.y is not None]
+    measured = np.array(rows, dtype=bool).reshape(-1, len(axes))
     if measured.all(axis=1).any():
         return
     never = [axes[k] for k in np.flatnonzero(~measured.any(axis=0))]
