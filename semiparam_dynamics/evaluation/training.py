@@ -72,7 +72,7 @@ def _check_measured(samples: Sequence[Sample], axes: Sequence[str]) -> None:
     measured = np.array(rows, dtype=bool).reshape(-1, len(axes))
     if measured.all(axis=1).any():
         return
-    never = [axes[k] for k in np.flatnonzero(~measured.any(axis=0))]
+    never = [axes[int(k)] for k in np.flatnonzero(~measured.any(axis=0))]
     told = f" (never measured: {listing(never)})" if never else ""
     raise BagError(f"nothing to train on: {NOTHING_WHOLE}{told}")
 
