@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
     folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
     collisions = None
     if not args.no_collisions:
-        collisions = Collisions(effort_model, _group(args, CollisionConfig), folders)
+        collisions = Collisions(effort_model, _group(args, CollisionConfig), folders, limits)
     out = Path(args.out).expanduser()
     table, figure, bag, trial = files = [out / name for name in FILES]
     with reserved(files, overwrite=args.overwrite):

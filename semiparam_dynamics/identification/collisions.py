@@ -22,6 +22,7 @@ import pinocchio as pin
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError, listing
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
+from semiparam_dynamics.identification.motion_limits import MotionLimits, motion_limits
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, parse_xml
@@ -94,14 +95,16 @@ class Collisions:
     config: clearance and floor.
     folders: in which ``package://NAME/...`` and relative mesh files are looked for, before those of
         AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
+    limits: of the motions, which tell how far sliding joints go that have no limits in the URDF;
+        None: those of `motion_limits`.
 
     Attributes
     ----------
     pairs: names of the two links of each pair. kept: (n_pairs,) m, the distance each has to keep.
     notes: sentences on what is not checked.
 
-    Raises RobotModelError where a collision element is no valid one; ConfigurationError for a
-    floor that is neither a height nor one of the words.
+    Raises RobotModelError where a collision element is no valid one, or a sliding joint has no
+    limits at all; ConfigurationError for a floor that is neither a height nor one of the words.
 
     """
 
@@ -110,8 +113,10 @@ class Collisions:
         model: RobotModel,
         config: CollisionConfig | None = None,
         folders: Iterable[Path] = (),
+        limits: MotionLimits | None = None,
     ) -> None:
         config = config or CollisionConfig()
+        limits = limits or motion_limits(model.urdf_text, model)
         self._model = kinematics = model.kinematics
         self._data = kinematics.createData()
         self._joints = [kinematics.joints[kinematics.getJointId(n)] for n in model.joint_names]
@@ -134,13 +139,17 @@ class Collisions:
         self._links = [self._link(g.parentFrame) for g in self._geometry.geometryObjects]
         self._to_hulls()
         low, high = model.position_limits
+        # The URDF's own ranges are kept where it has some: a narrower one, in which links are near
+        # each other throughout, would leave their pair out. A slide's way must be finite, though.
+        endless = model.sliding & ~np.isfinite(high - low)
+        low, high = np.where(endless, limits.lower, low), np.where(endless, limits.upper, high)
         self._neutral = np.clip(np.zeros(model.n_joints), low, high)
         ends = np.isfinite(low) & np.isfinite(high)
         self._half = np.where(ends, 0.5 * (high - low), np.pi)
         self._middle = np.where(ends, 0.5 * (np.where(ends, low, 0) + np.where(ends, high, 0)), 0.0)
         self._floor(config.floor, np.array(model.config.gravity), notes)
         self._choose(config.clearance, notes)
-        self._reach = self._lever_arms(model)
+        self._reach = self._lever_arms(model, low, high)
         self.notes = tuple(notes)
 
     def _link(self, frame: int) -> str:
@@ -269,12 +278,12 @@ class Collisions:
         first, second = self._ids[index]
         return self._links[int(first)], self._links[int(second)]
 
-    def _lever_arms(self, model: RobotModel) -> Array:
+    def _lever_arms(self, model: RobotModel, lower: Array, upper: Array) -> Array:
         """(n_joints,) m (1 of sliding joints): no point moves farther for a radian of the joint."""
         kinematics = self._model
         ways = [float(np.linalg.norm(place.translation)) for place in kinematics.jointPlacements]
         for name, low, high, slides in zip(
-            model.joint_names, *model.position_limits, model.sliding, strict=True
+            model.joint_names, lower, upper, model.sliding, strict=True
         ):
             if slides:
                 ways[kinematics.getJointId(name)] += float(max(abs(low), abs(high)))

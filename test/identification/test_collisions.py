@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.identification.excitation import ExcitationConfig, optimize_excitation
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
@@ -153,6 +153,24 @@ def test_where_everything_collides_it_is_said() -> None:
     down = motion_limits(ARM, model, ranges={"j1": (2.7, 2.9)})
     with pytest.raises(ConfigurationError, match=r"no posture free of collisions.*the floor"):
         optimize_excitation(model, model, down, ExcitationConfig(8.0, 2), collisions=collisions)
+
+
+def test_a_slide_without_limits_in_the_urdf_goes_as_far_as_its_range() -> None:
+    """A rotary joint's lever arm is finite then, so that the search for the nearest ends."""
+    limited = 'lower="-3" upper="3" '
+    slide = joint("z", "fore", "head", "0 0 0.25", "prismatic").replace(limited, "")
+    text = ARM[: ARM.index('<joint name="j3"')] + slide + link("head", HEAD, "0 0 0.08")
+    model = RobotModel(text + "</robot>")
+    limits = motion_limits(model.urdf_text, model, ranges={"z": (0.1, 0.3)})
+    collisions = Collisions(model, limits=limits)
+    assert np.isfinite(collisions._reach).all()
+    assert (collisions._reach[1], collisions._reach[2]) == pytest.approx((0.68, 1.0))
+    assert (collisions._neutral[2], collisions._middle[2]) == pytest.approx((0.1, 0.2))
+    coefficients = 0.1 * np.random.default_rng(0).standard_normal((5, 3))
+    coefficients[0, 2] = 0.2
+    assert np.isfinite(collisions.nearest(FourierTrajectory(coefficients, 4.0)).distance)
+    with pytest.raises(RobotModelError, match="'z' has no position limits"):
+        Collisions(model)
 
 
 def test_a_mesh_that_is_missing_is_named_and_the_others_are_checked() -> None:
