@@ -10,7 +10,7 @@ import numpy as np
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import LONGEST_WAY, RobotModel
 from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
 
 
@@ -88,12 +88,17 @@ def motion_limits(
     free: limits where the URDF has none. A joint without an effort limit is not limited in effort.
         The result's warnings name the joints.
 
+    A rotary joint whose limits are wider than two turns gets that part of them which `free` leaves.
+
     Raises RobotModelError for a limit that is no number and for a prismatic joint without position
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.
     """
     free = free or FreeJointsConfig()
     joints = [parse_urdf(urdf).joints[name] for name in model.joint_names]
     lower, upper = (limits.copy() for limits in model.position_limits)
+    stops = np.array([_stops(joint) for joint in joints]).T
+    given = np.zeros(len(joints), dtype=bool)
+    bounds = {}
     for name, (low, high) in (ranges or {}).items():
         if name not in model.joint_names:
             known = ", ".join(model.joint_names)
@@ -101,31 +106,60 @@ def motion_limits(
         if not (np.isfinite([low, high]).all() and low < high):
             raise ConfigurationError(f"the range {low:g} to {high:g} of '{name}' has no extent")
         index = model.joint_names.index(name)
-        if low < lower[index] or high > upper[index]:
+        if low < stops[0, index] or high > stops[1, index]:
             raise ConfigurationError(
                 f"the range {low:g} to {high:g} of '{name}' goes beyond the URDF's limits,"
-                f" {lower[index]:g} to {upper[index]:g}"
+                f" {stops[0, index]:g} to {stops[1, index]:g}"
             )
-        lower[index], upper[index] = low, high
-    endless = ~np.isfinite(upper - lower)
-    for joint in (joints[i] for i in np.flatnonzero(endless)):
+        given[index], bounds[index] = True, (low, high)
+    endless = ~np.isfinite(upper - lower) & ~given
+    for index in np.flatnonzero(endless):
+        joint = joints[index]
         if joint.type == "prismatic":
+            lacks = "no position limits"
+            if np.isfinite(stops[:, index]).all():
+                lacks = f"position limits more than {LONGEST_WAY:g} m apart"
             raise RobotModelError(
-                f"the prismatic joint '{joint.name}' has no position limits in the URDF: give its"
-                f" range, as in {joint.name}=0:0.5"
+                f"the prismatic joint '{joint.name}' has {lacks} in the URDF: give its range, as "
+                f"in {joint.name}=0:0.5"
             )
-    lower[endless], upper[endless] = -free.free_range, free.free_range
+    reach = free.free_range
+    for index in np.flatnonzero(~np.isfinite(upper - lower)):
+        lower[index], upper[index] = _free_part(reach, *stops[:, index])
+    for index, (low, high) in bounds.items():
+        lower[index], upper[index] = low, high
+    wide = endless & np.isfinite(stops[1] - stops[0])
     velocity = np.array([_limit(joint, "velocity") for joint in joints])
     effort = np.array([_limit(joint, "effort") for joint in joints])
     warnings = (
         _warning(
-            joints, endless, "position", f"{free.free_range:g} rad to either side of 0 are used"
+            joints, endless & ~wide, "position", f"{reach:g} rad to either side of 0 are used"
+        ),
+        *(
+            f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
+            f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
+            for i in np.flatnonzero(wide)
         ),
         _warning(joints, np.isinf(velocity), "velocity", f"{free.free_velocity:g} is used"),
         _warning(joints, np.isinf(effort), "effort", "effort is not limited there"),
     )
     velocity[np.isinf(velocity)] = free.free_velocity
     return MotionLimits(lower, upper, velocity, effort, tuple(filter(None, warnings)))
+
+
+def _stops(joint: UrdfJoint) -> tuple[float, float]:
+    """The ends of a joint's range in the URDF, however wide; infinite where it has none."""
+    low, high = joint.lower, joint.upper
+    ends = joint.type != "continuous" and low < high
+    return (low, high) if ends and np.isfinite(high - low) else (-np.inf, np.inf)
+
+
+def _free_part(reach: float, low: float, high: float) -> tuple[float, float]:
+    """The part within `reach` of 0 of a range; or as much beside its end that is next to 0."""
+    lower, upper = np.clip((-reach, reach), low, high)
+    # Where that end is beyond the reach, or nearly, hardly any part would be left.
+    wider = float(max(upper, min(high, lower + reach)))
+    return float(min(lower, max(low, upper - reach))), wider
 
 
 def _limit(joint: UrdfJoint, attribute: str) -> float:

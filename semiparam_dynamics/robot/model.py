@@ -43,6 +43,8 @@ from semiparam_dynamics.robot.urdf import (
     velocity_limits,
 )
 
+TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
+LONGEST_WAY = 100.0  # m: sliding joints with wider limits count as joints without any
 MISSING = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODIES = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
@@ -140,7 +142,8 @@ class RobotModel:
     Attributes
     ----------
     joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
-    position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none.
+    position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none, or a
+        rotary joint's are wider than two turns.
     velocity_limits: (n_joints,) rad/s or m/s; infinite where there are none.
     turning: (n_joints,) which joints turn without end (of URDF type continuous).
     axes: names of y's entries. n_axes: their number.
@@ -601,13 +604,19 @@ def _checked_locks(
 
 
 def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
-    """Lower and upper position limits (n_joints,); infinite where the URDF sets no usable ones."""
+    """Lower and upper position limits (n_joints,); infinite where the URDF sets no usable ones.
+
+    Rotary joints with more than two turns are as good as endless; of sliding ones only a way that
+    no machine has, such as the 1e9 that exporters write, is no limit.
+    """
     low, high = (
         np.array([getattr(tree.joints[name], bound) for name in joints])
         for bound in ("lower", "upper")
     )
-    ends = np.array([tree.joints[name].type != "continuous" for name in joints])
-    usable = ends & (low < high) & (high - low < 4 * math.pi + 1e-6)
+    types = [tree.joints[name].type for name in joints]
+    ends = np.array([kind != "continuous" for kind in types], dtype=bool)
+    slides = np.array([kind == "prismatic" for kind in types], dtype=bool)
+    usable = ends & (low < high) & (high - low < np.where(slides, LONGEST_WAY, TWO_TURNS + 1e-6))
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 

@@ -74,3 +74,45 @@ def test_limits_that_are_none() -> None:
         motion_limits(endless, RobotModel(endless))
     given = motion_limits(endless, RobotModel(endless), ranges={"reach": (0.0, 0.3)})
     assert given.upper[2] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("stops", "used"),
+    [
+        ((-0.2, 13.0), (-0.2, np.pi)),
+        ((-13.0, 0.2), (-np.pi, 0.2)),
+        ((-7.0, 7.0), (-np.pi, np.pi)),
+        ((5.0, 20.0), (5.0, 5.0 + np.pi)),
+        ((-20.0, -5.0), (-5.0 - np.pi, -5.0)),
+    ],
+)
+def test_limits_wider_than_two_turns_are_kept(
+    stops: tuple[float, float], used: tuple[float, float]
+) -> None:
+    text = TEXT.replace('lower="-1.5" upper="1.5"', f'lower="{stops[0]}" upper="{stops[1]}"', 1)
+    model = RobotModel(text)
+    lift = model.joint_names.index("lift")
+    limits = motion_limits(text, model)
+    assert (limits.lower[lift], limits.upper[lift]) == pytest.approx(used)
+    (told,) = (warning for warning in limits.warnings if "lift" in warning)
+    assert "wider than two turns" in told and "no position limit" not in told
+    with pytest.raises(ConfigurationError, match="beyond the URDF's limits"):
+        motion_limits(text, model, ranges={"lift": (stops[0] - 0.1, stops[1])})
+    far = (stops[1] - 1.0, stops[1])
+    given = motion_limits(text, model, ranges={"lift": far})
+    assert (given.lower[lift], given.upper[lift]) == far
+    assert not any("lift" in warning for warning in given.warnings)
+
+
+def test_a_long_axis_keeps_its_range() -> None:
+    """Two turns are no measure of metres."""
+    slide = 'lower="0" upper="0.2"'
+    text = TEXT.replace(slide, 'lower="0" upper="13"')
+    model = RobotModel(text, joints=("lift", "reach"))
+    assert (model.position_limits[0][1], model.position_limits[1][1]) == (0.0, 13.0)
+    limits = motion_limits(text, model)
+    assert (limits.lower[1], limits.upper[1], limits.warnings) == (0.0, 13.0, ())
+    none = TEXT.replace(slide, 'lower="-1e9" upper="1e9"')
+    assert np.isinf(RobotModel(none, joints=("reach",)).position_limits).all()
+    with pytest.raises(RobotModelError, match="'reach' has position limits more than 100 m apart"):
+        motion_limits(none, RobotModel(none))
