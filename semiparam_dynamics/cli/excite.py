@@ -140,7 +140,8 @@ def run(args: argparse.Namespace) -> int:
     print(excitation_table(excitation))
     print(
         f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
-        f" {lead_in(excitation):g} s, in which the arm goes to the start.\n"
+        f" {lead_in(excitation):g} s, in which the arm can go to the start from anywhere in the"
+        " URDF's ranges.\n"
         f"{_collisions_told(excitation, collisions)} See the motion in simulation, then try"
         f" trial_bag, which is {export.trial_slowdown:g} times slower."
     )

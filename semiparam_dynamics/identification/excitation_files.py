@@ -51,14 +51,16 @@ def sample_times(excitation: Excitation, config: ExportConfig) -> Array:
 
 
 def lead_in(excitation: Excitation) -> float:
-    """s to reach the start from anywhere in the allowed range, within the velocities allowed.
+    """s to reach the start from anywhere in the URDF's ranges, within the velocities allowed.
 
     A controller goes there from where the arm is on a quintic polynomial, from rest to rest; its
-    highest speed is 1.875 times its mean speed. Rounded up to a second.
+    highest speed is 1.875 times its mean speed. Rounded up to a second. The motion's own range may
+    be narrower, but says nothing of where the arm is parked; see `MotionLimits.parked`.
     """
     limits = excitation.limits
+    lower, upper = limits.parked or (limits.lower, limits.upper)
     start = excitation.trajectory([0.0])[0][0]
-    farthest = np.maximum(start - limits.lower, limits.upper - start)
+    farthest = np.maximum(start - lower, upper - start)
     return float(math.ceil(np.max(_QUINTIC_PEAK * farthest / limits.velocity)))
 
 

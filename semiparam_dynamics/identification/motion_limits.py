@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import LONGEST_WAY, RobotModel
 from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
+
+FARTHEST_PARKED = 100.0  # rad or m: of wider limits, such as exporters' 1e9, no way is computed
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class MotionLimits:
 
     lower, upper: position, rad or m. velocity: of |dq|, rad/s or m/s. effort: of the rigid body's
     |torque|, N m or N; infinite where it is not limited. warnings: sentences on limits that the
-    URDF lacks.
+    URDF lacks. parked: lower and upper ends of where a joint may stand before the motion, which may
+    be outside the motion's own range; None: within lower and upper.
     """
 
     lower: Array
@@ -48,6 +51,7 @@ class MotionLimits:
     velocity: Array
     effort: Array
     warnings: tuple[str, ...] = ()
+    parked: tuple[Array, Array] | None = None
 
     @property
     def middle(self) -> Array:
@@ -63,7 +67,7 @@ class MotionLimits:
         """The part of these limits that a motion may use.
 
         margin: share of each joint's range that is kept free at either end; velocity, effort:
-        shares of those limits that may be used.
+        shares of those limits that may be used. Where joints may be parked remains.
         """
         free = margin * (self.upper - self.lower)
         return MotionLimits(
@@ -72,6 +76,7 @@ class MotionLimits:
             velocity * self.velocity,
             effort * self.effort,
             self.warnings,
+            self.parked or (self.lower, self.upper),
         )
 
 
@@ -97,37 +102,19 @@ def motion_limits(
     joints = [parse_urdf(urdf).joints[name] for name in model.joint_names]
     lower, upper = (limits.copy() for limits in model.position_limits)
     stops = np.array([_stops(joint) for joint in joints]).T
-    given = np.zeros(len(joints), dtype=bool)
-    bounds = {}
-    for name, (low, high) in (ranges or {}).items():
-        if name not in model.joint_names:
-            known = ", ".join(model.joint_names)
-            raise ConfigurationError(f"a range is given for '{name}', but the joints are {known}")
-        if not (np.isfinite([low, high]).all() and low < high):
-            raise ConfigurationError(f"the range {low:g} to {high:g} of '{name}' has no extent")
-        index = model.joint_names.index(name)
-        if low < stops[0, index] or high > stops[1, index]:
-            raise ConfigurationError(
-                f"the range {low:g} to {high:g} of '{name}' goes beyond the URDF's limits,"
-                f" {stops[0, index]:g} to {stops[1, index]:g}"
-            )
-        given[index], bounds[index] = True, (low, high)
-    endless = ~np.isfinite(upper - lower) & ~given
-    for index in np.flatnonzero(endless):
-        joint = joints[index]
-        if joint.type == "prismatic":
-            lacks = "no position limits"
-            if np.isfinite(stops[:, index]).all():
-                lacks = f"position limits more than {LONGEST_WAY:g} m apart"
-            raise RobotModelError(
-                f"the prismatic joint '{joint.name}' has {lacks} in the URDF: give its range, as "
-                f"in {joint.name}=0:0.5"
-            )
+    given = _given(model.joint_names, ranges or {}, stops)
+    asked, endless = np.isfinite(given[0]), ~np.isfinite(upper - lower)
+    _check_slides(joints, endless & ~asked, stops)
     reach = free.free_range
-    for index in np.flatnonzero(~np.isfinite(upper - lower)):
-        lower[index], upper[index] = _free_part(reach, *stops[:, index])
-    for index, (low, high) in bounds.items():
-        lower[index], upper[index] = low, high
+    for index in np.flatnonzero(endless):
+        slide = joints[index].type == "prismatic"
+        ends = given[:, index] if slide else _free_part(reach, *stops[:, index])
+        lower[index], upper[index] = ends
+    known = stops[1] - stops[0] <= FARTHEST_PARKED
+    low, high = np.where(known, stops[0], lower), np.where(known, stops[1], upper)
+    parked = np.fmin(low, given[0]), np.fmax(high, given[1])  # NaN: none is given
+    lower, upper = np.where(asked, given[0], lower), np.where(asked, given[1], upper)
+    endless &= ~asked
     wide = endless & np.isfinite(stops[1] - stops[0])
     velocity = np.array([_limit(joint, "velocity") for joint in joints])
     effort = np.array([_limit(joint, "effort") for joint in joints])
@@ -144,7 +131,42 @@ def motion_limits(
         _warning(joints, np.isinf(effort), "effort", "effort is not limited there"),
     )
     velocity[np.isinf(velocity)] = free.free_velocity
-    return MotionLimits(lower, upper, velocity, effort, tuple(filter(None, warnings)))
+    return MotionLimits(lower, upper, velocity, effort, tuple(filter(None, warnings)), parked)
+
+
+def _given(
+    names: tuple[str, ...], ranges: Mapping[str, tuple[float, float]], stops: Array
+) -> Array:
+    """(2, n_joints) lower and upper ends of the ranges asked for, NaN where none is."""
+    given = np.full(stops.shape, np.nan)
+    for name, (low, high) in ranges.items():
+        if name not in names:
+            known = ", ".join(names)
+            raise ConfigurationError(f"a range is given for '{name}', but the joints are {known}")
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise ConfigurationError(f"the range {low:g} to {high:g} of '{name}' has no extent")
+        index = names.index(name)
+        if low < stops[0, index] or high > stops[1, index]:
+            raise ConfigurationError(
+                f"the range {low:g} to {high:g} of '{name}' goes beyond the URDF's limits,"
+                f" {stops[0, index]:g} to {stops[1, index]:g}"
+            )
+        given[:, index] = low, high
+    return given
+
+
+def _check_slides(joints: list[UrdfJoint], endless: Mask, stops: Array) -> None:
+    """Raise RobotModelError for a prismatic joint whose way nothing tells."""
+    for index in np.flatnonzero(endless):
+        joint = joints[index]
+        if joint.type == "prismatic":
+            lacks = "no position limits"
+            if np.isfinite(stops[:, index]).all():
+                lacks = f"position limits more than {LONGEST_WAY:g} m apart"
+            raise RobotModelError(
+                f"the prismatic joint '{joint.name}' has {lacks} in the URDF: give its range, as "
+                f"in {joint.name}=0:0.5"
+            )
 
 
 def _stops(joint: UrdfJoint) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from semiparam_dynamics.identification.excitation import (
     random_unknowns,
     scaling,
 )
+from semiparam_dynamics.identification.excitation_files import lead_in
 from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
 from semiparam_dynamics.identification.motion_limits import motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -158,6 +160,24 @@ def test_another_robot_for_the_efforts_is_refused() -> None:
     other = RobotModel(TEXT, joints=("lift", "slew", "reach", "grip"))
     with pytest.raises(ConfigurationError, match="same joints"):
         optimize_excitation(model, other, motion_limits(TEXT, model))
+
+
+def test_the_way_to_the_start_counts_from_wherever_the_arm_is_parked(found: Excitation) -> None:
+    """A range narrows the motion, not where the arm may stand before it."""
+    ends = 'lower="-6.283185" upper="6.283185"'
+    text = TEXT.replace('lower="-1.5" upper="1.5"', ends, 1)
+    model = RobotModel(text)
+    ranged = motion_limits(text, model, ranges={"lift": (1.0, 1.3)}).scaled(0.1, 0.8, 0.6)
+    lift = model.joint_names.index("lift")
+    coefficients = np.zeros((3, model.n_joints))
+    coefficients[0] = ranged.middle
+    there = dataclasses.replace(
+        found, trajectory=FourierTrajectory(coefficients, 10.0), limits=ranged
+    )
+    start = there.trajectory([0.0])[0][0][lift]
+    assert 1.0 < start < 1.3
+    way = max(start + 2 * np.pi, 2 * np.pi - start)
+    assert lead_in(there) >= 1.875 * way / ranged.velocity[lift] - 1e-6
 
 
 def test_a_real_arm(data_file: Callable[[str], Path]) -> None:

@@ -116,3 +116,13 @@ def test_a_long_axis_keeps_its_range() -> None:
     assert np.isinf(RobotModel(none, joints=("reach",)).position_limits).all()
     with pytest.raises(RobotModelError, match="'reach' has position limits more than 100 m apart"):
         motion_limits(none, RobotModel(none))
+
+
+def test_where_the_arm_may_be_parked_is_not_narrowed() -> None:
+    text = TEXT.replace('lower="0" upper="0.2"', 'lower="0" upper="0"')
+    model = RobotModel(text, joints=("slew", "lift", "reach"))
+    ranges = {"lift": (1.0, 1.3), "reach": (0.1, 0.3), "slew": (3.0, 4.0)}
+    usable = motion_limits(text, model, ranges=ranges).scaled(0.1, 0.8, 0.6)
+    assert usable.parked is not None
+    np.testing.assert_allclose(usable.parked, [[-np.pi, -1.5, 0.1], [4.0, 1.5, 0.3]])
+    np.testing.assert_allclose(usable.lower, [3.1, 1.03, 0.12])
