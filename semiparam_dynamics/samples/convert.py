@@ -8,16 +8,16 @@ from __future__ import annotations
 import codecs
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import SECOND, Array, Stamps
+from semiparam_dynamics.arrays import SECOND, Array, Mask, Stamps
 from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.samples.csv_log import first_back, read_csv
 from semiparam_dynamics.samples.lerobot_log import INFO, is_lerobot, read_lerobot
@@ -82,16 +82,25 @@ def convert_log(
     joints = data.q.shape[1]
     if not 0 < start < 2**31 - data.time[-1] / SECOND:
         raise SampleError(f"the start must be positive seconds before the year 2038, not {start}")
-    text, actuated = _describe(urdf) if urdf else ("", ())
+    text, actuated, slides = _describe(urdf) if urdf else ("", (), {})
     if names:
         check_names(names, joints, "the names given")
     names = tuple(names) or data.names or _from_urdf(actuated, joints) or _numbered(joints)
-    unknown = [name for name in names if text and name not in actuated]
+    # Those that follow another one (<mimic>) move as well, and joint states name them.
+    unknown = [name for name in names if text and name not in slides]
     if unknown:
-        known = ", ".join(actuated)
+        known = ", ".join(slides)
         raise SampleError(
             f"the URDF has no joint {', '.join(unknown)} that moves; it has: {known}; --names says "
             "which of them the log's joints are, in the log's order"
+        )
+    warnings = data.warnings
+    if text:
+        data = data.in_metres([slides[name] for name in names])
+    elif data.degrees.any():
+        warnings += (
+            "every joint's positions and velocities were taken as degrees: with --urdf those of "
+            "prismatic joints stay in metres",
         )
     topics = ["/joint_states"] + (["/wrench"] if data.wrench is not None else [])
     first = round(start * SECOND)
@@ -107,7 +116,7 @@ def convert_log(
                 writer.wrench(stamp, data.wrench[row], wrench_frame)
     n = len(data.time)
     rate = (n - 1) / (int(data.time[-1]) / SECOND)
-    return Conversion(names, n, rate, tuple(topics), data.warnings)
+    return Conversion(names, n, rate, tuple(topics), warnings)
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,7 @@ class ArmLog:
     wrench: (n, 6), N and N m, or None.
     names: the joints' names, empty where the file has none.
     warnings: sentences on what looks wrong without being impossible.
+    degrees: (2, joints), whether a joint's q and dq were taken as degrees.
     """
 
     time: Stamps
@@ -130,6 +140,13 @@ class ArmLog:
     wrench: Array | None
     names: tuple[str, ...]
     warnings: tuple[str, ...]
+    degrees: Mask
+
+    def in_metres(self, slides: Sequence[bool]) -> ArmLog:
+        """The log in which q and dq of the joints that slide never were degrees."""
+        factor = np.where(self.degrees & np.array(slides, dtype=bool), np.rad2deg(1.0), 1.0)
+        dq = None if self.dq is None else factor[1] * self.dq
+        return replace(self, q=factor[0] * self.q, dq=dq)
 
 
 def read_log(
@@ -146,15 +163,16 @@ def read_log(
     is a table with a line of names, see `csv_log.read_csv`; a folder is a LeRobot data set, see
     `lerobot_log.read_lerobot`, of which `episode` (default 0) and `effort_column` are.
 
-    degrees : positions and velocities are in degrees; they become radians.
+    degrees : positions and velocities are in degrees; they become radians, except where a table
+        names a unit of length.
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        arrays, unused = _from_lerobot(path, episode or 0, effort_column)
+        arrays, unused, lengths = _from_lerobot(path, episode or 0, effort_column)
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
-        arrays, unused = _load(path, degrees)
+        arrays, unused, lengths = _load(path, degrees)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -175,7 +193,11 @@ def read_log(
     if "names" in arrays:
         names = _names(path, arrays["names"])
         check_names(names, joints, f"'names' of {path}")
-    return ArmLog(_times(path, arrays, n), q, **parts, names=names, warnings=_warnings(unused, q))
+    time, warnings = _times(path, arrays, n), _warnings(unused, q)
+    scaled = np.full((2, joints), degrees)
+    if lengths is not None:
+        scaled &= lengths == 0.0
+    return ArmLog(time, q, **parts, names=names, warnings=warnings, degrees=scaled)
 
 
 def _names(path: Path, values: npt.NDArray[np.generic]) -> tuple[str, ...]:
@@ -196,11 +218,16 @@ def check_names(names: Sequence[str], joints: int, where: str) -> None:
         raise SampleError(f"{where}: each joint needs a name of its own, not {', '.join(names)}")
 
 
-def _describe(urdf: str) -> tuple[str, tuple[str, ...]]:
-    """The URDF's text, and its actuated joints in the order in which they are learned."""
+def _describe(urdf: str) -> tuple[str, tuple[str, ...], dict[str, bool]]:
+    """The URDF's text, its actuated joints in the order in which they are learned, and all moving.
+
+    Of all that move, with those that follow another one (<mimic>), it is whether they slide.
+    """
     text = read_urdf(urdf)
     tree = parse_urdf(text)
-    return text, tuple(joint.name for joint in tree.below(tree.root) if joint.actuated)
+    moving = [joint for joint in tree.below(tree.root) if joint.type in ONE_DOF]
+    actuated = tuple(joint.name for joint in moving if joint.actuated)
+    return text, actuated, {joint.name: joint.type == "prismatic" for joint in moving}
 
 
 def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
@@ -217,8 +244,8 @@ def _numbered(joints: int) -> tuple[str, ...]:
 
 
 # The arrays of an npz file, or those that were made of another log, and the names of what is not
-# used: in a table they may be those of arrays.
-Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str]]
+# used: in a table they may be those of arrays. Then the units of length in a table, see `read_csv`.
+Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str], Array | None]
 
 
 def _load(path: Path, degrees: bool) -> Read:
@@ -236,7 +263,7 @@ def _load(path: Path, degrees: bool) -> Read:
             raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: _plain(path, name, file) for name in file.files}
-            return arrays, [name for name in arrays if name not in KNOWN]
+            return arrays, [name for name in arrays if name not in KNOWN], None
     except SampleError:
         raise
     except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
@@ -273,9 +300,11 @@ def _from_lerobot(path: Path, episode: int, effort_column: str) -> Read:
 def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]) -> Read:
     """What was read as the arrays of an npz file."""
     arrays: dict[str, npt.NDArray[np.generic]] = dict(read)
+    lengths = read.get("lengths")
+    arrays.pop("lengths", None)
     if names:
         arrays["names"] = np.array(names)
-    return arrays, unused
+    return arrays, unused, lengths
 
 
 def _other_kind(start: bytes) -> str:

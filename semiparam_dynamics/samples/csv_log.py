@@ -62,7 +62,8 @@ def read_csv(
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
     has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
     in brackets (``q1 [deg]``), one of `BARE` without them, too (``q1_deg``): values become rad,
-    rad/s, N and N m, but degrees stay where `degrees` says that the caller converts all of them.
+    rad/s, N and N m, but degrees stay where `degrees` says that the caller converts all of them;
+    ``lengths`` (2, joints) is then 1 where a position or velocity has a unit of length by its name.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
     beside ``__time``), the last part is.
@@ -105,17 +106,23 @@ def read_csv(
             f"{path}: the time, column {header[time_at]}, doesn't increase at line {lines[row]}: "
             f"{was:.12g}, then {then:.12g}"
         )
+    slides: set[tuple[str, str]] = set()
     for kind, columns in parts.items():
         for joint, at in columns.items():
             of = kind if kind != "wrench" else "force" if joint.startswith("f") else "moment"
             unit = split[at][1]
             if unit is not None and (kind == "wrench" or joint in joints):
                 rows[:, at] *= _factor(path, unit, header[at], of, degrees)
+                if _known(unit, FACTORS[of]).removesuffix("/s") in LENGTHS:
+                    slides.add((kind, joint))
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
+    if degrees:
+        of_slides = [[(kind, joint) in slides for joint in joints] for kind in ("q", "dq")]
+        arrays["lengths"] = np.array(of_slides, dtype=np.float64)
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     return arrays, names, unused

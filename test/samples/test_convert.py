@@ -187,6 +187,44 @@ def test_degrees_and_unused_arrays_are_pointed_out(log, tmp_path: Path) -> None:
     assert "temperature" in unused and "degrees" in degrees
 
 
+SLIDING = URDF.replace('"hip" type="continuous"', '"hip" type="prismatic"')
+
+
+def test_degrees_are_those_of_joints_that_turn(log, tmp_path: Path) -> None:
+    """A slide's metres stay, in any log; without a URDF it is said that they don't."""
+    q = np.tile([0.3, 90.0], (N, 1))
+    path = log(q=q, dq=2.0 * q, names=["hip", "knee"])
+    done = convert_log(path, tmp_path / "bag", urdf=SLIDING, degrees=True)
+    assert done.warnings == ()
+    first = read_measurements(tmp_path / "bag", ["hip", "knee"]).measurements[0]
+    np.testing.assert_allclose(first.q, [0.3, np.pi / 2.0])
+    np.testing.assert_allclose(first.dq, [0.6, np.pi])
+    (warned,) = convert_log(path, tmp_path / "other", degrees=True).warnings
+    assert "every joint's positions and velocities were taken as degrees" in warned
+    first = read_measurements(tmp_path / "other", ["hip", "knee"]).measurements[0]
+    np.testing.assert_allclose(first.q, np.deg2rad([0.3, 90.0]))
+
+
+def test_a_unit_that_a_table_names_stays_beside_degrees(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    header = "t,q_hip [mm],q_knee,dq_hip,dq_knee,tau_hip,tau_knee"
+    path.write_text(f"{header}\n0,300,90,0.1,180,1,2\n0.1,0,0,0,0,1,2\n")
+    convert_log(path, tmp_path / "bag", urdf=SLIDING, degrees=True)
+    first = read_measurements(tmp_path / "bag", ["hip", "knee"]).measurements[0]
+    np.testing.assert_allclose(first.q, [0.3, np.pi / 2.0])
+    np.testing.assert_allclose(first.dq, [0.1, np.pi])
+
+
+def test_a_joint_that_follows_another_is_one_of_the_urdf(log, tmp_path: Path) -> None:
+    text = URDF.replace('<child link="l2"/>', '<child link="l2"/><mimic joint="hip"/>')
+    done = convert_log(log(names=["hip", "knee"]), tmp_path / "bag", urdf=text)
+    assert done.names == ("hip", "knee")
+    with pytest.raises(SampleError, match="no joint ankle that moves; it has: hip, knee;"):
+        convert_log(log(names=["hip", "ankle"]), tmp_path / "other", urdf=text)
+    with pytest.raises(SampleError, match=r"the log has 2 joints, the URDF 1 that move \(hip\)"):
+        convert_log(log(), tmp_path / "other", urdf=text)
+
+
 @pytest.mark.parametrize("name", ["t", "q", "dq", "tau", "wrench", "names", "dt"])
 def test_an_unused_column_of_an_array_s_name_takes_no_array_s_place(
     tmp_path: Path, name: str
