@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--wrench-frame", default="", metavar="FRAME", help="frame_id of the wrenches"
     )
     parser.add_argument(
-        "--degrees", action="store_true", help="positions and velocities are in degrees"
+        "--degrees",
+        action="store_true",
+        help="positions and velocities are in degrees; of prismatic joints, by --urdf, in m",
     )
     parser.add_argument(
         "--episode", type=int, metavar="N", help="episode of a LeRobot data set (default 0)"

@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Identify, print and write the gains."""
-    from semiparam_dynamics.cli.options import learner_config
+    from semiparam_dynamics.cli.options import learner_config, warn
     from semiparam_dynamics.doctor.drive_gains import KnownLoad, drive_gains_of_bags
 
     args.target = ""
@@ -91,6 +91,7 @@ def run(args: argparse.Namespace) -> int:
             load=load,
         )
         write_files({path: dump_yaml(config) for path in files})
+    warn(found.notes)
     print("\n".join([gains_table(found), *map(str, files)]))
     return 0
 

@@ -39,7 +39,7 @@ from semiparam_dynamics.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
+from semiparam_dynamics.robot.urdf import UrdfTree, parse_urdf, read_urdf
 
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
 URDF_STD = 0.1  # of the URDF's parameters, relative
@@ -84,6 +84,7 @@ class DriveGains:
         has the others' geometric mean, their sign where they have one and + where not, and a
         deviation of `own_std`.
     absolute: whether a known load fixed the common factor; else it is the URDF's masses'.
+    notes: sentences on joints that were left out.
     """
 
     names: tuple[str, ...]
@@ -92,6 +93,7 @@ class DriveGains:
     common_std: float
     told: Mask
     absolute: bool
+    notes: tuple[str, ...] = ()
 
 
 def drive_gains_of_bags(
@@ -105,12 +107,14 @@ def drive_gains_of_bags(
 ) -> tuple[DriveGains, InverseDynamicsConfig]:
     """Identify the gains on a bag, and one with a known load; with the configuration that has them.
 
-    The URDF is the file, or the robot_description in the first bag that has one. Raises BagError,
-    RobotModelError or LearningError where that can't be.
+    The URDF is the file, or the robot_description in the first bag that has one. Where the
+    configuration names no joints, they are those of which the first bag has efforts.
+    Raises BagError, RobotModelError or LearningError where that can't be.
     """
     bags = [bag, loaded] if loaded else [bag]
     tree = parse_urdf(text := read_urdf(urdf or read_description(bags)))
-    joints = config.robot.joints or tree.actuated()
+    named = config.robot.joints
+    joints, notes = (named, ()) if named else _with_efforts(bag, tree, joint_states)
     given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
     settings = to_flat(config) | {"joints": joints, "target": "effort"}
     locked = read_locks(bag, tree, joints, joint_states)
@@ -119,26 +123,57 @@ def drive_gains_of_bags(
     facts, recordings = JointFacts(turning, *model.position_limits), []
     for path in bags:
         log = read_joint_log(path, joints, joint_states, tree=tree)
-        if log.names != tuple(joints):
-            lacking = ", ".join(log.missing)
-            raise BagError(f"{path} has no joint {lacking}: 'joints' names those that are learned")
+        if lacking := [name for name in joints if name not in log.names]:
+            raise BagError(
+                f"{path} has no joint {', '.join(lacking)} in the messages of "
+                f"{', '.join(log.names)}: 'joints' names those that are learned"
+            )
         part = liveliest_stretch(repaired(log, facts))
         if not len(part):
             raise BagError(f"{path} has no message with a stamp and a position of each joint")
         if part.y is None or not np.isfinite(part.y).all():
-            raise BagError(f"{path} has messages without an effort for each of the joints")
+            y = np.full(part.q.shape, np.nan) if part.y is None else part.y
+            bad = np.flatnonzero(~np.isfinite(y).all(axis=0))
+            lacking = [joints[index] for index in bad]
+            raise BagError(f"{path} has messages without an effort of {', '.join(lacking)}")
         late = config.samples.effort_delay
         y = np.column_stack([np.interp(part.times + late, part.times, one) for one in part.y.T])
         part = replace(part, y=given * y)
         recordings.append(make_columns(part, model, config.filter.cutoff or 5.0))
     with_load = recordings[1] if loaded else None
-    found = drive_gains(joints, model, recordings[0], with_load, load)
-    values = {
+    found = replace(drive_gains(joints, model, recordings[0], with_load, load), notes=notes)
+    values: dict[str, object] = {
         "samples.effort_scale": tuple((given * found.gains).tolist()),
         "changes.effort_gain_std": tuple(found.own_std.tolist()),
         "changes.effort_gain_common_std": found.common_std,
     }
+    if notes:
+        values["joints"] = joints  # so many gains are for these joints only
     return found, from_flat(InverseDynamicsConfig, to_flat(config) | values)
+
+
+def _with_efforts(
+    bag: str | Path, tree: UrdfTree, joint_states: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The joints that a bag names together and has efforts of, and a sentence on the others.
+
+    A driver without a measurement sends none, NaN or always 0.
+    """
+    joints = tree.actuated()
+    log = read_joint_log(bag, joints, joint_states, tree=tree)
+    if log.y is None:
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)}")
+    moved = (np.nan_to_num(log.y, posinf=0.0, neginf=0.0) != 0.0).any(axis=0)
+    own = tuple(name for name, any_ in zip(log.names, moved, strict=True) if any_)
+    if not own:
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)} that is not 0")
+    left = [name for name in joints if name not in own]
+    if not left:
+        return own, ()
+    return own, (
+        f"without {', '.join(left)}: {bag} has no effort of them in the messages of "
+        f"{', '.join(own)}; these are the joints whose gains are identified",
+    )
 
 
 def drive_gains(

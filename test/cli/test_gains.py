@@ -69,6 +69,33 @@ def test_the_robot_description_in_the_bag_is_enough(
     assert f"{bare} holds no robot_description: name the robot's" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_a_joint_without_efforts_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], apart: bool
+) -> None:
+    """A gripper's state comes in messages of its own, or with the arm's and without an effort."""
+    log, path, out = arm_log(20.0), tmp_path / "bag", tmp_path / "gains.yaml"
+    y = log.y / GAINS
+    names, last = log.names[:-1], log.names[-1]
+    with BagWriter(path) as bag:
+        for stamp, q, dq, effort in zip(log.stamps.tolist(), log.q, log.dq, y, strict=True):
+            if apart:
+                bag.joint_state(stamp, names, q[:-1], dq[:-1], effort[:-1])
+                bag.joint_state(stamp + 1_000_000, [last], q[-1:], dq[-1:], None)
+            else:
+                bag.joint_state(stamp, log.names, q, dq, [*effort[:-1], np.nan])
+    options = ["gains", str(path), "--urdf", str(URDF)]
+    assert main([*options, "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert f"without {last}: " in said.err and f"{last} " not in said.out
+    config = load_yaml(out, InverseDynamicsConfig, "inverse_dynamics")
+    assert config.robot.joints == names
+    assert len(config.samples.effort_scale) == len(names)
+    assert main([*options, "--set", f"joints=[{', '.join(log.names)}]"]) == 2
+    told = capsys.readouterr().err
+    assert f"has no joint {last} in the messages" in told or f"an effort of {last}" in told
+
+
 def test_a_loaded_bag_needs_its_mass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     bare = write(tmp_path / "bare", arm_log(14.0))
     assert main(["gains", str(bare), "--urdf", str(URDF), "--load-mass", "1"]) == 2
