@@ -92,7 +92,8 @@ def test_a_clock_that_goes_back_holds_nothing_out(tmp_path: Path) -> None:
     whole = identify_on_bags(bags, config)
     assert whole.test.n_samples == 0
     held_out = identify_on_bags(bags, config, hold_out=0.4).test.n_samples
-    assert held_out == pytest.approx(0.4 * whole.train.n_samples, rel=0.05)
+    # Of the time, in which the filters began anew in motion: 0.4 s of it teach nothing.
+    assert held_out == pytest.approx(0.4 * (whole.train.n_samples + 40), rel=0.05)
 
 
 @pytest.mark.parametrize("verb", ["identify", "train", "tune"])
