@@ -41,8 +41,10 @@ WIDEST = math.log(4.0)  # of a factor's logarithm
 LONGEST_S = 0.1  # that one sample stands for
 HELD_S = 0.5  # so long a factor holds after a sample was learned; at twice that it is 1
 # What an error counts as at most, in usual ones and in the smallest that is usual, a share of the
-# size that is expected of an output; once that many were seen.
-FAR, LEAST, ENOUGH = 30.0, 0.01, 20.0
+# size that is expected of an output; once that many were seen. While errors are beyond this the
+# mean square, and the bound with it, grows by up to FAR^2 / horizon a second: 7 at 20 s. A filter
+# draws one wild effort out over some 0.3 s, in which 30 usual ones, 45 a second, bound nothing.
+FAR, LEAST, ENOUGH = 12.0, 0.01, 20.0
 
 
 @dataclass(frozen=True)

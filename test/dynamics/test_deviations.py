@@ -173,3 +173,50 @@ def test_a_wild_effort_hardly_widens_deviations_and_what_lasts_does(in_blocks: b
     assert found[9] == pytest.approx(usual)
     assert found[10] < 2.0 * usual  # just after it
     assert found[49] > 0.4 * lasting  # five seconds of another error
+
+
+def means_of(errors: np.ndarray, in_blocks: bool) -> np.ndarray:
+    """Roots of the mean squares (k,) after each of the errors (k,), at 100 Hz."""
+    spreads = ErrorSpreads(("model",), 1, 20.0, np.ones(1))
+    stamps, rows = SECOND // 100 * np.arange(1, len(errors) + 1), errors[:, None]
+    found = []
+
+    def deviate(squares: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        found.extend(np.sqrt(squares["model"][:, 0]).tolist())
+        return {"model": np.sqrt(squares["model"])}
+
+    if in_blocks:
+        for first in range(0, len(errors), 37):
+            part = slice(first, first + 37)
+            spreads.record_block(stamps[part], rows[part], {"model": rows[part]}, deviate)
+        found = [*found[1:], float(np.sqrt(spreads["model"].value[0]))]
+    else:
+        for stamp, row in zip(stamps.tolist(), rows, strict=True):
+            spreads.record(stamp, row, {"model": row}, {"model": np.ones(1)})
+            found.append(float(np.sqrt(spreads["model"].value[0])))
+    return np.array(found)
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_wild_effort_is_forgotten_and_a_load_is_followed(in_blocks: bool) -> None:
+    usual = np.full(500, 0.1)
+    wild = means_of(np.r_[usual, 1e5, np.full(3000, 0.1)], in_blocks)
+    assert wild[500] < 1.0
+    assert wild[-1] < 0.15
+    load = means_of(np.r_[usual, np.full(500, 2.0)], in_blocks)
+    assert load[-1] > 1.0
+
+
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_a_wild_effort_that_a_filter_draws_out_is_forgotten_too(in_blocks: bool) -> None:
+    trail = 1e5 * np.exp(-45.0 * np.arange(0.0, 0.3, 0.01))
+    roots = means_of(np.r_[np.full(2000, 0.1), 0.1 + trail, np.full(3000, 0.1)], in_blocks)
+    assert roots[2000:].max() < 0.5
+    assert roots[-1] < 0.2
+
+
+def test_bounded_errors_in_blocks_and_one_by_one_are_the_same() -> None:
+    rng = np.random.default_rng(6)
+    errors = rng.normal(size=600)
+    errors[[5, 30, 200, 201, 400]] = 1e5, 1e4, -1e6, 50.0, -1e3
+    np.testing.assert_array_equal(means_of(errors, True), means_of(errors, False))
