@@ -66,6 +66,7 @@ UNREAD = "effort or wrench not measured"
 AFTER_UNREAD = "not learned, the filters forget a missing effort or wrench"
 WRONG_UNIT = "stamps 50 us or less apart (stamps are whole numbers of nanoseconds)"
 UNSETTLED = "not predicted, the filters began in motion and there are no velocities"
+IN_MOTION = "filter started in motion, which it has to forget"
 PARTIAL = "learned without the joints whose efforts are missing or wrong"
 
 # Why a measurement was left out or not learned, or the filters started anew, by its counter.
@@ -82,7 +83,7 @@ REASONS = {
     "clock": "filter restarted, the clock went back a little",
     "gaps": "gap that the filters have to forget",
     "stops": "motion that began or ended at once, which the filters have to forget",
-    "in_motion": "filter started in motion, which it has to forget",
+    "in_motion": IN_MOTION,
     "unsettled": UNSETTLED,
     "still": STANDING,
     "between": BETWEEN,

@@ -14,6 +14,7 @@ from semiparam_dynamics.changes.config import ESTIMATING, PayloadStatus
 from semiparam_dynamics.dynamics.filtering import (
     AFTER_UNREAD,
     BETWEEN,
+    IN_MOTION,
     PARTIAL,
     STANDING,
     UNREAD,
@@ -120,7 +121,7 @@ OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (
     *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
-    *(LEFT_OUT, UNREAD, AFTER_UNREAD, UNSETTLED),
+    *(LEFT_OUT, UNREAD, AFTER_UNREAD, UNSETTLED, IN_MOTION),
 )
 
 
