@@ -19,6 +19,7 @@ from typing import BinaryIO
 from semiparam_dynamics.config_files import dump_yaml
 from semiparam_dynamics.errors import SemiparamError
 from semiparam_dynamics.nodes.live_server import HOST
+from semiparam_dynamics.output_files import write_files
 
 EXECUTABLES = "semiparam_dynamics.nodes.executables"
 PATIENCE = 5.0  # s that a node gets to end by itself
@@ -125,9 +126,15 @@ class NodeProcess:
 
 
 def write_params(folder: Path, node: str, config: object) -> Path:
-    """Write a node's parameters to FOLDER/NODE.yaml; returns the file."""
+    """Write a node's parameters to FOLDER/NODE.yaml; returns the file.
+
+    A file of that name that says something else is kept beside, see
+    :func:`semiparam_dynamics.storage.previous_of`. Raises StorageError.
+    """
     path = folder / f"{node}.yaml"
-    path.write_text(dump_yaml(config))
+    text = dump_yaml(config)
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_files({path: text})
     return path
 
 

@@ -1,4 +1,4 @@
-"""A ROS domain for nodes that are started together, and the end of nodes whose tests have ended."""
+"""A ROS domain and parameters for nodes that are started together, and the end of tests' nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ import sys
 import time
 from pathlib import Path
 
-from semiparam_dynamics.nodes.processes import free_domain, is_free
+from semiparam_dynamics.config_files import dump_yaml
+from semiparam_dynamics.nodes.config import LivePageNodeConfig
+from semiparam_dynamics.nodes.processes import free_domain, is_free, write_params
+from semiparam_dynamics.storage import previous_of
 
 from .conftest import TIMEOUT
 
@@ -24,6 +27,17 @@ def test_a_domain_whose_first_node_has_ended_and_others_have_not_is_not_free(
         assert not is_free(domain)
         assert free_domain((domain, 232)) == 232
     assert free_domain((domain,)) == domain
+
+
+def test_parameters_that_a_user_wrote_are_kept_beside_the_demos(tmp_path: Path) -> None:
+    config = LivePageNodeConfig()
+    path = write_params(tmp_path, "page", config)
+    assert write_params(tmp_path, "page", config) == path
+    assert list(tmp_path.iterdir()) == [path]
+    path.write_text("mine")
+    write_params(tmp_path, "page", config)
+    assert previous_of(path).read_text() == "mine"
+    assert path.read_text() == dump_yaml(config)
 
 
 KILLED = """
