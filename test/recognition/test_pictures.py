@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.recognition.pictures import SIDE, load_objects
+from semiparam_dynamics.recognition.pictures import SIDE, load_objects, read_picture
 
 
 def save(path: Path, **arrays: object) -> str:
@@ -99,6 +99,22 @@ def test_photographs_are_turned_upright_and_made_smaller(tmp_path: Path) -> None
     assert view[:100].min() > 240 and view[-100:].max() < 15
 
 
+def test_pictures_of_16_bits_and_cut_out_ones_are_as_a_viewer_shows_them(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+    grey = np.linspace(0, 65535, 64).reshape(8, 8).astype(np.uint16)
+    image.fromarray(grey).save(tmp_path / "deep.png")
+    np.testing.assert_array_equal(
+        read_picture(tmp_path / "deep.png"), (grey >> 8)[..., None] * [1, 1, 1]
+    )
+    cut = np.zeros((8, 8, 4), np.uint8)
+    cut[:4, :, 0], cut[:4, :, 3] = 200, 255  # red, and nothing below
+    image.fromarray(cut).save(tmp_path / "cut.png")
+    image.fromarray(cut).quantize().save(tmp_path / "few.png")
+    for name in ("cut.png", "few.png"):
+        seen = read_picture(tmp_path / name)
+        assert (seen[:4] == [200, 0, 0]).all() and (seen[4:] == 255).all()
+
+
 def test_square_pictures_as_rows_with_a_test_part_of_their_own(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 256, (40, 784), np.uint8), np.arange(40) % 4
@@ -133,6 +149,13 @@ def test_numbers_of_one_name_are_one_class(tmp_path: Path) -> None:
     np.testing.assert_array_equal(mugs, X[[0, 3, 2, 5]])
 
 
+@pytest.mark.parametrize("y", [np.array([1.0, 0.0] * 2), np.array([b"mug", b"b\xc3\xa4r"] * 2)])
+def test_labels_of_a_table_and_in_bytes_are_those_that_they_stand_for(tmp_path: Path, y) -> None:
+    names = np.array(["bär", "mug"]) if y.dtype.kind == "f" else np.array([b"bar", b"mug"])
+    path = save(tmp_path / "a.npz", X=np.zeros((4, 3)), y=y, classes=names)
+    assert sorted(load_objects(path).names) == ["bär", "mug"]
+
+
 def test_coloured_pictures_with_text_for_labels(tmp_path: Path) -> None:
     X = np.zeros((4, 5, 6, 3), np.uint8)
     path = save(tmp_path / "a.npz", X=X, y=np.array(["mug", "book", "mug", "book"]))
@@ -141,6 +164,7 @@ def test_coloured_pictures_with_text_for_labels(tmp_path: Path) -> None:
 
 
 GREY = np.zeros((4, 9), np.uint8)
+TAUGHT = {"X_train": np.zeros((4, 9)), "y_train": [0] * 4}
 
 
 @pytest.mark.parametrize(
@@ -154,6 +178,10 @@ GREY = np.zeros((4, 9), np.uint8)
         ({"X": GREY, "y": [0, 0, 5, 5], "classes": ["mug"]}, "y has 5, which `classes`"),
         ({"X_train": GREY, "y_train": [0, 0, 0, np.nan]}, "y_train has values that are no number"),
         ({"X": GREY, "y": np.array([{}] * 4)}, "is damaged, or has something else"),
+        ({"X": GREY, "y": np.array([b"\xff"] * 4)}, "y holds bytes that are no UTF-8"),
+        ({"X": np.full((4, 9), np.inf), "y": np.zeros(4)}, "X has 4 rows with numbers .* row 0"),
+        (TAUGHT | {"X_test": np.zeros((1, 2)), "y_test": [0]}, r"X_test is .* \(1, 2\) where X_tr"),
+        (TAUGHT | {"X_test": GREY[:1], "y_test": [0]}, "X_test is uint8 of"),
     ],
 )
 def test_a_file_that_can_t_serve_is_refused(tmp_path: Path, arrays, said: str) -> None:
