@@ -22,6 +22,7 @@ from semiparam_dynamics.nodes.processes import (
     write_params,
 )
 from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.storage import ModelLock
 
 RECOGNITION, SOURCE, PAGE = "object_recognition", "image_source", "objects_page"
 MODEL = "objects.npz"
@@ -61,10 +62,14 @@ def run_teaching(
     out: has the objects, `objects.npz`, which are there again the next time, and the nodes' logs
         and parameters. port, show: of the page; see `processes.serve_page`.
 
-    Returns the objects' file. Raises SemiparamError where a node ends by itself.
+    Returns the objects' file. Raises StorageError, before anything is written, where another
+    teaching has these objects, and SemiparamError where a node ends by itself.
     """
-    domain = use_own_network()
     logs, model = out / "log", out.absolute() / MODEL
+    lock = ModelLock(model)  # the recognition's own, from its start on
+    lock.take()
+    lock.close()
+    domain = use_own_network()
     logs.mkdir(parents=True, exist_ok=True)
     for log in logs.glob("*.log"):
         log.unlink()

@@ -14,6 +14,7 @@ import pytest
 
 from semiparam_dynamics.cli.main import main
 from semiparam_dynamics.nodes import processes, runtime, teaching
+from semiparam_dynamics.storage import ModelLock
 
 from .conftest import TIMEOUT
 from .forks import ForkedNode
@@ -108,3 +109,16 @@ def test_without_its_page_the_film_is_shown_all_the_same(
         main(["teach", str(tmp_path / "film.webp"), "--once", "--out", str(tmp_path / "out")]) == 0
     )
     assert "no live page: the node no_such_node ended" in capsys.readouterr().out
+
+
+def test_objects_that_another_teaching_has_keep_its_logs(ros_environment, tmp_path, capsys) -> None:
+    film(tmp_path / "film.webp", 1)
+    log = tmp_path / "out" / "log" / "object_recognition.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("its own")
+    lock = ModelLock(tmp_path / "out" / "objects.npz", "another teaching")
+    lock.take()
+    assert main(["teach", str(tmp_path / "film.webp"), "--out", str(tmp_path / "out")]) != 0
+    assert "objects.npz is in use by another teaching" in capsys.readouterr().err
+    assert log.read_text() == "its own"
+    lock.close()
