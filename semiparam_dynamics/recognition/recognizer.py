@@ -76,6 +76,86 @@ class Smoothing:
         self._labels = labels
 
 
+UNLIKE = 2.0  # times the usual distance from the mean of an object's frames
+# By how much of their mean's length frames of one object scatter: before there are two, counted as
+# one of them from then on, and at least.
+FIRST_SPREAD, LEAST_SPREAD = 0.25, 0.1
+STRAY = 3  # frames in a row that are unlike those before: another object, and no blur
+
+
+class Strangers:
+    """The frames of the unknown object that is in view, or was last.
+
+    A frame is unlike those kept where it is more than twice as far from their mean as they are
+    themselves (root mean square; the first counts a quarter of the mean's length), or as a tenth
+    of that length if it is more. Three such in a row show another object: they stay, and the frames
+    before them go. One or two are a blur, or a hand, and are dropped once a frame is like those
+    kept again. An object that moves widens its own limit; where it leaps, or begins to move fast,
+    its earlier frames may go.
+
+    frames: how many are kept, the last ones.
+    """
+
+    def __init__(self, frames: int) -> None:
+        self._kept: deque[Array] = deque(maxlen=frames)
+        self._apart: list[Array] = []  # the last ones, as long as they are too few
+        self._sum: Array = np.zeros(0)
+        self._squares = 0.0  # the sum of squared lengths
+
+    @property
+    def frames(self) -> list[Array]:
+        """Those that are kept, without the last ones that may be strays."""
+        return list(self._kept)
+
+    def resize(self, frames: int) -> None:
+        """Keep so many; the last ones stay."""
+        self._begin(list(self._kept)[-frames:] if frames else [], frames)
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._begin([], self._kept.maxlen)
+
+    def add(self, x: Array) -> None:
+        """Take a frame (d,). One of another length can't be learned together with those before."""
+        if len(x) != len(self._sum):
+            self.clear()
+        elif self._unlike(x):
+            self._apart.append(x)
+            if len(self._apart) == STRAY:
+                self._begin(self._apart, self._kept.maxlen)
+            return
+        self._apart = []
+        self._keep(x)
+
+    def _begin(self, frames: list[Array], most: int | None) -> None:
+        self._kept, self._apart = deque(maxlen=most), []
+        self._sum, self._squares = np.zeros(0), 0.0
+        for x in frames:
+            self._keep(x)
+
+    def _keep(self, x: Array) -> None:
+        if self._kept.maxlen == 0:
+            return
+        if not self._kept:
+            self._sum, self._squares = np.zeros(len(x)), 0.0
+        if len(self._kept) == self._kept.maxlen:
+            self._sum -= self._kept[0]
+            self._squares -= float(self._kept[0] @ self._kept[0])
+        self._kept.append(x)
+        self._sum += x
+        self._squares += float(x @ x)
+
+    def _unlike(self, x: Array) -> bool:
+        """Whether x is too far from the mean of those kept: O(d), however many there are."""
+        n = len(self._kept)
+        mean = self._sum / n
+        length, distance = float(mean @ mean), float((x - mean) @ (x - mean))
+        scatter = max(self._squares - n * length, 0.0) + FIRST_SPREAD**2 * length
+        # The mean of a few is off itself: by 1 / n of that.
+        usual = max(scatter / n * (1.0 + 1.0 / n), LEAST_SPREAD**2 * length)
+        return distance > UNLIKE**2 * usual
+
+
 class Recognition(NamedTuple):
     """The answer to a frame, together with those before it.
 
@@ -111,7 +191,7 @@ class Recognizer:
         self._source = identity
         self._smoothing = Smoothing(config.smoothing.frames)
         # The last frames without interruption in which there was an unknown object.
-        self._strangers: deque[Array] = deque(maxlen=config.remember)
+        self._strangers = Strangers(config.remember)
         self._strange = False
         self._prototypes = read_prototypes(config) if config.prototypes else []
         self.reset()
@@ -140,7 +220,7 @@ class Recognizer:
         """Take other values of the parameters that may change (those marked `live`)."""
         self._config = config
         self._smoothing.resize(config.smoothing.frames)
-        self._strangers = deque(self._strangers, maxlen=config.remember)
+        self._strangers.resize(config.remember)
         self._model.recoding, self._model.tolerance = _recoding(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
@@ -194,12 +274,10 @@ class Recognizer:
         return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
 
     def _keep(self, x: Array, *, strange: bool) -> None:
-        # Another object than the unknown one before; or, while nothing is taught, vectors of
-        # another length, which can't be learned together.
-        if strange and not (self._strange and all(len(x) == len(y) for y in self._strangers)):
+        if strange and not self._strange:  # something that is known was shown in between
             self._strangers.clear()
         if strange:
-            self._strangers.append(x)
+            self._strangers.add(x)
         self._strange = strange
 
     def learn(self, x: Array, label: str) -> None:
@@ -227,7 +305,8 @@ class Recognizer:
     def edit(self, edit: Edit) -> str:
         """Rename, merge, forget a class, or name the unknown; returns a sentence on what was done.
 
-        To name is to learn the frames of the last unknown object that were kept, under that label.
+        To name is to learn the frames of the last unknown object that were kept, under that label:
+        see :class:`Strangers`. What is put in view after it, an empty desk too, is the last one.
 
         Raises RefusedError, and changes nothing, where there is no such class or frame or the new
         name can't be one.
@@ -257,7 +336,7 @@ class Recognizer:
 
     def _name(self, text: str) -> str:
         label = checked_label(text, self._config.limits, self._config.unknown)
-        if not (frames := list(self._strangers)):
+        if not (frames := self._strangers.frames):
             raise RefusedError(
                 "no frame of an unknown object is kept (remember)", reason="no unknown object"
             )

@@ -15,7 +15,13 @@ from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit
-from semiparam_dynamics.recognition.recognizer import Recognizer, Smoothing, feature_vector
+from semiparam_dynamics.recognition.recognizer import (
+    STRAY,
+    Recognizer,
+    Smoothing,
+    Strangers,
+    feature_vector,
+)
 
 
 def test_is_in_double_precision_and_of_length_one_if_asked():
@@ -340,6 +346,82 @@ def test_of_vectors_of_several_lengths_only_the_last_ones_are_named(tmp_path: Pa
     again.load(tmp_path / "objects.npz")
     with pytest.raises(RefusedError, match="no frame"):
         again.edit(Edit("name", "vase"))
+
+
+def views(axis: int, frames: int, noise: float = 0.05, d: int = 64, seed: int = 0) -> np.ndarray:
+    """So many frames of something that has `axis` for its own, of length 1."""
+    x = np.eye(d)[axis] + np.random.default_rng([seed, axis]).normal(scale=noise, size=(frames, d))
+    rows: np.ndarray = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return rows
+
+
+def remembered(frames: np.ndarray, most: int = 60) -> np.ndarray:
+    """Those that are kept at the end."""
+    strangers = Strangers(most)
+    for x in frames:
+        strangers.add(x)
+    return np.array(strangers.frames)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.05, 0.07])
+@pytest.mark.parametrize(("first", "then"), [(40, 12), (20, 20), (1, STRAY), (200, STRAY)])
+def test_of_two_unknown_objects_in_a_row_the_last_is_remembered(noise, first, then):
+    before, last = views(3, first, noise), views(4, then, noise)
+    np.testing.assert_array_equal(remembered(np.concatenate((before, last))), last)
+
+
+def test_named_is_the_last_of_two_unknown_objects():
+    recognizer = make()
+    for axis, label in ((0, "mug"), (1, "key")):
+        for x in views(axis, 30):
+            recognizer.learn(x, label)
+    while recognizer.refresh():
+        pass
+    for axis, frames in ((2, 40), (3, 12)):  # the empty desk, then scissors
+        assert {recognizer.recognize(x).label for x in views(axis, frames)} == {"unknown"}
+    assert "in 12 frames" in recognizer.edit(Edit("name", "scissors"))
+    while recognizer.refresh():
+        pass
+    answers = {}
+    for axis in (2, 3):
+        recognizer.restart_smoothing()
+        answers[axis] = {recognizer.recognize(x).label for x in views(axis, 10, seed=1)}
+    assert answers == {2: {"unknown"}, 3: {"scissors"}}
+
+
+@pytest.mark.parametrize("strays", range(1, STRAY))
+def test_a_frame_or_two_that_are_blurred_begin_nothing_anew_and_are_not_learned(strays):
+    mug, blurred = views(0, 30), views(5, strays)
+    shown = np.concatenate((mug[:20], blurred, mug[20:25], blurred, mug[25:]))
+    np.testing.assert_array_equal(remembered(shown), mug)
+    np.testing.assert_array_equal(remembered(np.concatenate((mug, blurred))), mug)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.005, 0.03])
+@pytest.mark.parametrize("step", [0.002, 0.01, 0.03])
+def test_an_object_that_turns_in_view_is_one(step, noise):
+    angles = step * np.arange(100)
+    turning = np.zeros((100, 64))
+    turning[:, 0], turning[:, 1] = np.cos(angles), np.sin(angles)
+    turning += np.random.default_rng(1).normal(scale=noise, size=turning.shape)
+    np.testing.assert_array_equal(remembered(turning), turning[-60:])
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
+def test_how_long_feature_vectors_are_makes_no_difference_to_what_is_remembered(scale):
+    shown = np.concatenate((views(0, 20), views(1, 10)))
+    np.testing.assert_array_equal(remembered(scale * shown), scale * shown[20:])
+
+
+@pytest.mark.parametrize("most", [0, 1, 2, 5])
+def test_of_few_frames_that_may_be_remembered_the_last_are(most):
+    shown = np.concatenate((views(0, 20), views(1, 10)))
+    assert remembered(shown, most).tolist() == shown[len(shown) - most :].tolist()
+    strangers = Strangers(30)
+    for x in shown:
+        strangers.add(x)
+    strangers.resize(most)
+    assert np.array(strangers.frames).tolist() == shown[len(shown) - most :].tolist()
 
 
 def test_no_class_beyond_the_largest_number():
