@@ -275,9 +275,18 @@ class HeldOutExamples:
 
     def acceptance(self, ridge: int, least: int) -> Acceptance | None:
         """What tells known from unknown; None with too few examples, or of one class only."""
-        pairs = self.familiarity[self._looked_at(), ridge]
-        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        pairs = self._pairs(ridge)
         return Acceptance(*pairs.T) if len(pairs) >= least else None
+
+    def compared(self, ridge: int) -> tuple[int, int]:
+        """How many examples :meth:`leverage` and :meth:`acceptance` rest on."""
+        return int(np.count_nonzero(self._looked_at())), len(self._pairs(ridge))
+
+    def _pairs(self, ridge: int) -> Array:
+        """(k, 2): the familiarity of examples with their class and without, where it has both."""
+        pairs: Array = self.familiarity[self._looked_at(), ridge]
+        pairs = pairs[np.isfinite(pairs).all(axis=1)]
+        return pairs
 
     def _looked_at(self) -> npt.NDArray[np.bool_]:
         """(V,): where there is an example and something was found on it."""

@@ -142,6 +142,7 @@ class RecognitionReport:
             "recoding exponent": f"{model.recoding_:.2f}",
             "ridge": f"{model.ridge_:g}",
             "held-out examples to look at again": str(model.recursion_.outdated()),
+            "unknown objects": self._session.recognizer.blind() or "told apart",
         }
 
     def _classes(self) -> dict[str, str]:

@@ -54,7 +54,8 @@ class ClassifierConfig:
     hold_out: int = parameter(
         6,
         "every n-th example of each object is held out to choose ridge and recoding by, instead of "
-        "learned; 0: none; 1 would leave nothing to learn",
+        "learned; 0: none, and without them max_novelty and false_accepts make nothing unknown; "
+        "1 would leave nothing to learn",
         low=0,
         high=1000000,
     )
@@ -126,7 +127,8 @@ class RecognitionConfig:
     max_novelty: float = parameter(
         5.0,
         "an image whose novelty is above this is unknown, even where only one object was "
-        "taught; 1 is the novelty of held-out examples; 0: no limit",
+        "taught; 1 is the novelty of held-out examples, of which it takes five: 30 frames with "
+        "hold_out 6; 0: no limit",
         low=0.0,
         high=1e6,
         live=True,
@@ -135,7 +137,7 @@ class RecognitionConfig:
         0.2,
         "share of frames of unknown objects that may be taken for one that was taught, judged by "
         "held-out examples as if each one's object hadn't been taught; what would exceed it is "
-        "unknown. 0: no limit",
+        "unknown, once ten of two objects are held out: 60 frames with hold_out 6. 0: no limit",
         low=0.0,
         high=0.99,
         live=True,

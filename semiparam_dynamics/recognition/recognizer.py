@@ -21,6 +21,7 @@ from semiparam_dynamics.errors import (
     StorageError,
 )
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
+from semiparam_dynamics.learning.class_recursion import LEAST_FOR_ACCEPTANCE, LEAST_FOR_NOVELTY
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
 from semiparam_dynamics.storage import MALFORMED, State, load_state, save_state
@@ -273,6 +274,27 @@ class Recognizer:
         chance = float(self._model.known_at(np.array(familiarity)))
         return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
 
+    def blind(self) -> str:
+        """Why neither `max_novelty` nor `false_accepts` makes a frame unknown yet.
+
+        Empty where one of them does, where both are switched off, and while nothing is taught.
+        """
+        config, model = self._config, self._model
+        novelty, acceptance = config.max_novelty > 0.0, config.false_accepts > 0.0
+        if not self._labels or not (novelty or acceptance):
+            return ""
+        looked_at, compared = model.recursion_.held_out.compared(model.recursion_.chosen_ridge)
+        if novelty and looked_at >= LEAST_FOR_NOVELTY:
+            return ""
+        if acceptance and compared >= LEAST_FOR_ACCEPTANCE:
+            return ""
+        if config.classifier.hold_out == 0:
+            return "no examples are held out (hold_out is 0) to tell unknown objects apart"
+        few = "too few examples held out to tell unknown objects apart"
+        if novelty:
+            return f"{few}: {looked_at} of {LEAST_FOR_NOVELTY}"
+        return f"{few}: {compared} of {LEAST_FOR_ACCEPTANCE}, of two objects"
+
     def _keep(self, x: Array, *, strange: bool) -> None:
         if strange and not self._strange:  # something that is known was shown in between
             self._strangers.clear()
@@ -337,8 +359,9 @@ class Recognizer:
     def _name(self, text: str) -> str:
         label = checked_label(text, self._config.limits, self._config.unknown)
         if not (frames := self._strangers.frames):
+            why = f": {blind}" if self._config.remember and (blind := self.blind()) else ""
             raise RefusedError(
-                "no frame of an unknown object is kept (remember)", reason="no unknown object"
+                f"no frame of an unknown object is kept (remember){why}", reason="no unknown object"
             )
         for x in frames:
             self.learn(x, label)

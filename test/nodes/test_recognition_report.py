@@ -88,3 +88,20 @@ def test_an_error_that_ends_recognition_is_told_until_learning_is_switched_on(mo
     assert text.startswith("recognition has stopped (MemoryError: no room); ~/reset, or ~/learn")
     session.learning = True
     assert report.summary([]) == (DiagnosticStatus.OK, "recognising; 0 objects in 0 examples")
+
+
+def test_says_while_there_is_too_little_to_tell_unknown_objects_by():
+    session = make()
+    report = RecognitionReport(session)
+    assert "unknown objects" not in report.values()  # nothing is taught: everything is unknown
+    rng = np.random.default_rng(0)
+    told = []
+    for _ in range(30):
+        with session.paused():
+            session.recognizer.learn(np.eye(8)[0] + rng.normal(scale=0.1, size=8), "mug")
+            while session.recognizer.refresh():
+                pass
+            told.append(report.values()["unknown objects"])
+    few = "too few examples held out to tell unknown objects apart"
+    assert told[0] == f"{few}: 0 of 5" and told[28] == f"{few}: 4 of 5"
+    assert told[29] == "told apart"

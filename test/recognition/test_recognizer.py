@@ -348,6 +348,43 @@ def test_of_vectors_of_several_lengths_only_the_last_ones_are_named(tmp_path: Pa
         again.edit(Edit("name", "vase"))
 
 
+@pytest.mark.parametrize(
+    ("objects", "frames", "changes", "told"),
+    [
+        (1, 29, {}, "too few examples held out to tell unknown objects apart: 4 of 5"),
+        (1, 30, {}, ""),
+        (2, 14, {}, "too few examples held out to tell unknown objects apart: 4 of 5"),
+        (2, 29, {"max_novelty": 0.0}, "apart: 8 of 10, of two objects"),
+        (1, 90, {"max_novelty": 0.0}, "apart: 0 of 10, of two objects"),
+        (2, 30, {"max_novelty": 0.0}, ""),
+        (2, 40, {"hold_out": 0}, "hold_out is 0"),
+        (1, 10, {"max_novelty": 0.0, "false_accepts": 0.0}, ""),
+    ],
+)
+def test_why_nothing_is_unknown_is_told_and_to_name_it_is_refused_with_that(
+    objects, frames, changes, told
+):
+    recognizer = make(threshold=0.0, smoothing__frames=1, **changes)
+    assert recognizer.blind() == ""
+    for axis in range(objects):
+        for x in views(axis, frames):
+            recognizer.learn(x, NAMES[axis])
+    while recognizer.refresh():
+        pass
+    unknown = "unknown" in {recognizer.recognize(x).label for x in views(5, 20)}
+    blind = recognizer.blind()
+    assert told in blind and (told != "") == (blind != "")
+    limited = changes.get("max_novelty", 5.0) > 0.0 or changes.get("false_accepts", 0.2) > 0.0
+    assert unknown == (limited and not blind)
+    if blind:
+        with pytest.raises(RefusedError) as refused:
+            recognizer.edit(Edit("name", "vase"))
+        assert blind in str(refused.value)
+    elif not limited:
+        with pytest.raises(RefusedError, match=r"\(remember\)$"):
+            recognizer.edit(Edit("name", "vase"))
+
+
 def views(axis: int, frames: int, noise: float = 0.05, d: int = 64, seed: int = 0) -> np.ndarray:
     """So many frames of something that has `axis` for its own, of length 1."""
     x = np.eye(d)[axis] + np.random.default_rng([seed, axis]).normal(scale=noise, size=(frames, d))
