@@ -195,6 +195,9 @@ class Recognizer:
         self._strangers = Strangers(config.remember)
         self._strange = False
         self._prototypes = read_prototypes(config) if config.prototypes else []
+        # Names of those that are not to be learned again: they were, or there was an object of that
+        # name. If it is there no more, the teacher has forgotten, renamed or merged it.
+        self._learned_prototypes: set[str] = set()
         self.reset()
         # A classifier that is thrown away: everything is compiled, and every setting was looked at.
         trial = self._classifier()
@@ -208,14 +211,16 @@ class Recognizer:
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
         self._strangers.clear()
+        self._learned_prototypes = set()
         self._learn_prototypes()
 
     def _learn_prototypes(self) -> None:
-        """Learn the prototypes of objects that are not known yet."""
-        known = set(self._labels)
+        """Learn the prototypes that were not learned before, of objects that are not known yet."""
+        known = self._learned_prototypes.union(self._labels)
         for label, x in self._prototypes:
             if label not in known:
                 self._learn(x, label)  # room was made for them, and may be less by now
+            self._learned_prototypes.add(label)
 
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
@@ -391,7 +396,8 @@ class Recognizer:
         """A copy of all that was taught. Raises StorageError where nothing was."""
         if self.n_inputs is None:
             raise NothingToSaveError("nothing was taught yet, so there is nothing to save")
-        return self._model.state()
+        learned = {"prototypes": np.array(sorted(self._learned_prototypes), dtype=np.str_)}
+        return self._model.state() | learned
 
     def load(self, path: str | Path) -> None:
         """Resume from a file. Raises StorageError; what was taught before is then still there."""
@@ -399,6 +405,8 @@ class Recognizer:
         model = self._classifier()
         try:
             model.restore(state)
+            # Files of earlier versions have no such list.
+            learned = {str(name) for name in state.get("prototypes", np.array([])).ravel().tolist()}
         except LearningError as error:
             raise StorageError(f"{path} belongs to another configuration: {error}") from None
         except (KeyError, ValueError, IndexError, TypeError) as error:
@@ -408,13 +416,14 @@ class Recognizer:
                 f"{path} has features of {model.n_features_in_} numbers, the prototypes of "
                 f"{len(self._prototypes[0][1])}"
             )
-        new = {label for label, _ in self._prototypes}.difference(model.classes_.tolist())
+        known = learned.union(model.classes_.tolist())
+        new = {label for label, _ in self._prototypes} - known
         if new and len(new) + len(model.classes_) > (most := self._config.limits.max_classes):
             raise StorageError(
                 f"{path} has {len(model.classes_)} objects and the prototypes {len(new)} others: "
                 f"{most} are allowed (max_classes)"
             )
-        self._model = model
+        self._model, self._learned_prototypes = model, learned
         self.restart_smoothing()
         self._strangers.clear()
         self._note_labels()

@@ -22,6 +22,7 @@ from semiparam_dynamics.recognition.recognizer import (
     Strangers,
     feature_vector,
 )
+from semiparam_dynamics.storage import save_state
 
 
 def test_is_in_double_precision_and_of_length_one_if_asked():
@@ -536,6 +537,56 @@ def test_prototypes_are_known_before_a_frame_is_taught(tmp_path: Path):
     again.configure(replace(RecognitionConfig(), max_classes=2))
     again.reset()
     assert again.labels == ("ball", "cup", "mug")
+
+
+def test_a_prototype_that_was_forgotten_renamed_or_merged_does_not_come_back(tmp_path: Path):
+    file, model = prototypes(tmp_path / "texts.npz"), tmp_path / "model.npz"
+    recognizer = make(prototypes=file, max_classes=3)
+    recognizer.edit(Edit("rename", "mug", "cup"))
+    recognizer.save(model)
+    again = make(prototypes=file, max_classes=3)
+    again.load(model)
+    assert again.labels == ("ball", "book", "cup")
+    again.edit(Edit("forget", "book"))
+    again.edit(Edit("merge", "ball", "cup"))
+    again.save(model)
+    for _ in range(2):
+        other = make(prototypes=file, max_classes=3)
+        other.load(model)
+        assert other.labels == ("cup",)
+        other.save(model)
+    without = make()
+    without.load(model)
+    without.save(model)  # the list stays also where there are no prototypes meanwhile
+    more = make(prototypes=prototypes(tmp_path / "more.npz", names=("mug", "vase", "ball")))
+    more.load(model)
+    assert more.labels == ("cup", "vase")
+    more.reset()
+    assert more.labels == ("ball", "mug", "vase")
+
+
+def test_a_prototype_whose_object_was_taught_before_does_not_come_back_either(tmp_path: Path):
+    model = tmp_path / "model.npz"
+    taught(4).save(model)
+    file = prototypes(tmp_path / "texts.npz")
+    recognizer = make(prototypes=file)
+    recognizer.load(model)
+    recognizer.edit(Edit("forget", "mug"))
+    recognizer.save(model)
+    recognizer.load(model)
+    assert recognizer.labels == ("ball", "book")
+
+
+def test_a_model_without_the_names_of_prototypes_gets_those_that_it_lacks(tmp_path: Path):
+    model = tmp_path / "model.npz"
+    file = prototypes(tmp_path / "texts.npz")
+    recognizer = make(prototypes=file)
+    recognizer.edit(Edit("rename", "mug", "cup"))
+    state = recognizer.state()
+    del state["prototypes"]  # as earlier versions saved it
+    save_state(model, recognizer.identity(), state)
+    recognizer.load(model)
+    assert recognizer.labels == ("ball", "book", "cup", "mug")
 
 
 @pytest.mark.parametrize(
