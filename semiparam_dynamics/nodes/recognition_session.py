@@ -143,7 +143,15 @@ class RecognitionSession:
             self.last_edit = f"refused: {error}"[:200]
 
     def forget_last(self) -> str:
-        """Forget the object that was named last; returns a sentence. Raises RefusedError."""
+        """Forget the object that was named last; returns a sentence.
+
+        Raises RefusedError, also where a name was refused since: nothing was learned under that.
+        """
+        if self.teacher.refused:
+            told = "the name said last was refused, and nothing was learned under it"
+            if self.teacher.last:
+                told += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
+            raise RefusedError(told, reason="edit of classes")
         if not self.teacher.last:
             told = "no object was named yet"
             if self.teacher.named:
@@ -220,6 +228,7 @@ class RecognitionSession:
 
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
+            self.teacher.refused |= edit.action == "name"  # until it is done
             done = self.recognizer.edit(edit)
             self.teacher.follow(edit)
             self.autosave.changed()

@@ -281,6 +281,33 @@ def test_who_forgets_the_last_object_is_told_what_became_of_it():
         talk.session.forget_last()
 
 
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("refused", ["unknown", " ", "x" * 10_000])
+def test_after_a_refused_name_the_object_before_it_is_not_forgotten(talk, refused, ended):
+    talk.say(refused)
+    if ended:
+        talk.say("")
+    for _ in range(2):
+        with pytest.raises(RefusedError, match="refused.*'forget book' on ~/edit") as told:
+            talk.session.forget_last()
+        assert len(str(told.value)) < 200
+    assert talk.session.recognizer.labels == ("book", "mug")
+    talk.say("mug")
+    talk.say("")
+    assert talk.session.forget_last() == "'mug' is forgotten"
+
+
+def test_after_a_name_for_the_unknown_that_was_refused_the_object_before_is_not_forgotten(talk):
+    talk.session.edit(String(data="name cup"))
+    assert "no frame of an unknown object" in talk.session.last_edit
+    with pytest.raises(RefusedError, match="refused.*'forget book' on ~/edit"):
+        talk.session.forget_last()
+    talk.session.edit(String(data="forget book"))
+    with pytest.raises(RefusedError, match="refused, and nothing was learned under it$"):
+        talk.session.forget_last()
+    assert talk.session.recognizer.labels == ("mug",)
+
+
 def test_what_was_unknown_and_got_its_name_is_the_last_that_was_named():
     talk = Talk(threshold=1.0)
     talk.teach("mug", 0)
