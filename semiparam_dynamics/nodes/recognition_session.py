@@ -229,7 +229,16 @@ class RecognitionSession:
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
             self.teacher.refused |= edit.action == "name"  # until it is done
+            if edit.action == "name" and not self.learning:
+                raise RefusedError(
+                    "learning is switched off, and to name the unknown object is to learn it: "
+                    "call ~/learn with true first",
+                    reason="learning switched off",
+                )
+            before = self.recognizer.n_examples
             done = self.recognizer.edit(edit)
+            if edit.action == "name":
+                self.taught += self.recognizer.n_examples - before
             self.teacher.follow(edit)
             self.autosave.changed()
         self._want_saved()

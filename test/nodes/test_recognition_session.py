@@ -308,6 +308,29 @@ def test_after_a_name_for_the_unknown_that_was_refused_the_object_before_is_not_
     assert talk.session.recognizer.labels == ("mug",)
 
 
+def test_nothing_is_named_while_learning_is_switched_off_and_what_is_named_counts():
+    talk = Talk(threshold=1.0)
+    talk.teach("mug", 0)
+    talk.teach("book", 1)
+    for _ in range(5):
+        talk.show(np.eye(D)[5])
+        talk.session.drain()
+    before, known = talk.model(), talk.session.taught_known
+    talk.session.learning = False
+    talk.session.edit(String(data="name cup"))
+    assert talk.session.last_edit.startswith("refused: learning is switched off")
+    assert "~/learn with true" in talk.session.last_edit
+    assert talk.session.refusals.counts == {"learning switched off": 1}
+    assert talk.model() == before and talk.session.taught == 24
+    talk.session.edit(String(data="rename mug -> vase"))  # teaches nothing
+    assert talk.session.recognizer.labels == ("book", "vase")
+    talk.session.learning = True
+    talk.session.edit(String(data="name cup"))
+    assert talk.session.last_edit == "the unknown object is 'cup' now, in 5 frames"
+    assert talk.session.taught == 29 == talk.session.recognizer.n_examples
+    assert talk.session.taught_known == known
+
+
 def test_what_was_unknown_and_got_its_name_is_the_last_that_was_named():
     talk = Talk(threshold=1.0)
     talk.teach("mug", 0)
