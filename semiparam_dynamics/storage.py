@@ -203,8 +203,13 @@ def previous_of(path: str | Path) -> Path:
 
 def any_saved(path: str | Path) -> bool:
     """Whether there is a model at `path`, or the one before it."""
+    return bool(saved_files(path))
+
+
+def saved_files(path: str | Path) -> list[Path]:
+    """Those that there are of the model at `path` and the one before it."""
     path = at_link_end(path)
-    return path.exists() or previous_of(path).exists()
+    return [file for file in (path, previous_of(path)) if file.exists()]
 
 
 def load_newest(path: str | Path, load: Callable[[Path], None]) -> tuple[Path, str]:

@@ -23,7 +23,7 @@ from semiparam_dynamics.errors import (
     StorageError,
 )
 from semiparam_dynamics.nodes.autosave import Autosave, model_path
-from semiparam_dynamics.storage import ModelLock, any_saved, saved_header, set_aside
+from semiparam_dynamics.storage import ModelLock, any_saved, saved_files, saved_header, set_aside
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -191,7 +191,15 @@ class ModelServices:
 
     def _reset(self) -> str:
         self._session().reset()
-        return "forgot everything learned"
+        done = "forgot everything learned"
+        if self._path is None or not (files := saved_files(self._path)):
+            return done
+        names = " and ".join(map(str, files))
+        have, them = ("have", "both") if len(files) > 1 else ("has", "it")
+        return (
+            f"{done}, but {names} still {have} what was saved, and the next start loads that "
+            f"(autoload): delete {them} to forget for good"
+        )
 
     def _learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
         try:

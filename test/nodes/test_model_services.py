@@ -124,3 +124,25 @@ def test_what_fails_without_a_reason_of_its_own_is_answered(serve, executor_of, 
         assert not answer.result().success
         assert "unexpected MemoryError: no more" in answer.result().message
     assert capfd.readouterr().err.count("Traceback") == 2
+
+
+def test_who_resets_is_told_which_files_still_have_what_was_learned(serve, tmp_path: Path) -> None:
+    model, previous = tmp_path / "model.npz", tmp_path / "model.previous.npz"
+    services = serve(make_executor, Session())
+    (client,) = services.clients("reset")
+
+    def reset() -> str:
+        answer = client.call_async(Trigger.Request())
+        services.until(answer.done)
+        assert answer.result().success
+        message: str = answer.result().message
+        return message
+
+    assert reset() == "forgot everything learned"
+    previous.touch()
+    assert f"but {previous} still has what was saved" in reset() and str(model) not in reset()
+    model.touch()
+    told = reset()
+    assert told.startswith(f"forgot everything learned, but {model} and {previous} still have")
+    assert "next start" in told and told.endswith("delete both to forget for good")
+    assert model.exists() and previous.exists()
