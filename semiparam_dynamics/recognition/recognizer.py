@@ -239,7 +239,8 @@ class Recognizer:
     @property
     def n_inputs(self) -> int | None:
         """The length of feature vectors; None until something was taught or loaded."""
-        return getattr(self._model, "n_features_in_", None)
+        # Where there was no memory for the first example, it has a length, and is not fitted.
+        return self._model.n_features_in_ if hasattr(self._model, "recursion_") else None
 
     @property
     def n_examples(self) -> int:

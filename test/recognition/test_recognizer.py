@@ -462,6 +462,26 @@ def test_of_few_frames_that_may_be_remembered_the_last_are(most):
     assert np.array(strangers.frames).tolist() == shown[len(shown) - most :].tolist()
 
 
+def test_where_there_is_no_memory_for_the_first_example_another_can_be_the_first(monkeypatch):
+    recognizer = make()
+
+    def fails(*_: object) -> None:
+        raise MemoryError("no room")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("semiparam_dynamics.learning.class_recursion.CholeskyFactor", fails)
+        with pytest.raises(MemoryError):
+            recognizer.learn(np.ones(D), "mug")
+    assert recognizer.n_inputs is None and recognizer.n_examples == 0
+    assert "mug" not in recognizer.classes and not recognizer.refresh()
+    assert recognizer.recognize(np.ones(D)).label == "unknown"
+    with pytest.raises(StorageError, match="nothing was taught"):
+        recognizer.state()
+    recognizer.configure(replace(RecognitionConfig(), remember=3))
+    recognizer.learn(np.ones(D - 1), "mug")
+    assert recognizer.n_inputs == D - 1 and recognizer.labels == ("mug",)
+
+
 def test_no_class_beyond_the_largest_number():
     recognizer = taught(4, max_classes=3)
     before = bytes_of(recognizer)
