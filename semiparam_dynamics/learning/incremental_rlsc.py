@@ -384,6 +384,10 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.recursion_.temperature
 
     def _learn(self, X: Any, y: Any, classes: Any, first: bool) -> IncrementalRLSC:
+        for given in (y, classes):
+            # Before they are an array, in which numbers beside text are text.
+            if given is not None and str(getattr(given, "dtype", "object")) == "object":
+                check_kind(np.asarray(given, dtype=object).ravel().tolist(), [])
         X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
         check_classification_targets(y)
         labels = plain_labels(y)

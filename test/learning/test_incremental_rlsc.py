@@ -697,3 +697,30 @@ def test_a_class_is_not_named_as_what_is_none(limit: str) -> None:
     assert model.class_count_.sum() == 8
     model.set_params(unknown="none").partial_fit(X[8:], labels[8:])
     assert IncrementalRLSC().fit(X, labels).classes_.tolist() == ["cup", "pen", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (["mug", 1], None),
+        ((1, "mug"), None),
+        ([["mug"], [1.5]], None),
+        (np.array(["mug", 1], dtype=object), None),
+        (["mug", "book"], ["pen", 3]),
+        (["mug", "book"], (3,)),
+        ([1, 2], ["mug"]),
+        ([1, 2], np.array(["mug", 3], dtype=object)),
+    ],
+)
+def test_labels_that_mix_text_and_numbers_are_refused_as_they_were_given(y, classes):
+    X = np.eye(2, 4)
+    model = IncrementalRLSC()
+    with pytest.raises(LearningError, match="all text or all numbers"):
+        model.partial_fit(X, y, classes)
+    assert not hasattr(model, "recursion_")
+    model.partial_fit(X, ["mug", np.str_("book")])
+    before = model.state()
+    with pytest.raises(LearningError, match="all text or all numbers"):
+        model.partial_fit(X, y, classes)
+    assert same_state(model.state(), before)
+    assert IncrementalRLSC().fit(X, [1, np.float64(2)]).classes_.tolist() == [1, 2]
