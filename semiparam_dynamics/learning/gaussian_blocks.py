@@ -23,8 +23,9 @@ class GaussianBlocks:
     """X -> K(X, C), with K(x, c) = exp(-|x - c|^2 / 2 sigma^2), in the dtype of C.
 
     -|x - c|^2 / 2 is the product of [x, -|x|^2/2, 1] and [c, 1, -|c|^2/2]. The origin is moved to
-    the centres' mean, so that little cancels. Inputs are also multiplied by the root of log2(e), so
-    that K is a power of two, which takes less time than one of e.
+    the centres' median, so that little cancels: their mean would follow a single one that is far
+    away, and leave the others no digits. Inputs are also multiplied by the root of log2(e), so that
+    K is a power of two, which takes less time than one of e.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class GaussianBlocks:
         self.dtype = C.dtype
         self.scale = (1.0 / widths).astype(C.dtype)
         self._scale = (np.sqrt(LOG2_E) / widths).astype(C.dtype)
-        self.origin = C.mean(axis=0) if m else np.zeros(C.shape[1], C.dtype)
+        self.origin = middle(C)
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
@@ -127,6 +128,14 @@ class GaussianBlocks:
         norms *= -0.5
         result[:, -1] = 1.0
         return result
+
+
+def middle(C: Array) -> Array:
+    """The median of each of C's columns, (d,), in its dtype; zeros where C has no rows."""
+    if not len(C):
+        return np.zeros(C.shape[1], C.dtype)
+    result: Array = np.median(C, axis=0).astype(C.dtype, copy=False)
+    return result
 
 
 def weight_columns(weights: Array | None, k: int, T: int) -> Array:

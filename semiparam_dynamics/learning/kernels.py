@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
+from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, middle
 from semiparam_dynamics.learning.sparse import (
     floats,
     in_format,
@@ -294,10 +294,11 @@ def require_sparse_form(kernel: Kernel) -> None:
 def _squared_distances(C: Array, length_scale: Any, factor: float) -> Bound:
     """X -> factor * |x - c|^2 (k, m), of rows over widths, in float64.
 
-    The origin is moved to the centres' mean, so that little cancels.
+    The origin is moved to the centres' median, so that little cancels: their mean would follow a
+    single one that is far away.
     """
     widths = _widths_of_arrays(C, length_scale) / np.sqrt(factor)
-    origin = C.mean(axis=0, dtype=float) if len(C) else np.zeros(C.shape[1])
+    origin = middle(C).astype(float, copy=False)
     centers = (C - origin) / widths
     norms = np.einsum("ij,ij->i", centers, centers)
     transposed = np.ascontiguousarray(-2.0 * centers.T)

@@ -62,6 +62,25 @@ def test_a_product_takes_no_memory_for_the_matrix() -> None:
     assert peak < 5 * X.nbytes + 8 * ROWS * 1000  # K would be 100 times X
 
 
+@pytest.mark.parametrize(("dtype", "far"), [(np.float32, 99_999.0), (np.float64, 1e9)])
+def test_a_centre_far_from_the_others_leaves_them_their_digits(dtype: Any, far: float) -> None:
+    C = RNG.standard_normal((60, 5)).astype(dtype)
+    K = GaussianBlocks(C, WIDTHS)(C)
+    C[:2, 3] = far
+    K_far = GaussianBlocks(C, WIDTHS)(C)
+    np.testing.assert_allclose(K_far[2:, 2:], K[2:, 2:], atol=100 * np.finfo(dtype).eps)
+    assert not K_far[2:, :2].any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constant_columns_and_those_of_zeros_and_ones(dtype: Any) -> None:
+    C = np.eye(5, dtype=dtype)[RNG.integers(0, 4, 90)]
+    C[:, 4] = 7e3
+    np.testing.assert_allclose(
+        GaussianBlocks(C, WIDTHS)(C), naive(C, C), atol=20 * np.finfo(dtype).eps
+    )
+
+
 def test_squares_that_overflow_are_said() -> None:
     blocks = GaussianBlocks(np.ones((3, 5), np.float32), WIDTHS)
     with pytest.raises(LearningError, match="overflow in float32: scale the inputs"):

@@ -105,6 +105,14 @@ def test_far_from_the_origin_nothing_cancels(kernel: Kernel) -> None:
     np.testing.assert_allclose(kernel(X + 1e6, C + 1e6), kernel(X, C), rtol=1e-9)
 
 
+@pytest.mark.parametrize("nu", [1.5, 2.5])
+def test_a_centre_far_from_the_others_leaves_materns_their_digits(nu: float) -> None:
+    X, C = points()
+    K = Matern(2.0, nu)(X, C)
+    C[0, 1] = 1e9
+    np.testing.assert_allclose(Matern(2.0, nu)(X, C)[:, 1:], K[:, 1:], rtol=1e-9)
+
+
 def test_the_gaussian_of_a_row_with_itself_is_one_and_never_more() -> None:
     X = np.random.default_rng(0).uniform(-100.0, 100.0, (200, 4)).astype(np.float32)
     K = Gaussian(3.0)(X)
