@@ -31,6 +31,12 @@ from semiparam_dynamics.learning.threads import for_each
 Bound = Callable[[Array], Array]
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
 
+# What a message says where a kernel's values may have lost their digits.
+FAR_ROWS = (
+    "Or some rows are so far from the others that the kernel between them is rounding: look for "
+    "outliers, scale the inputs, or pass X in float64."
+)
+
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the kernels; their parameters can be searched as `kernel__length_scale`.

@@ -27,7 +27,7 @@ from semiparam_dynamics.learning.base import (
     kernel_sum,
 )
 from semiparam_dynamics.learning.factorisation import upper_factor
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel, evaluate_into
+from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel, evaluate_into
 from semiparam_dynamics.learning.products import largest_diagonal
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
 
@@ -230,7 +230,7 @@ class Spectrum:
         if values[0] < -max(100.0 * noise, 1e-6 * values[-1]):
             raise LearningError(
                 f"The kernel is not positive semidefinite: on these rows its eigenvalues lie "
-                f"between {values[0]:.3g} and {values[-1]:.3g}."
+                f"between {values[0]:.3g} and {values[-1]:.3g}. {FAR_ROWS}"
             )
         self.rounding = noise / problem.total  # eigenvalues up to this one are noise
         self.eigenvalues = np.maximum(values, 0.0) / problem.total  # (n,), ascending

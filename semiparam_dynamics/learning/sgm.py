@@ -21,7 +21,7 @@ from semiparam_dynamics.errors import ConfigurationError, LearningError, positiv
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.kernels import FAR_ROWS, as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
@@ -75,10 +75,7 @@ class StochasticRegressor(StoppedEarly):
         def iterates() -> Iterator[tuple[Array, Any]]:
             for coefficients in descent.iterates(self.average):
                 if not np.isfinite(coefficients).all():
-                    raise LearningError(
-                        f"The iteration diverged with step={self.step}: take a smaller step. With "
-                        f"the square loss any step below 2 / max K(x, x) is safe; None chooses one."
-                    )
+                    raise LearningError(self._diverged())
                 yield coefficients, descent.used()
 
         coefficients, used = self._best(iterates(), log, check, itemgetter(0))
@@ -111,6 +108,12 @@ class StochasticRegressor(StoppedEarly):
             for s, (step, decay) in enumerate(settings):
                 setting = {"step": step, "decay": decay, "max_iter": number}
                 yield setting, predicted[:, s * T : (s + 1) * T]
+
+    def _diverged(self) -> str:
+        advice = "take a smaller step. With the square loss any below 2 / max K(x, x) is safe"
+        if self.step is not None:
+            advice += "; None chooses one"
+        return f"The iteration diverged with step={self.step}: {advice}. {FAR_ROWS}"
 
     def _loss(self, rows: Rows) -> Loss:
         """The loss, for which the rows' outputs must be fit."""

@@ -478,6 +478,15 @@ def test_what_cannot_be_computed_is_said(model: Any, inputs: Any, sentence: str)
         model.fit(inputs, Y)
 
 
+@pytest.mark.parametrize("model", [KRLS(), NystromSGM(max_iter=100)], ids=str)
+def test_rows_so_far_away_that_kernels_are_rounding_are_named(model: Any) -> None:
+    far = np.random.default_rng(0).standard_normal((300, 3)).astype(np.float32)
+    far[:60] += 9999.0
+    with pytest.raises(LearningError, match="far from the others") as caught:
+        model.fit(far, far[:, 0])
+    assert "None chooses" not in str(caught.value)
+
+
 @pytest.mark.parametrize("model", [Falkon(), NYTRO(), SGM(), NystromSGM()], ids=str)
 def test_validation_data_that_do_not_fit_are_refused(model: Any) -> None:
     with pytest.raises(LearningError, match="outputs"):
