@@ -208,6 +208,8 @@ class NystromProblem:
         if not n_features:
             return [np.zeros((0, rows.n_outputs)) for _ in values]
         largest = float(self.basis.kernel.diagonal(self.basis.centers).max())
+        # Of a mean row's weight: the eigenvalues are sums by weights, of any scale.
+        largest *= rows.total_weight / rows.n_samples
         noise = 10.0 * np.sqrt(rows.n_samples) * np.finfo(rows.dtype).eps * largest
         noise += n_features * np.finfo(float).eps * eigenvalues.sum()
         total = rows.total_weight
@@ -243,7 +245,8 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     That is the filter "tikhonov". The others, of :class:`KRLS`, are beta = V g(Sigma) V' A'WY / n
     with A'WA / n = V Sigma V' the second moments of the Nyström features A = K_nm S, K_mm^+ = S S'
     (thesis 4.3.2 and chapter 3; "landweber" is :class:`NYTRO` in closed form): another
-    eigendecomposition, O(m^3), and no pass over the rows more. With m = n they are those of KRLS.
+    eigendecomposition, O(m^3), and no pass over the rows more. With m = n they are those of KRLS
+    but for "ols", where each of the two leaves out other directions as rounding.
 
     Of Dask arrays, or :class:`DaskRows`, a cluster's workers compute the second moments of their
     chunks, in `fit` and `path`; `grow`, `leave_one_out` and ``centers="leverage_scores"`` read

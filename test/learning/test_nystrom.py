@@ -99,6 +99,16 @@ def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) ->
     np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
 
 
+@each_filter
+@pytest.mark.parametrize("scale", [1 / 80, 2.0**10])
+def test_weights_that_are_equal_are_none(setting: dict[str, Any], scale: float) -> None:
+    X, y, X_new = (part.astype(np.float32) for part in cube(n=80, T=2))
+    model = NystromKRLS(Gaussian(1.5), centers=X[:40], **setting)
+    expected = model.fit(X, y).predict(X_new)
+    found = model.fit(X, y, np.full(80, scale, np.float32)).predict(X_new)
+    np.testing.assert_allclose(found, expected, atol=1e-3)
+
+
 def test_landweber_is_nytro() -> None:
     X, y, X_new = cube(T=2)
     found = NystromKRLS(Gaussian(0.7), centers=X[:20], filter="landweber", max_iter=40).fit(X, y)
