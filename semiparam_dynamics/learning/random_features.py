@@ -89,7 +89,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         """
         penalty = positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
-        drawn, psi = self._drawn(rows, self.n_features)
+        drawn, psi = self._drawn(rows, self.n_features, penalty)
         m = psi.n_features
         # psi / sqrt(m) with the ridge penalty n is psi with the ridge penalty n m.
         scale = m if self.scaled else 1
@@ -125,28 +125,40 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         the unscaled ones, penalty n m, is another for each m, and so is the Cholesky factor:
         O(m^3 / 3) for each setting after O(n m^2) for all. Without the scale, as in appendix C of
         the thesis, one factor for each penalty has all m.
+
+        The importance "leverage" depends on the penalty: each has its own draws, as in a fit, and
+        its own pass.
         """
         sizes, penalties = chosen["n_features"], chosen["penalty"]
-        drawn, psi = self._drawn(rows, max(sizes))
         whole = self.kind == "phase" or self.features is not None
         nested = [size if whole else size - size % 2 for size in sizes]
         if min(nested) < 1:
             raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
-        smallest = min(penalties) * (min(nested) if self.scaled else 1)
-        system = self._system(rows, drawn, psi, smallest)
+        leverage = isinstance(self.importance, str)
+        for together in [[penalty] for penalty in penalties] if leverage else [penalties]:
+            drawn, psi = self._drawn(rows, max(sizes), together[0])
+            smallest = min(together) * (min(nested) if self.scaled else 1)
+            system = self._system(rows, drawn, psi, smallest)
+            for penalty in together:
+                weights = self._path_weights(system, rows, penalty, nested, psi.n_features)
+                predicted = _products(X_validation, psi, weights, rows.dtype, self.memory_limit)
+                parts = np.hsplit(predicted, len(sizes))
+                for size, part in zip(sizes, parts, strict=True):
+                    yield {"n_features": size, "penalty": penalty}, part
+
+    def _path_weights(
+        self, system: NestedRidge, rows: Rows, penalty: float, nested: list[int], n_features: int
+    ) -> Array:
+        """Weights of the unscaled features, side by side for each number of them."""
         T, n = rows.n_outputs, rows.total_weight
-        for penalty in penalties:
-            weights = np.zeros((psi.n_features, len(sizes) * T))
-            for i, m in enumerate(nested):
-                columns = slice(i * T, (i + 1) * T)
-                if self.scaled:
-                    weights[:m, columns] = system.factor(penalty * m * n, m).weights()
-                else:
-                    weights[:m, columns] = system.factor(penalty * n).weights(m)
-            predicted = _products(X_validation, psi, weights, rows.dtype, self.memory_limit)
-            for i, size in enumerate(sizes):
-                setting = {"n_features": size, "penalty": penalty}
-                yield setting, predicted[:, i * T : (i + 1) * T]
+        weights = np.zeros((n_features, len(nested) * T))
+        for i, m in enumerate(nested):
+            columns = slice(i * T, (i + 1) * T)
+            if self.scaled:
+                weights[:m, columns] = system.factor(penalty * m * n, m).weights()
+            else:
+                weights[:m, columns] = system.factor(penalty * n).weights(m)
+        return weights
 
     def _sampler(self) -> Any:
         """That of the features, where they are not the kernel's without importance."""
@@ -155,7 +167,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         return self.features
 
     def _drawn(
-        self, rows: Rows, n_features: int
+        self, rows: Rows, n_features: int, penalty: float
     ) -> tuple[SpectralFeatures | DrawnFeatures, FeatureMap]:
         if self.features is not None and self.kernel is not None:
             raise ConfigurationError(
@@ -176,7 +188,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             rows,
             self.importance,
             self.n_candidates,
-            self.penalty,
+            penalty,
             self.random_state,
         )
         return drawn, drawn.map(rows.dtype)

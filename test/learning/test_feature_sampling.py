@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -71,22 +72,17 @@ def test_ridge_regression_on_them_is_scikit_learns(importance: Any) -> None:
     np.testing.assert_allclose(transformer.transform(X), A / np.sqrt(60.0), atol=1e-14)
     # The path has the draws of a fit for each number of features.
     for setting, found in model.path(X, Y, {"n_features": [7, 60], "penalty": [1e-1, 1e-12]}, X):
-        refitted = RandomFeaturesKRLS(random_state=0, **settings).set_params(**setting)
-        refitted.set_params(penalty=1e-3)  # leverage scores are those of the estimator's own
-        drawn = refitted._drawn(*_rows_and_count(setting["n_features"]))[0].omega
-        np.testing.assert_array_equal(drawn, model.omega_[: setting["n_features"]])
-        B = A[:, : setting["n_features"]] / np.sqrt(setting["n_features"])
+        refitted = RandomFeaturesKRLS(random_state=0, **settings).set_params(**setting).fit(X, Y)
+        if importance != "leverage":  # whose draws depend on the penalty
+            np.testing.assert_array_equal(refitted.omega_, model.omega_[: setting["n_features"]])
+        B = Steps().psi(X, refitted.omega_) / np.sqrt(setting["n_features"])
+        if refitted.weights_ is not None:
+            B = B * refitted.weights_
         ridge = Ridge(setting["penalty"] * len(X), fit_intercept=False, solver="svd").fit(B, Y)
         if setting["penalty"] > 1e-6:
             np.testing.assert_allclose(found, ridge.predict(B), atol=1e-8)
         else:
             assert np.abs(found - ridge.predict(B)).max() < 1e-3
-
-
-def _rows_and_count(m: int) -> tuple[Any, int]:
-    from semiparam_dynamics.learning.rows import ArrayRows
-
-    return ArrayRows(X, Y), m
 
 
 def test_importance_of_a_kernels_features_leaves_the_fit_what_it_is_but_for_the_draws() -> None:
@@ -99,6 +95,17 @@ def test_importance_of_a_kernels_features_leaves_the_fit_what_it_is_but_for_the_
     again = drawn.set_params(importance=None).fit(X, Y)
     np.testing.assert_array_equal(again.predict(X_NEW), uniform.predict(X_NEW))
     assert not hasattr(again, "omega_")
+
+
+def test_a_path_over_penalties_draws_by_leverage_as_fits_do() -> None:
+    X, y, X_new = cube()
+    model = RandomFeaturesKRLS(
+        Gaussian(0.7), 1.0, random_state=0, importance="leverage", n_candidates=300
+    )
+    grid = {"penalty": [1e-1, 1e-6], "n_features": [10, 25]}
+    for setting, predicted in model.path(X, y, grid, X_new):
+        expected = clone(model).set_params(**setting).fit(X, y).predict(X_new)
+        np.testing.assert_allclose(predicted[:, 0], expected, rtol=1e-6, atol=1e-8)
 
 
 def test_leverage_is_the_naive_formula() -> None:
