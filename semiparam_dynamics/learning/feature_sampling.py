@@ -7,7 +7,8 @@ functions psi / sqrt(q) have the same mean, and fewer may do (the same, remark 1
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.arrays import Array, Mask
 from semiparam_dynamics.errors import (
     ConfigurationError,
     LearningError,
@@ -28,7 +29,13 @@ from semiparam_dynamics.errors import (
 )
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern, as_kernel
 from semiparam_dynamics.learning.products import FeatureMap
-from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, validate_data
+from semiparam_dynamics.learning.rows import (
+    FLOATS,
+    ArrayRows,
+    Rows,
+    memory_budget,
+    validate_data,
+)
 
 # -------------------------------------------------------------------------------------------------
 # Random features of stationary kernels: frequencies from their spectral densities.
@@ -107,7 +114,8 @@ def kernel_widths(kernel: Any, n_inputs: int) -> Array:
 # -------------------------------------------------------------------------------------------------
 # Any features, and draws of them.
 
-ROWS = 1000  # that an importance sees
+ROWS = 1000  # that an importance sees, at most
+Blocks = Callable[[], Iterator[Array]]  # values of features, in blocks of them, again and again
 Importance = Callable[[Array, Array], Array]  # omega (N, p), inputs (k, d) -> q, (N,)
 
 
@@ -189,6 +197,7 @@ def draw_features(
     n_candidates: int,
     penalty: float,
     random_state: Any,
+    memory_limit: int | None = None,
 ) -> DrawnFeatures:
     """`n_features` draws of the sampler's theta, or of theta q.
 
@@ -198,7 +207,9 @@ def draw_features(
 
     Since theta q can seldom be drawn from, `n_candidates` are drawn from theta, and among them,
     with replacement, the features, with probabilities p_i in proportion to q. Weights
-    (N p_i)^-1/2 leave the mean of the features' products that of the candidates.
+    (N p_i)^-1/2 leave the mean of the features' products that of the candidates. An importance
+    sees 1000 rows, or as many as leave room for their matrices within `memory_limit` bytes; None: a
+    quarter of what is free.
 
     Raises ConfigurationError for what is no sampler or importance, and LearningError for a q that
     is negative, not finite, or zero where a feature is not zero on the data.
@@ -218,11 +229,20 @@ def draw_features(
         )
     N = positive_count(n_candidates, "n_candidates")
     candidates = _sampled(sampler, N, rows.n_features, random)
-    X, weights = _some(rows, random.randint(2**31 - 1))
-    values = evaluated(sampler, X, candidates)
-    leverage = isinstance(importance, str)
-    q = leverage_importance(values, penalty, weights) if leverage else importance(candidates, X)
-    p = _probabilities(np.asarray(q, dtype=float), values)
+    n_rows, size = _within(memory_budget(memory_limit), N)
+    X, weights = _some(rows, random.randint(2**31 - 1), n_rows)
+
+    def values() -> Iterator[Array]:
+        return (evaluated(sampler, X, candidates[i : i + size]) for i in range(0, N, size))
+
+    parts = list(values()) if size >= N else None
+    blocks: Blocks = values if parts is None else lambda: iter(parts)
+    if isinstance(importance, str):
+        q = np.concatenate(list(_leverage(blocks, N, penalty, weights)))
+    else:
+        q = np.asarray(importance(candidates, X), dtype=float)
+    used = np.concatenate([block.any(axis=0) for block in blocks()])
+    p = _probabilities(q, used)
     chosen = random.choice(N, size=count, p=p)
     return DrawnFeatures(sampler, candidates[chosen], (N * p[chosen]) ** -0.5)
 
@@ -233,16 +253,34 @@ def leverage_importance(values: Array, penalty: float, weights: Array | None = N
     (1/k) psi_i' (K/k + penalty I)^-1 psi_i, with K the mean of all psi psi'; with weights (k,) a
     row has its share of their sum in place of 1/k. Time O(k^2 N).
     """
-    k, N = values.shape
-    share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
-    scaled = values * np.sqrt(share)[:, None]
-    gram = scaled @ scaled.T / N
+    return next(_leverage(lambda: iter([values]), values.shape[1], penalty, weights))
+
+
+def _leverage(blocks: Blocks, N: int, penalty: float, weights: Array | None) -> Iterator[Array]:
+    """The same of N features' values in blocks of columns (k, b), a block at a time."""
+
+    def scaled() -> Iterator[Array]:
+        for values in blocks():
+            k = len(values)
+            share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
+            yield values * np.sqrt(share)[:, None]
+
+    gram: Array = np.asarray(sum(block @ block.T for block in scaled())) / N
     # A penalty below rounding leaves no Cholesky factor.
-    least = k * float(np.finfo(float).eps) * float(np.trace(gram))
-    gram[np.diag_indices(k)] += max(positive_penalty(penalty), least)
-    solved = cho_solve(cho_factor(gram, lower=True), scaled)
-    result: Array = np.einsum("ij,ij->j", scaled, solved)
-    return result
+    least = len(gram) * float(np.finfo(float).eps) * float(np.trace(gram))
+    gram[np.diag_indices(len(gram))] += max(positive_penalty(penalty), least)
+    factor = cho_factor(gram, lower=True, overwrite_a=True)
+    for block in scaled():
+        yield np.einsum("ij,ij->j", block, cho_solve(factor, block))
+
+
+def _within(budget: int, n_candidates: int) -> tuple[int, int]:
+    """How many rows an importance sees, and how many candidates at a time, within the budget.
+
+    Half of it is for two matrices of the rows, the rest for four blocks of the candidates' values.
+    """
+    n_rows = max(1, min(ROWS, math.isqrt(budget // 32)))
+    return n_rows, max(1, min(n_candidates, budget // 2 // (32 * n_rows)))
 
 
 def evaluated(sampler: FeatureSampler, X: Array, omega: Array) -> Array:
@@ -267,25 +305,28 @@ def _sampled(
     return omega
 
 
-def _some(rows: Rows, seed: int) -> tuple[Array, Array | None]:
-    """Inputs (k, d) of rows drawn uniformly among those whose weight isn't zero; their weights."""
+def _some(rows: Rows, seed: int, n_rows: int) -> tuple[Array, Array | None]:
+    """Inputs (k, d) of at most `n_rows` rows, and their weights, if there are any.
+
+    They are drawn uniformly among those whose weight isn't zero.
+    """
     weights = rows.weights()
     order = check_random_state(seed).permutation(rows.n_samples)
     if weights is None:
-        return rows.take(order[:ROWS]).astype(float), None
-    order = order[weights[order] > 0.0][:ROWS]
+        return rows.take(order[:n_rows]).astype(float), None
+    order = order[weights[order] > 0.0][:n_rows]
     return rows.take(order).astype(float), weights[order].astype(float)
 
 
-def _probabilities(q: Array, values: Array) -> Array:
-    """q (N,) over its sum, checked against the candidates' values at some rows (k, N)."""
-    N = values.shape[1]
+def _probabilities(q: Array, used: Mask) -> Array:
+    """q (N,) over its sum, checked against which candidates are not zero at some rows, (N,)."""
+    N = len(used)
     if q.shape != (N,) or not (np.isfinite(q) & (q >= 0.0)).all():
         raise LearningError(
             f"importance must return a number for each of the {N} candidates, finite and not "
             f"negative; it returned {q.shape} from {np.min(q, initial=0.0):.3g} on."
         )
-    missed = np.flatnonzero((q == 0.0) & values.any(axis=0))
+    missed = np.flatnonzero((q == 0.0) & used)
     if len(missed) or not q.any():
         raise LearningError(
             f"importance is zero for {len(missed)} of {N} candidates that are not zero on the "

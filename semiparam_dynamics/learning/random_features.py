@@ -46,7 +46,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     n_features : m. With kind "pair" an odd number is rounded down.
     kind : "phase", sqrt(2) cos(w'x + b), or "pair", a cosine and a sine of each frequency.
     random_state : seed of the frequencies.
-    memory_limit : bytes for blocks of features; None: a quarter of what is free.
+    memory_limit : bytes for blocks of features, and for what importance looks at; None: a quarter
+        of what is free.
     features : None, those of the kernel; or a sampler with sample(n, n_inputs, random), omega
         (n, p), and psi(X, omega), (k, n), see :class:`FeatureSampler`. Then `kernel` must be None.
     importance : None, or the density q, relative to the sampler's, with which omega is drawn, to
@@ -190,6 +191,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             self.n_candidates,
             penalty,
             self.random_state,
+            self.memory_limit,
         )
         return drawn, drawn.map(rows.dtype)
 

@@ -8,7 +8,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from semiparam_dynamics.learning.feature_sampling import SpectralFeatures, fourier_map
+from semiparam_dynamics.learning.feature_sampling import (
+    SpectralFeatures,
+    _leverage,
+    fourier_map,
+    leverage_importance,
+)
 from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.learning.rows import Rows
@@ -72,3 +77,20 @@ def test_memory_stays_within_the_limit() -> None:
     rows = Rows.from_arrays(X, X[:, 0])
     model = RandomFeaturesKRLS(n_features=m, random_state=0, memory_limit=limit)
     assert peak_memory(lambda: model.fit(rows)) < limit + 8 * 8 * m * m
+
+
+@pytest.mark.parametrize("importance", ["leverage", lambda omega, X: np.ones(len(omega))])
+def test_draws_by_importance_stay_within_the_limit(importance: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((3000, 2))
+    model = RandomFeaturesKRLS(
+        n_features=50, importance=importance, random_state=0, memory_limit=10_000_000
+    )
+    rows = Rows.from_arrays(X, X[:, 0])
+    assert peak_memory(lambda: model.fit(rows)) < 12_000_000
+    assert np.mean((model.predict(X) - X[:, 0]) ** 2) < 0.1
+
+
+def test_candidates_in_blocks_are_drawn_as_in_one() -> None:
+    values = np.random.default_rng(0).standard_normal((40, 90))
+    found = _leverage(lambda: iter(np.hsplit(values, [50])), 90, 1e-3, None)
+    np.testing.assert_allclose(np.hstack(list(found)), leverage_importance(values, 1e-3))
