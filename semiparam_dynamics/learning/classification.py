@@ -25,6 +25,7 @@ from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
 from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
 from semiparam_dynamics.learning.rows import (
     FLOATS,
+    backend_of,
     checked_weights,
     takes_sparse,
     validate_data,
@@ -109,8 +110,14 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Scores of inputs (n, d): (n, C), or (n,) for two classes, positive for the second."""
+        """Scores of inputs (n, d): (n, C), or (n,) for two classes, positive for the second.
+
+        Of a Dask array a Dask array, in the same chunks of rows; so are labels and probabilities.
+        """
         check_is_fitted(self)
+        if (backend := _chunked(X)) is not None:
+            there: Array = backend.by_chunks(self, "decision_function", X)
+            return there
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         offset = self.intercept_[0] if len(self.classes_) == 2 else self.intercept_
         scores: Array = self.estimator_.predict(X) + offset
@@ -118,6 +125,9 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Any:
         """Labels, (n,), of inputs (n, d)."""
+        check_is_fitted(self)
+        if (backend := _chunked(X)) is not None:
+            return backend.by_chunks(self, "predict", X)
         scores = self.decision_function(X)
         return self.classes_[_winners(scores)]
 
@@ -127,6 +137,10 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         1 / (1 + exp(-score)); of more than two classes, divided by their sum.
         """
+        check_is_fitted(self)
+        if (backend := _chunked(X)) is not None:
+            there: Array = backend.by_chunks(self, "predict_proba", X)
+            return there
         p: Array = expit(self.decision_function(X))
         if p.ndim == 1:
             return np.column_stack((1.0 - p, p))
@@ -226,6 +240,12 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise ConfigurationError(
             f'class_weight must be None, "balanced" or a dict, not {self.class_weight!r}.'
         )
+
+
+def _chunked(X: Any) -> Any:
+    """The module that computes with X in its chunks; None for arrays that are in one piece."""
+    backend = backend_of(X)
+    return backend if backend is not None and backend.STAYS else None
 
 
 def _winners(scores: Array) -> Indices:

@@ -24,7 +24,13 @@ from semiparam_dynamics.learning.feature_sampling import (
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.products import FeatureMap, feature_blocks, second_moments
 from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, training_rows, validate_data
+from semiparam_dynamics.learning.rows import (
+    ArrayRows,
+    Rows,
+    backend_of,
+    training_rows,
+    validate_data,
+)
 
 FEW = 100  # rows that tell how large features are
 
@@ -108,8 +114,15 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         return self
 
     def predict(self, X: Any) -> Array:
-        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time."""
+        """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
+
+        Of a Dask array a Dask array, in the same chunks of rows.
+        """
         check_is_fitted(self)
+        backend = backend_of(X)
+        if backend is not None and backend.STAYS:
+            there: Array = backend.by_chunks(self, "predict", X)
+            return there
         X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
         if hasattr(self, "omega_"):

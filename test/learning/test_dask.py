@@ -16,7 +16,14 @@ import pytest
 from sklearn.base import clone
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError, MissingExtraError
-from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, NystromKRLS
+from semiparam_dynamics.learning import (
+    Falkon,
+    Gaussian,
+    KernelClassifier,
+    Laplacian,
+    NystromKRLS,
+    RandomFeaturesKRLS,
+)
 from semiparam_dynamics.learning.backends.dask_arrays import DaskKernelRows, DaskRows
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
@@ -77,6 +84,41 @@ def test_predictions_are_dask_arrays(model: Any, columns: int) -> None:
     np.testing.assert_allclose(predicted.compute(), fitted.predict(X), rtol=0, atol=1e-12)
     with pytest.raises(LearningError, match="4"):
         fitted.predict(chunks(X[:, :3]))
+
+
+CLASSIFIER = KernelClassifier(Falkon(Gaussian(1.0), 1e-2, 60, loss="logistic", random_state=0))
+
+
+@pytest.mark.parametrize(
+    ("model", "methods"),
+    [
+        (RandomFeaturesKRLS(Gaussian(1.0), n_features=60, random_state=0), ["predict"]),
+        (RandomFeaturesKRLS(importance="leverage", n_features=60, random_state=0), ["predict"]),
+        (KernelClassifier(NYSTROM), ["predict", "decision_function"]),
+        (CLASSIFIER, ["predict", "decision_function", "predict_proba"]),
+    ],
+)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_predictions_of_other_estimators_are_dask_arrays(
+    model: Any, methods: list[str], n_classes: int
+) -> None:
+    y = Y[:, : n_classes - 1].squeeze()
+    if isinstance(model, KernelClassifier):
+        y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5][: n_classes - 1])]
+    fitted = clone(model).fit(X, y)
+    for method in methods:
+        apply = getattr(fitted, method)
+        expected, found = apply(X), apply(chunks(X))
+        assert isinstance(found, da.Array) and found.shape == expected.shape
+        assert found.chunks[0] == SIZES and found.dtype == expected.dtype
+        if method == "predict" and isinstance(model, KernelClassifier):
+            np.testing.assert_array_equal(found.compute(), expected)
+        else:
+            np.testing.assert_allclose(found.compute(), expected, rtol=0, atol=1e-12)
+        assert apply(chunks(X)[X[:, 0] > 9.0]).compute().shape[0] == 0
+        with pytest.raises(LearningError, match="4"):
+            apply(chunks(X[:, :3]))
+    assert fitted.score(chunks(X), y) == pytest.approx(fitted.score(X, y))
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Laplacian(2.0)], ids=str)

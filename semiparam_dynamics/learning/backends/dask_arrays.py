@@ -63,6 +63,26 @@ def predict(estimator: Any, X: Any) -> Any:
     return X.map_blocks(_predict, model=model, dtype=centers.dtype, meta=meta, **shape)
 
 
+def by_chunks(estimator: Any, method: str, X: Any) -> Any:
+    """What a fitted estimator's method makes of the rows of a Dask array X (n, d), as one.
+
+    (n,) or (n, T); nothing is computed before the result is. Raises LearningError for another
+    number of inputs.
+    """
+    from dask.delayed import delayed
+
+    d = estimator.n_features_in_
+    if X.ndim != 2 or X.shape[1] != d:
+        raise LearningError(f"X must be (rows, {d}); found {X.shape}.")
+    empty = getattr(estimator, method)(np.zeros((1, d), X.dtype))[:0]
+    X = X.rechunk({1: -1})
+    shape: dict[str, Any] = {"drop_axis": 1}
+    if empty.ndim == 2:
+        shape = {"chunks": (X.chunks[0], (empty.shape[1],))}
+    model = delayed(_Method, pure=False)(estimator, method, empty)
+    return X.map_blocks(_apply, model=model, dtype=empty.dtype, meta=empty, **shape)
+
+
 class Part(Rows):
     """One chunk, on its worker; its weights may all be zero where others' aren't."""
 
@@ -245,6 +265,23 @@ class _Sum:
 
     products: Products
     coefficients: Array
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A fitted estimator's method, and what it makes of no rows; sent to each worker once."""
+
+    estimator: Any
+    name: str
+    empty: Array
+
+
+def _apply(X: Array, model: _Method) -> Array:
+    if not len(X):
+        return model.empty
+    with one_thread():
+        result: Array = getattr(model.estimator, model.name)(X)
+    return result
 
 
 def _predict(X: Array, model: _Sum) -> Array:
