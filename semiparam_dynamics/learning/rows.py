@@ -111,7 +111,7 @@ class Rows:
     def from_arrays(cls, X: Any, y: Any, sample_weight: Any = None, dtype: Any = None) -> Rows:
         """Slices of arrays or memory maps; nothing is copied but the slice in use."""
         if not hasattr(X, "dtype"):  # lists, and tables of several columns
-            X = np.asarray(X)
+            X = as_numbers(X, None, "X")
         if is_sparse(X):
             X = X.tocsr()
         if dtype is None:
@@ -240,9 +240,9 @@ class Rows:
         for chunk in self._chunks() if callable(self._chunks) else self._chunks:
             if not 2 <= len(chunk) <= 3:
                 raise LearningError("A chunk must be (X, y) or (X, y, sample_weight).")
-            X = as_inputs(chunk[0], self.dtype)
-            with np.errstate(over="ignore"):  # infinite outputs are refused
-                Y = np.asarray(chunk[1], dtype=self.dtype)
+            X = chunk[0]
+            X = as_inputs(X, self.dtype) if is_sparse(X) else as_numbers(X, self.dtype, "X")
+            Y = as_numbers(chunk[1], self.dtype, "y")
             if X.ndim != 2 or Y.ndim not in (1, 2) or len(Y) != X.shape[0]:
                 raise LearningError(
                     f"A chunk's X must be (rows, inputs) with as many rows as y; "
@@ -251,7 +251,9 @@ class Rows:
             if not X.shape[0]:
                 continue
             self.one_output &= Y.ndim == 1
-            weights = np.asarray(chunk[2], dtype=self.dtype) if len(chunk) == 3 else None
+            weights = None
+            if len(chunk) == 3:
+                weights = as_numbers(chunk[2], self.dtype, "sample_weight")
             yield Block(X, Y.reshape(len(Y), -1), weights)
 
     def _check_total(self) -> None:
@@ -453,6 +455,24 @@ def validate_data(estimator: Any, *args: Any, **settings: Any) -> Any:
     if hasattr(validation, "validate_data"):
         return validation.validate_data(estimator, *args, **settings)
     return estimator._validate_data(*args, **settings)  # scikit-learn 1.4, of Ubuntu 24.04, and 1.5
+
+
+def as_numbers(values: Any, dtype: Any, name: str) -> Array:
+    """An array of values in `dtype` (None: their own); infinite where its range lacks them.
+
+    Raises LearningError for text, and for rows of different lengths.
+    """
+    try:
+        with np.errstate(over="ignore"):  # infinite ones are refused
+            return np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError) as problem:
+        label = _first_text(values) if name == "y" else None
+        if label is None:
+            raise LearningError(f"{name} is no array of numbers: {problem}") from None
+        raise LearningError(
+            f"Regressors learn numbers, and y has labels ('{label}'): KernelClassifier(...), of "
+            f"arrays X and y, learns classes."
+        ) from None
 
 
 TEXTS = ("O", "U", "S", "T")  # kinds of dtypes that text may have

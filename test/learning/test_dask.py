@@ -214,6 +214,12 @@ def test_a_worker_killed_in_its_task_changes_nothing(tmp_path: Path) -> None:
     np.testing.assert_array_equal(fitted.coef_, expected.coef_)
 
 
+def test_labels_are_refused() -> None:
+    labels = da.from_array(np.where(X[:, 0] > 0.0, "left", "right"), chunks=450)
+    with pytest.raises(LearningError, match=r"labels \('(left|right)'\): KernelClassifier"):
+        NystromKRLS().fit(chunks(X), labels)
+
+
 def test_what_does_not_fit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     there = chunks(X)
     wrong = X.copy()

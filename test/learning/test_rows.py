@@ -316,3 +316,30 @@ def test_inputs_that_nobody_scaled_are_told() -> None:
         # Narrow, but each row has others beside it.
         line = np.linspace(0.0, 1.0, 3000)[:, None]
         clone(model).set_params(kernel=Gaussian(length_scale=1e-3)).fit(line, line[:, 0])
+
+
+NUMBERS = [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize(
+    ("chunk", "sentence"),
+    [
+        ((NUMBERS, ["1", "b"]), r"labels \('b'\): KernelClassifier"),
+        ((NUMBERS, np.array(["a", "b"])), r"labels \('[ab]'\): KernelClassifier"),
+        ((NUMBERS, np.array([b"a", b"b"])), "y is no array of numbers"),
+        ((NUMBERS, [[1.0, 2.0], [3.0]]), "y is no array of numbers: .*inhomogeneous"),
+        (([[1.0, 2.0], [3.0]], [1.0, 2.0]), "X is no array of numbers: .*inhomogeneous"),
+        ((NUMBERS, [1.0, 2.0], ["a", "b"]), "sample_weight is no array of numbers"),
+    ],
+)
+def test_chunks_that_are_no_numbers_are_refused(chunk: Any, sentence: str) -> None:
+    with pytest.raises(LearningError, match=sentence):
+        Rows([chunk])
+    with pytest.raises(LearningError, match=sentence):
+        Rows.from_arrays(*chunk)
+
+
+def test_labels_beside_a_memory_map_are_refused(tmp_path: Path) -> None:
+    X = np.memmap(tmp_path / "X", float, "w+", shape=(20, 2))
+    with pytest.raises(LearningError, match=r"labels \('a'\): KernelClassifier"):
+        NystromKRLS().fit(X, np.array(["a", "b"] * 10))

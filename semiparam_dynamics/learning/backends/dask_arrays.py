@@ -24,7 +24,7 @@ from semiparam_dynamics.learning.products import (
     second_moments,
 )
 from semiparam_dynamics.learning.ridge import NestedRidge
-from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, noted
+from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, as_numbers, noted
 from semiparam_dynamics.learning.threads import one_thread
 
 STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
@@ -339,7 +339,8 @@ def _aligned(values: Any, X: Any, name: str) -> Any:
 
 def _part(dtype: np.dtype, *arrays: Any) -> Part | None:
     """A chunk's rows in `dtype`, checked; None where it has none."""
-    chunk = tuple(np.ascontiguousarray(array, dtype) for array in arrays)
+    named = zip(arrays, ("X", "y", "sample_weight"), strict=False)
+    chunk = tuple(np.ascontiguousarray(as_numbers(array, dtype, name)) for array, name in named)
     return Part([chunk], dtype) if len(chunk[0]) else None
 
 
