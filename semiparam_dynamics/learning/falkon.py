@@ -304,6 +304,9 @@ class Falkon(RegularisationPath, KernelRegressor):
             raise ConfigurationError(f"tolerance must not be negative, as {self.tolerance} is.")
         if limit is not None and validated:
             limit -= limit // 4  # a quarter is the validation data's
+        n_rows = self.preconditioner_rows
+        if n_rows is not None:
+            n_rows = positive_count(n_rows, "preconditioner_rows")
         # One stream of draws: a seed used twice would draw the centres again, and no other rows.
         draw = check_random_state(self.random_state)
         centers = choose_centers(
@@ -311,9 +314,9 @@ class Falkon(RegularisationPath, KernelRegressor):
         )
         # Uniform draws say too little of rows whose weights differ: what a heavy row adds that is
         # not drawn is missing, and so is what the centres of light ones share with other rows.
-        sample = sample_by_weight(rows, centers, self.preconditioner_rows, draw)
-        if sample is None and self.preconditioner_rows is not None:
-            sample = uniform(rows, self.preconditioner_rows, draw)
+        sample = sample_by_weight(rows, centers, n_rows, draw)
+        if sample is None and n_rows is not None:
+            sample = uniform(rows, n_rows, draw)
         if self.loss == "logistic":
             return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
         return FalkonSystem(rows, kernel, centers, limit, sample)

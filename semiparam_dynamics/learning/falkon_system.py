@@ -192,7 +192,8 @@ def sample_by_weight(
     others = weights.astype(float)
     if centers.indices is not None:
         others[centers.indices] = 0.0
-    return by_weight(rows, others, n_rows or centers.points.shape[0], draw)
+    count = centers.points.shape[0] if n_rows is None else n_rows
+    return by_weight(rows, others, count, draw)
 
 
 def _sampled_moments(

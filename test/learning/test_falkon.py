@@ -16,6 +16,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
@@ -510,3 +511,13 @@ def test_solves_copy_no_matrix(centers: Array) -> None:
         tracemalloc.stop()
     assert built < (1.1 if len(centers) == 120 else 2.6) * square
     assert solved < 0.05 * square
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("wrong", [0, -1, 2.5, "a", np.nan])
+def test_preconditioner_rows_are_checked_by_their_name(wrong: Any, weighted: bool) -> None:
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    weights = np.linspace(1.0, 2.0, 30) if weighted else None
+    model = Falkon(Gaussian(1.0), n_centers=10, preconditioner_rows=wrong)
+    with pytest.raises(ConfigurationError, match="preconditioner_rows must be a whole number"):
+        model.fit(X, X[:, 0], weights)
