@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -76,12 +76,24 @@ class RefusedError(SemiparamError, ValueError):
 
 def positive(value: Any, name: str) -> float:
     """`value`, or ConfigurationError if it isn't a positive, finite number."""
-    try:
-        wrong = not (math.isfinite(value) and value > 0.0)
-    except (TypeError, ValueError, OverflowError):  # text, None, arrays, whole numbers beyond all
-        wrong = True
-    if wrong:
+    if not _holds(lambda: math.isfinite(value) and value > 0.0):
         raise ConfigurationError(f"{name} must be a positive number, not {value}.")
+    return float(value)
+
+
+def not_negative(value: Any, name: str) -> float:
+    """`value`, or ConfigurationError if it isn't a finite number of 0 or more."""
+    if not _holds(lambda: math.isfinite(value) and value >= 0.0):
+        raise ConfigurationError(
+            f"{name} must not be negative, and must be a finite number, not {value}."
+        )
+    return float(value)
+
+
+def proper_share(value: Any, name: str) -> float:
+    """`value`, or ConfigurationError if it isn't a number above 0, up to 1."""
+    if not _holds(lambda: 0.0 < value <= 1.0):
+        raise ConfigurationError(f"{name} must lie in (0, 1], not {value}.")
     return float(value)
 
 
@@ -92,13 +104,17 @@ def positive_penalty(penalty: Any) -> float:
 
 def positive_count(value: Any, name: str) -> int:
     """`value`, or ConfigurationError if it isn't a whole number above 0."""
-    try:
-        wrong = not value >= 1 or int(value) != value
-    except (TypeError, ValueError, OverflowError):  # text, None, arrays, infinity
-        wrong = True
-    if wrong:
+    if isinstance(value, bool) or not _holds(lambda: value >= 1 and int(value) == value):
         raise ConfigurationError(f"{name} must be a whole number above 0, not {value}.")
     return int(value)
+
+
+def _holds(condition: Callable[[], Any]) -> bool:
+    """Whether a condition on what should be a number holds; not for text, None or arrays."""
+    try:
+        return bool(condition())
+    except (TypeError, ValueError, OverflowError):  # the last of infinity, or whole numbers
+        return False
 
 
 def listing(names: Sequence[str], most: int = 8) -> str:

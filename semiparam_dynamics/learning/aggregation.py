@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, positive_penalty
+from semiparam_dynamics.errors import ConfigurationError, positive_count, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
@@ -65,9 +65,10 @@ class NystromAggregator(KernelRegressor):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromAggregator:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
         positive_penalty(self.penalty)
-        sizes = [int(m) for m in np.atleast_1d(self.n_centers)]
-        if not sizes or min(sizes) < 1:
-            raise ConfigurationError(f"n_centers must be positive numbers, not {self.n_centers}.")
+        each = np.atleast_1d(np.asarray(self.n_centers, dtype=object))  # values as they are
+        sizes = [positive_count(m, "n_centers") for m in each]
+        if not sizes:
+            raise ConfigurationError("n_centers must be one number or more, not none.")
         if self.independent and not isinstance(self.centers, str):
             raise ConfigurationError("Centres that are given can't be drawn independently.")
         rows = training_rows(self, X, y, sample_weight)

@@ -16,7 +16,13 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    not_negative,
+    positive,
+    positive_count,
+)
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.products import KernelRows, product
 from semiparam_dynamics.learning.rows import (
@@ -220,7 +226,7 @@ class IterationLog(ExitStack):
         self.errors: list[float] = []
         self.improved = False
         self._reference, self._since = np.inf, 0
-        self._tolerance = tolerance
+        self._tolerance = not_negative(tolerance, "tolerance")
         self._patience = None if patience is None else positive_count(patience, "patience")
         if stopping is not None and not callable(stopping):
             raise ConfigurationError(

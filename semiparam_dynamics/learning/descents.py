@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, positive
+from semiparam_dynamics.errors import not_negative, positive
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
 from semiparam_dynamics.learning.losses import Loss, descend, scatter
@@ -45,8 +45,7 @@ class Steps:
         for step, decay in settings:
             if step is not None:
                 positive(step, "step")
-            if not (np.isfinite(decay) and decay >= 0.0):
-                raise ConfigurationError(f"decay must not be negative, not {decay}.")
+            not_negative(decay, "decay")
         return cls(
             np.array([default if step is None else step for step, _ in settings], dtype=float),
             np.array([decay for _, decay in settings], dtype=float),

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import (
     ConfigurationError,
+    not_negative,
     positive_count,
     positive_penalty,
 )
@@ -300,8 +301,7 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     def _system(self, rows: Rows, validated: bool) -> FalkonSystem:
         kernel, limit = as_kernel(self.kernel), self.memory_limit
-        if not self.tolerance >= 0.0:
-            raise ConfigurationError(f"tolerance must not be negative, as {self.tolerance} is.")
+        not_negative(self.tolerance, "tolerance")
         if limit is not None and validated:
             limit -= limit // 4  # a quarter is the validation data's
         n_rows = self.preconditioner_rows

@@ -63,6 +63,7 @@ class SpectralFeatures:
     ) -> None:
         if kind not in KINDS:
             raise ConfigurationError(f'kind must be "phase" or "pair", not "{kind}".')
+        n_features = positive_count(n_features, "n_features")
         if n_features < (2 if kind == "pair" else 1):
             raise ConfigurationError(f'n_features={n_features} is too few for kind="{kind}".')
         if not isinstance(kernel, (Gaussian, Laplacian, Matern)):

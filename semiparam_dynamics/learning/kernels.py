@@ -16,7 +16,13 @@ from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    not_negative,
+    positive,
+    positive_count,
+)
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, middle
 from semiparam_dynamics.learning.sparse import (
     floats,
@@ -157,13 +163,9 @@ class Polynomial(Kernel):
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
-        if not (np.isfinite(self.degree) and self.degree >= 1 and self.degree % 1 == 0):
-            raise ConfigurationError(f"degree must be a whole number above 0, not {self.degree}.")
-        if not (0.0 < self.scale < np.inf and 0.0 <= self.offset < np.inf):
-            raise ConfigurationError(
-                f"scale must be positive and offset must not be negative, both finite, not "
-                f"{self.scale} and {self.offset}."
-            )
+        positive_count(self.degree, "degree")
+        positive(self.scale, "scale")
+        not_negative(self.offset, "offset")
         if is_sparse(C):
             return sparse_polynomial(C, int(self.degree), self.scale, self.offset)
         transposed = np.ascontiguousarray(C.T) * C.dtype.type(self.scale)
@@ -335,12 +337,13 @@ def _widths_of_arrays(C: Array, length_scale: Any) -> Array:
 
 
 def _widths(length_scale: Any, n_inputs: int) -> Array:
-    widths = np.asarray(length_scale, dtype=float)
+    needed = f"length_scale must be a number or one for each of the {n_inputs} inputs, not"
+    try:
+        widths = np.asarray(length_scale, dtype=float)
+    except (TypeError, ValueError):
+        raise ConfigurationError(f"{needed} {length_scale!r}.") from None
     if widths.ndim > 1 or (widths.ndim == 1 and len(widths) != n_inputs):
-        raise ConfigurationError(
-            f"length_scale must be a number or one for each of the {n_inputs} inputs, "
-            f"not of shape {widths.shape}."
-        )
+        raise ConfigurationError(f"{needed} of shape {widths.shape}.")
     if not (np.isfinite(widths).all() and (widths > 0.0).all()):
         raise ConfigurationError(f"length_scale must be positive, not {length_scale}.")
     return np.broadcast_to(widths, (n_inputs,))

@@ -49,7 +49,7 @@ PARAMETERS: dict[str, str | None] = {
 
 def parameter_of(name: str) -> str | None:
     """The parameter that regularises the filter `name`; ConfigurationError for no such filter."""
-    if name not in PARAMETERS:
+    if not isinstance(name, str) or name not in PARAMETERS:
         raise ConfigurationError(f"filter must be one of {', '.join(PARAMETERS)}, not {name!r}.")
     return PARAMETERS[name]
 
@@ -131,8 +131,7 @@ def nu_method(eigenvalues: Array, counts: Sequence[int], nu: float = 1.0) -> lis
 
     Brakhage's three-term recursion (Engl, Hanke, Neubauer 1996, section 6.3), on scalars.
     """
-    if not (np.isfinite(nu) and nu > 0.0):
-        raise ConfigurationError(f"nu must be a positive number, not {nu}.")
+    nu = positive(nu, "nu")
     step, scaled = _scaled(eigenvalues)
     g = before = np.zeros(len(eigenvalues))  # in units of the step
     found: dict[int, Array] = dict.fromkeys(counts, g)

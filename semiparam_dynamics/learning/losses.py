@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.errors import ConfigurationError, LearningError, not_negative
 from semiparam_dynamics.jit import compiled
 
 # -------------------------------------------------------------------------------------------------
@@ -162,6 +162,4 @@ def as_loss(name: str, epsilon: float = 0.0) -> Loss:
     """
     if name not in LOSSES:
         raise ConfigurationError(f"loss must be one of {', '.join(LOSSES)}, not {name!r}.")
-    if not (np.isfinite(epsilon) and epsilon >= 0.0):
-        raise ConfigurationError(f"epsilon must not be negative, not {epsilon}.")
-    return Loss(name, float(epsilon))
+    return Loss(name, not_negative(epsilon, "epsilon"))

@@ -13,7 +13,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
+from semiparam_dynamics.errors import (
+    ConfigurationError,
+    LearningError,
+    not_negative,
+    positive_count,
+)
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import basis_of
@@ -220,7 +225,8 @@ class NYTRO(StoppedEarly):
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
-        tolerance, patience = 1.0 - (1.0 - self.tolerance) ** 2, self.patience
+        tolerance = 1.0 - (1.0 - not_negative(self.tolerance, "tolerance")) ** 2
+        patience = self.patience
         log = IterationLog(
             total,
             self.callback,

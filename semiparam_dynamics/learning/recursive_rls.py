@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive
+from semiparam_dynamics.errors import LearningError, positive, proper_share
 from semiparam_dynamics.learning.base import kernel_sum
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.feature_sampling import (
@@ -240,9 +240,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         self._weight = 0.0
 
     def _checked_forgetting(self) -> float:
-        if not 0.0 < self.forgetting <= 1.0:
-            raise ConfigurationError(f"forgetting must lie in (0, 1], not {self.forgetting}.")
-        return float(self.forgetting)
+        return proper_share(self.forgetting, "forgetting")
 
     def _transform(self, X: Array) -> Array:
         Z = X if self.features_ is None else self.features_.transform(X)

@@ -403,7 +403,37 @@ WRONG: list[tuple[Any, str]] = [
     (NystromSGM(batch_size=0), "batch_size must be"),
     (RandomFeaturesKRLS(kernel=Linear()), "spectral density"),
     (RandomFeaturesKRLS(kind="sine"), "kind must be"),
-    (RandomFeaturesKRLS(n_features=0), "n_features=0 is too few"),
+    (RandomFeaturesKRLS(n_features=0), "n_features must be a whole number"),
+    *(
+        (make(n_features=n), "n_features must be a whole number")
+        for make in (RandomFeaturesKRLS, RandomFeatures)
+        for n in (10.5, "a", None, True)
+    ),
+    *(
+        (NystromAggregator(n_centers=n), "n_centers must be a whole number")
+        for n in (10.7, True, "a", np.nan, None, [10, 20.5], [[3, 4], [5]])
+    ),
+    *(
+        (make(tolerance=one), "tolerance must not be negative")
+        for make in (Falkon, NYTRO, SGM, NystromSGM)
+        for one in ("a", None, [0.1])
+    ),
+    *(
+        (make(**{name: one}), f"{name} must not be negative")
+        for make in (SGM, NystromSGM)
+        for name in ("decay", "epsilon")
+        for one in ("a", None)
+    ),
+    *(
+        (make(filter="nu", nu=one), "nu must be a positive number")
+        for make in (KRLS, NystromKRLS)
+        for one in ("a", None)
+    ),
+    *((KRLS(Polynomial(one)), "degree must be") for one in ("a", None)),  # type: ignore[arg-type]
+    *((KRLS(Linear(one)), "offset must not be") for one in ("a", None)),  # type: ignore[arg-type]
+    *((KRLS(Gaussian(one)), "length_scale must be a number") for one in ("a", [[1.0, 2.0], [3]])),
+    *((make(filter=["nu"]), "filter must be one of") for make in (KRLS, NystromKRLS)),
+    *((RecursiveRLS(forgetting=one), "forgetting must lie") for one in ("a", None)),
     *((NystromAggregator(n_centers=n), "n_centers must be") for n in ((), (0, 3), 0)),
     (NystromAggregator(centers=C, independent=True), "drawn independently"),
     (RecursiveRLS(features="fourier"), "features must be None"),

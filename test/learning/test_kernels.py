@@ -141,11 +141,11 @@ def test_parameters_are_scikit_learns() -> None:
         (Matern(1.0, 1.0), "0.5, 1.5 or 2.5"),
         (Polynomial(0), "whole number"),
         (Polynomial(1.5), "whole number"),  # type: ignore[arg-type]
-        (Polynomial(2, -1.0), "must be positive"),
+        (Polynomial(2, -1.0), "scale must be a positive"),
         (Polynomial(np.nan), "whole number"),  # type: ignore[arg-type]
-        (Polynomial(2, np.nan), "must be positive"),
+        (Polynomial(2, np.nan), "scale must be a positive"),
         (Linear(-1.0), "must not be negative"),
-        (Linear(np.inf), "both finite"),
+        (Linear(np.inf), "must be a finite"),
     ],
 )
 def test_parameters_that_make_no_kernel_are_refused(kernel: Kernel, message: str) -> None:
