@@ -125,6 +125,23 @@ CHECKS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
+def values_of(grid: Grid) -> dict[str, list[Any]]:
+    """The values of each name; ConfigurationError for none, and for what is no sequence."""
+    found = {}
+    for name, values in grid.items():
+        try:
+            listed = None if isinstance(values, str) else list(values)
+        except TypeError:  # one value
+            listed = None
+        if not listed:
+            given = repr(values) if listed is None else "none"
+            raise ConfigurationError(
+                f"The grid needs a sequence of one value or more for {name}, not {given}."
+            )
+        found[name] = listed
+    return found
+
+
 class RegularisationPath(ABC):
     """Gives an estimator its `path`, from a `_path` that knows how settings share their work."""
 
@@ -164,10 +181,8 @@ class RegularisationPath(ABC):
                 f"The path of this {type(self).__name__} can only go over "
                 f"{names or 'nothing'}, not over {tuple(grid)}."
             )
-        chosen = {name: list(grid.get(name, [getattr(self, name)])) for name in names}
+        chosen = {name: [getattr(self, name)] for name in names} | values_of(grid)
         for name, values in chosen.items():
-            if not values:
-                raise ConfigurationError(f"The grid has no values for {name}.")
             if name in CHECKS:
                 chosen[name] = [CHECKS[name](value, name) for value in values]
         return chosen

@@ -176,11 +176,23 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def path_parameters(self) -> tuple[str, ...]:
         """The regressor's, as they are called here."""
-        inner = getattr(self.estimator, "path_parameters", ())
+        inner = getattr(self._regressor(), "path_parameters", ())
         return tuple(PREFIX + name for name in inner)
 
+    def set_params(self, **params: Any) -> KernelClassifier:
+        """Set parameters, those of the estimator too; of None they are those of its default."""
+        if any(name.startswith(PREFIX) for name in params):
+            if params.get("estimator", self.estimator) is None:
+                params["estimator"] = self._default()
+        super().set_params(**params)
+        return self
+
+    @staticmethod
+    def _default() -> Falkon:
+        return Falkon(random_state=0)
+
     def _regressor(self) -> Any:
-        return Falkon(random_state=0) if self.estimator is None else clone(self.estimator)
+        return self._default() if self.estimator is None else clone(self.estimator)
 
     @property
     def _takes_sparse(self) -> bool:

@@ -15,7 +15,7 @@ from sklearn.model_selection import LeaveOneOut, ShuffleSplit, check_cv
 
 from semiparam_dynamics.arrays import Array
 from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.base import Grid, Setting
+from semiparam_dynamics.learning.base import Grid, Setting, values_of
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sparse import is_sparse
 from semiparam_dynamics.progress import ProgressBar
@@ -48,7 +48,7 @@ def folds(
     sample_weight: Any = None,
 ) -> tuple[int, Iterator[Fold]]:
     """The number of folds that `validation` describes (see :func:`select`), and the folds."""
-    if isinstance(validation, tuple) and len(validation) == 2:
+    if _is_pair_of_arrays(validation):
         return 1, iter([Fold(X, y, sample_weight, *validation, None)])
     if isinstance(X, Rows):
         raise ConfigurationError("With Rows, validation must be the arrays (X_val, y_val).")
@@ -64,6 +64,18 @@ def folds(
 
     splits = splitter.split(X, y, groups)
     return splitter.get_n_splits(X, y, groups), (make(train, test) for train, test in splits)
+
+
+def _is_pair_of_arrays(validation: Any) -> bool:
+    """Whether it is (X_val, y_val); a list of two pairs of indices is one of two splits."""
+    if not isinstance(validation, tuple | list) or len(validation) != 2:
+        return False
+    if isinstance(validation, tuple):
+        return True
+    if not all(hasattr(part, "__len__") or hasattr(part, "shape") for part in validation):
+        return False
+    lengths = [part.shape[0] if hasattr(part, "shape") else len(part) for part in validation]
+    return any(length != 2 for length in lengths)
 
 
 def _rows_of(data: Any, indices: Any) -> Any:
@@ -314,9 +326,7 @@ def select(
     ConfigurationError : for names or values that mean nothing.
     LearningError : if no setting gives finite predictions.
     """
-    values = {name: list(choices) for name, choices in grid.items()}
-    if not all(values.values()):
-        raise ConfigurationError("Every parameter in the grid needs at least one value.")
+    values = values_of(grid)
     if rule not in ("best", "one_standard_error"):
         raise ConfigurationError(f'rule must be "best" or "one_standard_error", not {rule!r}.')
     classifier = is_classifier(estimator)

@@ -11,6 +11,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, LeaveOneOut, cross_val_predict
 
 from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.learning.classification import KernelClassifier
+from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.rows import Rows
@@ -248,7 +250,10 @@ def test_the_share_done_is_told() -> None:
     [
         ({"grid": {"width": [1.0]}}, "cannot take"),
         ({"grid": {"kernel__length_scale": [1.0]}}, "need a kernel in the estimator"),
-        ({"grid": {"penalty": []}}, "at least one value"),
+        ({"grid": {"penalty": []}}, "one value or more for penalty, not none"),
+        ({"grid": {"penalty": 1e-3}}, "one value or more for penalty, not 0.001"),
+        ({"grid": {"filter": "nu"}}, "one value or more for filter, not 'nu'"),
+        ({"grid": {"kernel": Gaussian()}}, "one value or more for kernel"),
         ({"validation": 1.5}, "between 0 and 1"),
         ({"validation": 1}, "between 0 and 1"),
         ({"validation": "holdout"}, "must be a share"),
@@ -261,3 +266,26 @@ def test_what_means_nothing_is_refused(settings: dict[str, Any], message: str) -
     X, Y = data()
     with pytest.raises((ConfigurationError, LearningError), match=message):
         select(KRLS(), X, Y, **{"grid": {"penalty": [1.0]}, **settings})
+
+
+def test_validation_arrays_may_come_in_a_list() -> None:
+    X, Y = data()
+    train, held = (X[:40], Y[:40]), (X[40:], Y[40:])
+    expected = select(KRLS(Gaussian()), *train, GRID, validation=held)
+    found = select(KRLS(Gaussian()), *train, GRID, validation=list(held))
+    np.testing.assert_array_equal(found.errors, expected.errors)
+    # A list of two splits is none of two arrays.
+    splits = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    assert select(KRLS(Gaussian()), X, Y, GRID, validation=splits).errors.shape == (12, 2)
+
+
+def test_parameters_of_the_estimator_that_a_classifier_has_by_default() -> None:
+    X, Y = data()
+    labels, grid = Y[:, 0] > 0.0, {"estimator__penalty": [1e-1, 1e-4]}
+    explicit = KernelClassifier(Falkon(random_state=0))
+    expected = select(explicit, X, labels, grid, random_state=0)
+    found = select(KernelClassifier(), X, labels, grid, random_state=0)
+    np.testing.assert_array_equal(found.errors, expected.errors)
+    assert found.estimator.estimator.penalty == expected.best["estimator__penalty"]
+    given = KernelClassifier().set_params(estimator=KRLS(), estimator__penalty=0.5)
+    assert given.estimator.penalty == 0.5
