@@ -57,9 +57,10 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     features : None, those of the kernel; or a sampler with sample(n, n_inputs, random), omega
         (n, p), and psi(X, omega), (k, n), see :class:`FeatureSampler`. Then `kernel` must be None.
     importance : None, or the density q, relative to the sampler's, with which omega is drawn, to
-        need fewer features (thesis 5.3, remark 1): "leverage", of all features at this penalty, or
-        a function of omega (N, p) and some inputs (k, d) that returns (N,) numbers, known up to a
-        factor; see :func:`draw_features`. Of a kernel's features with kind "phase" only.
+        need fewer features (thesis 5.3, remark 1): "leverage", of all features at this penalty (a
+        path draws, and reads the data, anew for each), or a function of omega (N, p) and some
+        inputs (k, d) that returns (N,) numbers, known up to a factor; see :func:`draw_features`.
+        Of a kernel's features with kind "phase" only.
     n_candidates : N, omegas among which importance draws.
     scaled : False: without the factor 1 / sqrt(m), as in appendix C of the thesis: f(x) = sum_j
         psi_j(x) coef_j, whose penalty weighs 1 / m of what it does with the factor. All numbers of

@@ -49,7 +49,8 @@ def folds(
 ) -> tuple[int, Iterator[Fold]]:
     """The number of folds that `validation` describes (see :func:`select`), and the folds."""
     if _is_pair_of_arrays(validation):
-        return 1, iter([Fold(X, y, sample_weight, *validation, None)])
+        X_validation, y_validation = validation
+        return 1, iter([Fold(X, y, sample_weight, X_validation, y_validation, None)])
     if isinstance(X, Rows):
         raise ConfigurationError("With Rows, validation must be the arrays (X_val, y_val).")
     splitter = _splitter(estimator, y, validation, random_state)
