@@ -62,9 +62,12 @@ def test_a_product_takes_no_memory_for_the_matrix() -> None:
     assert peak < 5 * X.nbytes + 8 * ROWS * 1000  # K would be 100 times X
 
 
+@pytest.mark.parametrize("m", [60, 1200])
 @pytest.mark.parametrize(("dtype", "far"), [(np.float32, 99_999.0), (np.float64, 1e9)])
-def test_a_centre_far_from_the_others_leaves_them_their_digits(dtype: Any, far: float) -> None:
-    C = RNG.standard_normal((60, 5)).astype(dtype)
+def test_a_centre_far_from_the_others_leaves_them_their_digits(
+    dtype: Any, far: float, m: int
+) -> None:
+    C = RNG.standard_normal((m, 5)).astype(dtype)
     K = GaussianBlocks(C, WIDTHS)(C)
     C[:2, 3] = far
     K_far = GaussianBlocks(C, WIDTHS)(C)
