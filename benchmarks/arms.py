@@ -11,17 +11,17 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import convert_log
+from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_log
 from semiparam_dynamics.samples.measurement import Measurement
 
 ROOT = Path(__file__).resolve().parent.parent

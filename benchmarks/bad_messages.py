@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from arms import SEVEN
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.session import Session
 
 START, STEP = 10**10, 10**7  # ns
 LATE = 90  # messages that one is late at most: less than what is a clock set back

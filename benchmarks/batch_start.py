@@ -15,11 +15,16 @@ from pathlib import Path
 from arms import learned, settings, train_and_test
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.dynamics.batch_start import CENTERS, LEARNERS, batch_start, training_data
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.offline.evaluation.batch_start import (
+    CENTERS,
+    LEARNERS,
+    batch_start,
+    training_data,
+)
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 
 
 def main() -> None:

@@ -24,19 +24,19 @@ import pinocchio as pin
 from arms import LOGS, by_time, settings, train_and_test
 from payload_bound import center_bound, noise_of, parameters_bound, share_within
 
+from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.changes.innovations import BlockMean
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.cli.gains import gains_table
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.drive_gains import drive_gains_of_bags
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.offline.cli.gains import gains_table
+from semiparam_dynamics.offline.conversion.convert import convert_log
+from semiparam_dynamics.offline.doctor.drive_gains import drive_gains_of_bags
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 

@@ -19,10 +19,10 @@ import numpy as np
 from arms import SEVEN
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot
 from semiparam_dynamics.dynamics import RobotModel
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
 
 
 def main() -> None:

@@ -28,11 +28,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot
+from semiparam_dynamics.base.storage import any_saved
 from semiparam_dynamics.dynamics import RobotModel
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.nodes.autosave import Autosave, Snapshot
-from semiparam_dynamics.storage import any_saved
 
 URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "small_arm.urdf"
 SETTINGS = {

@@ -38,14 +38,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from changes import UR10, learner_of
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.changes.unusual_errors import LEAST
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.nodes.session import TOGETHER
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.learner.nodes.session import TOGETHER
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS, UR10
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.config import FEEDFORWARDS
-from semiparam_dynamics.parameters import from_flat
 
 ARMS = ("icub", "ur10", "seven")
 COMMON = {

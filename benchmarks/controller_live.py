@@ -22,9 +22,9 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
 
+from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.control.config import FEEDFORWARDS
-from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
 
 JOINTS = "[r_shoulder_pitch,r_shoulder_roll,r_shoulder_yaw,r_elbow]"
 LEARNER = {"target": "effort", "joints": JOINTS, "feedforward": "true", "comparison": "false"}

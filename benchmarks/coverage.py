@@ -23,12 +23,12 @@ sys.path.append(str(Path(__file__).resolve().parent / "rivals"))
 from arm_splits import arm_splits
 from arms import UR10, learned
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 

@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 from conditions import CONDITIONS, Told
 from logs import splits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.examination import Examination, examine
-from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.examination import Examination, examine
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 
 # What follows from a fault and is told with it.

@@ -17,15 +17,15 @@ import changes
 import numpy as np
 from changes import UR10, learner_of
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
-from semiparam_dynamics.doctor.dynamics import make_columns
-from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
+from semiparam_dynamics.offline.conversion.convert import read_log
+from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
+from semiparam_dynamics.offline.doctor.dynamics import make_columns
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 

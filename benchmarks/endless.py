@@ -28,10 +28,10 @@ from scipy.linalg import cho_factor, cho_solve
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
 KINDS = ("none", "exponential", "directional", "replacing")

@@ -18,14 +18,14 @@ from pathlib import Path
 import numpy as np
 from arms import PLAIN
 
-from semiparam_dynamics.identification.excitation import (
+from semiparam_dynamics.offline.identification.excitation import (
     ExcitationConfig,
     ExcitationProblem,
     optimize_excitation,
     random_unknowns,
 )
-from semiparam_dynamics.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.identification.motion_limits import motion_limits
+from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
+from semiparam_dynamics.offline.identification.motion_limits import motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 ARMS = {

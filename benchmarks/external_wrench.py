@@ -32,11 +32,11 @@ sys.path[:0] = [str(BENCHMARKS / folder) for folder in ("rivals", "field")]
 
 from logs import SPLITS, Split, measurements, splits  # noqa: E402
 
-from semiparam_dynamics.arrays import SECOND, Array  # noqa: E402
+from semiparam_dynamics.base.arrays import SECOND, Array  # noqa: E402
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion  # noqa: E402
-from semiparam_dynamics.doctor.joint_log import JointLog  # noqa: E402
 from semiparam_dynamics.dynamics.sample import Sample  # noqa: E402
-from semiparam_dynamics.learner import InverseDynamicsLearner  # noqa: E402
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner  # noqa: E402
+from semiparam_dynamics.offline.doctor.joint_log import JointLog  # noqa: E402
 from semiparam_dynamics.robot.model import RobotModel  # noqa: E402
 
 HOLD = 2.0  # s that a wrench lasts

@@ -36,10 +36,10 @@ from external_wrench import (
     say_what_is_missing,
 )
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.external_wrench import tool_frame
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated

@@ -25,7 +25,7 @@ import numpy as np
 from sklearn.base import clone
 from tables.common import measured
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import falkon_system
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian

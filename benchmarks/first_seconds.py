@@ -18,7 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parent / "rivals"))
 from arm_splits import ARMS, arm_splits
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 
 
 def main() -> None:

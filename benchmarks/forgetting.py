@@ -14,11 +14,11 @@ from pathlib import Path
 
 from arms import LOGS, learned, settings, train_and_test
 
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
 PARTS = {

@@ -21,9 +21,9 @@ import numpy as np
 from arms import LOGS, PLAIN, UR10, learned
 from joint_safety import Split, recorded, splits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 

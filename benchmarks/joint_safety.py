@@ -28,10 +28,10 @@ from arms import (
     settings,
 )
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 

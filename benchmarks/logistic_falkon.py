@@ -24,7 +24,7 @@ from scipy.linalg import eigh
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import Falkon, Gaussian
 
 WIDTH = 4.0

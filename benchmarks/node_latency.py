@@ -38,8 +38,8 @@ from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.nodes.managed import LATE
-from semiparam_dynamics.nodes.processes import NodeProcess, answers, free_port, use_own_network
+from semiparam_dynamics.base.nodes.managed import LATE
+from semiparam_dynamics.base.nodes.processes import NodeProcess, answers, free_port, use_own_network
 from semiparam_dynamics.robot.model import RobotModel
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"

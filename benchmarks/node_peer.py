@@ -24,8 +24,8 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 from serial_arm import moving
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.robot.model import RobotModel
 
 SPIN = 100e-6  # s before a message is due that are waited for without sleeping

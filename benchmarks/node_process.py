@@ -21,7 +21,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes import runtime
+from semiparam_dynamics.base.nodes import runtime
 
 NAMESPACE = "arm"  # of a further node, with its number
 SENSORS = QoSProfile(depth=2000, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     spaces = ["", *(f"{NAMESPACE}{k}" for k in range(1, options.arms))]
     if options.node == "echo":
         return echo(rest, spaces, options.wrench)
-    from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
+    from semiparam_dynamics.learner.nodes.inverse_dynamics import InverseDynamicsNode
 
     others: list[InverseDynamicsNode] = []
 

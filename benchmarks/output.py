@@ -10,7 +10,7 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_info
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.learning.threads import n_threads
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 
 
 class Noise(NamedTuple):

@@ -21,13 +21,13 @@ import pinocchio as pin
 from PIL import Image
 from visualization_msgs.msg import Marker
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner import Step
-from semiparam_dynamics.nodes.markers import METRES_PER_N, wrench_markers
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import Step
+from semiparam_dynamics.learner.nodes.markers import METRES_PER_N, wrench_markers
+from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 from semiparam_dynamics.simulation.urdf import ICUB_HAND as HAND

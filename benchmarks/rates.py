@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 
 from logs import NAMES, Split, measurements, splits
 
-from semiparam_dynamics.arrays import SECOND, Array
-from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.protocols import PROTOCOLS
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.robot.model import RobotModel
 
 

@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 from arms import LOGS, URDFS, recordings, robot, samples, settings
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import convert_log
+from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.convert import convert_log
 
 # Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
 BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}

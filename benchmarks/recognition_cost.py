@@ -20,7 +20,7 @@ import numpy as np
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 
 PENALTIES = {1: (0.3,), 3: (0.03, 0.3, 3.0)}

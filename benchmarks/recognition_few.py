@@ -19,7 +19,7 @@ from recognition_rivals import cifar10, mnist, spread
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 
 KEPT = 80

@@ -33,7 +33,7 @@ from streaming_lda import StreamingLDA
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC, RandomReLUFeatures
 
 RIDGES = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)

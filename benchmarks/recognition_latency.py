@@ -36,11 +36,11 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.nodes.recognition_session import RecognitionSession
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 
 HEIGHT, WIDTH = 480, 640
 PICTURES = 64  # shown in turn: answers are told apart while fewer frames are lost in a row

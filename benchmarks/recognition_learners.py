@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 from streaming_lda import StreamingLDA
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.recognition.config import ClassifierConfig
 

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import PIL.Image
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.recognition.backbone import Backbone
 
 CATEGORIES = ("Animals & Nature", "Food & Drink", "Activities", "Travel & Places", "Objects")

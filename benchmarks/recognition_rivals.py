@@ -22,7 +22,7 @@ from recognition_learners import LEARNERS, Learner
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 
 ASKED = 20  # single predictions timed while a stream is learned
 CHECKS = 10  # times that a stream's test rows are predicted

@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import LOG_LEVEL
 

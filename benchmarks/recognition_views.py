@@ -18,7 +18,7 @@ from recognition_objects import Picture, pictures, view
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.recognition.backbone import Backbone
 

@@ -20,11 +20,11 @@ from changes import UR10, learner_of
 from contact import URDFS, Watched
 from output import markdown
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Approach, Plan, Reference, trajectory_of
-from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -35,8 +35,8 @@ from output import machine, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.nodes.managed import LATE, UNSENT
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
+from semiparam_dynamics.base.nodes.managed import LATE, UNSENT
+from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.robot.model import RobotModel
 
 STARTING = 120.0  # s that the node may take, compiling included

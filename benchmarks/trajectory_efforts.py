@@ -19,8 +19,8 @@ import numpy as np
 from arms import SEVEN, SEVEN_JOINTS, UR10
 from scipy.interpolate import BPoly
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.control.comparison import START_NS, with_wrong_masses
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer, trajectory_of
@@ -32,8 +32,8 @@ from semiparam_dynamics.control.trajectory_efforts import (
     rigid_efforts,
     states_at,
 )
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator

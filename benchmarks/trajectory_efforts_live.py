@@ -22,9 +22,9 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
 
-from semiparam_dynamics.nodes.messages import desired_message
-from semiparam_dynamics.nodes.processes import NodeProcess, use_own_network
-from semiparam_dynamics.nodes.runtime import spin_for
+from semiparam_dynamics.base.nodes.messages import desired_message
+from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
+from semiparam_dynamics.base.nodes.runtime import spin_for
 
 JOINTS = tuple(str(name) for name in SEVEN_JOINTS["joints"])
 ROBOT = {"urdf": SEVEN, "joints": f"[{','.join(JOINTS)}]"}

@@ -18,22 +18,27 @@ from pathlib import Path
 import numpy as np
 from arms import CONFIG, URDFS, by_time, recordings, robot
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
+from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.progress import processes
 from semiparam_dynamics.dynamics.sample import Motion
-from semiparam_dynamics.errors import BagError
-from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.parameters import replace
-from semiparam_dynamics.progress import processes
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.tuning.candidates import Tuning
+from semiparam_dynamics.offline.tuning.choices import SHARED
+from semiparam_dynamics.offline.tuning.folds import (
+    Recordings,
+    motion_splits,
+    prepare,
+    region_splits,
+)
+from semiparam_dynamics.offline.tuning.page import text
+from semiparam_dynamics.offline.tuning.screening import screen_nystrom
+from semiparam_dynamics.offline.tuning.tuner import tune
+from semiparam_dynamics.offline.tuning.work import Journal, Work
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.tuning.candidates import Tuning
-from semiparam_dynamics.tuning.choices import SHARED
-from semiparam_dynamics.tuning.folds import Recordings, motion_splits, prepare, region_splits
-from semiparam_dynamics.tuning.page import text
-from semiparam_dynamics.tuning.screening import screen_nystrom
-from semiparam_dynamics.tuning.tuner import tune
-from semiparam_dynamics.tuning.work import Journal, Work
 
 
 def main() -> None:

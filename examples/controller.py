@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 from made_arm import URDF, record
 
-from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.dynamics import RobotModel
-from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.samples.measurement import Measurement
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from made_arm import JOINTS, URDF, record
 
-from semiparam_dynamics.cli.main import main as run_semiparam
+from semiparam_dynamics.offline.cli.main import main as run_semiparam
 
 COLUMNS = ["t", *(f"{kind}_{joint}" for kind in ("q", "dq", "tau") for joint in JOINTS)]
 

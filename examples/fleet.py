@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from made_arm import JOINTS, URDF, record
 
-from semiparam_dynamics.cli.main import main as run_semiparam
+from semiparam_dynamics.offline.cli.main import main as run_semiparam
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 

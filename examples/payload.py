@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from made_arm import URDF, record
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics import RobotModel
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.samples.measurement import Measurement
 
 LOAD, FROM = 0.8, 45.0  # kg, s

@@ -15,9 +15,16 @@ import numpy as np
 from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import dump_yaml, load_yaml
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.base.config_files import dump_yaml, load_yaml
+from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.storage import (
+    MALFORMED,
+    load_state,
+    read_archive,
+    write_archive,
+)
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.recognition.config import LimitsConfig
 from semiparam_dynamics.recognition.labels import checked_label, parse_edit
 from semiparam_dynamics.recognition.script import parse_script
@@ -28,13 +35,6 @@ from semiparam_dynamics.samples.bag import (
     read_measurements,
 )
 from semiparam_dynamics.samples.bag_files import decompress_message, zstd
-from semiparam_dynamics.samples.convert import read_log
-from semiparam_dynamics.storage import (
-    MALFORMED,
-    load_state,
-    read_archive,
-    write_archive,
-)
 
 URDF = """<robot name="r"><link name="base"/><link name="arm"><inertial>
 <origin xyz="0.1 0 0" rpy="0 0 0"/><mass value="2"/>
@@ -192,7 +192,7 @@ def _archive(compressed: bool = False, **arrays: object) -> bytes:
 
 
 def _saved() -> bytes:
-    from semiparam_dynamics.storage import save_state
+    from semiparam_dynamics.base.storage import save_state
 
     with tempfile.TemporaryDirectory(prefix="semiparam_fuzz_") as folder:
         path = Path(folder) / "model.npz"

@@ -40,7 +40,7 @@ def generate_launch_description() -> LaunchDescription:
     player = ExecuteProcess(
         cmd=[
             # As the nodes by the first Python of the PATH, which has what PyPI alone has: rosbags.
-            *["python3", "-m", "semiparam_dynamics.nodes.executables", "bag_player"],
+            *["python3", "-m", "semiparam_dynamics.base.nodes.executables", "bag_player"],
             *["--node", LaunchConfiguration("name")],
             *["--namespace", LaunchConfiguration("namespace")],
             *["--description", LaunchConfiguration("robot_description")],

@@ -2,6 +2,6 @@
 
 import sys
 
-from semiparam_dynamics.cli.main import main
+from semiparam_dynamics.offline.cli.main import main
 
 sys.exit(main())

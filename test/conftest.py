@@ -137,7 +137,7 @@ def _claim_domain() -> tuple[int, int]:
     that the system hands out. The lock goes with the process however it ends.
     """
     # Imported at the top, it would load numpy, whose BLAS reads the number of threads then.
-    from semiparam_dynamics.nodes.processes import is_free
+    from semiparam_dynamics.base.nodes.processes import is_free
 
     folder = Path(tempfile.gettempdir()) / f"semiparam_domains_{os.getuid()}"
     folder.mkdir(exist_ok=True)

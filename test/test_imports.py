@@ -161,7 +161,7 @@ def test_only_the_nodes_import_ros(imports) -> None:
 
 def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
     # It imports the learner, and that robot/, recursion/ and all else that runs there.
-    code = "import sys, semiparam_dynamics.nodes.session; print(*sys.modules)"
+    code = "import sys, semiparam_dynamics.learner.nodes.session; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     loaded = {name.partition(".")[0] for name in result.stdout.split()}
@@ -179,6 +179,6 @@ def test_offline_nothing_needs_ros_or_extras_nor_the_learning_library_a_robot() 
 
 
 def test_the_hidden_modules_are_hidden() -> None:
-    result = import_without(({"numpy"}, ["semiparam_dynamics.recursion.rls"]))
+    result = import_without(({"numpy"}, ["semiparam_dynamics.learning.recursion.rls"]))
     assert result.returncode != 0
     assert "No module named 'numpy'" in result.stderr

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.config import (
+from semiparam_dynamics.base.parameters import parameters
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.config import (
     ObjectRecognitionNodeConfig,
     ObjectStreamNodeConfig,
     PayloadBridgeNodeConfig,
     TrajectoryEffortsNodeConfig,
 )
-from semiparam_dynamics.parameters import parameters
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from .dynamics.arms import URDF, measurements, small_arm
@@ -137,7 +137,7 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     executables.mkdir(parents=True)
     for name in NODES:
         script = executables / name
-        module = f"semiparam_dynamics.nodes.executables {name}"
+        module = f"semiparam_dynamics.base.nodes.executables {name}"
         script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m {module} "$@"\n')
         script.chmod(0o755)
     # The distribution's Python runs the launch, and need not have what runs the nodes.

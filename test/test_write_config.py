@@ -9,8 +9,8 @@ import pytest
 import write_config
 from write_config import HEADER, NODES, parameter_tables
 
-from semiparam_dynamics.config_files import parse_value
-from semiparam_dynamics.parameters import parameters
+from semiparam_dynamics.base.config_files import parse_value
+from semiparam_dynamics.base.parameters import parameters
 
 CELL = re.compile(r"(?<!\\)\|")  # a bar that Markdown takes for a border
 

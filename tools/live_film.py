@@ -54,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def film(chromium: str, folder: Path, seconds: float) -> list[Image.Image]:
     """The page's pictures, from the demo's beginning to its end."""
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
-    from semiparam_dynamics.nodes import processes
+    from semiparam_dynamics.base.nodes import processes
     from test.nodes.browser import Browser  # type: ignore[import-not-found, unused-ignore]
 
     port = processes.free_port(8710)
-    program = [sys.executable, "-m", "semiparam_dynamics.cli.main", "demo"]
+    program = [sys.executable, "-m", "semiparam_dynamics.offline.cli.main", "demo"]
     words = ["--seconds", f"{seconds:g}", "--out", str(folder / "demo"), "--page-port", str(port)]
     frames: list[Image.Image] = []
     with subprocess.Popen([*program, *words], stdout=subprocess.DEVNULL) as demo:

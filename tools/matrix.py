@@ -35,8 +35,8 @@ EXTRAS = {"none": (), "oldest": (), "kilted": ("ros",), "jazzy": ("ros-jazzy",)}
 # every Python.
 TOOLS = ("pytest>=7.4", "pytest-xdist>=3", "hypothesis>=6", "array-api-strict>=2")
 QUICK = (
-    "test/robot test/recursion test/dynamics test/samples test/learning/test_contract.py "
-    "test/learning/test_krls.py test/cli/test_main.py test/nodes/test_inverse_dynamics.py "
+    "test/robot test/learning/recursion test/dynamics test/samples test/learning/test_contract.py "
+    "test/learning/test_krls.py test/offline/cli/test_main.py test/nodes/test_inverse_dynamics.py "
     "test/nodes/test_managed.py test/nodes/test_parameters.py "
     "test/nodes/test_object_recognition.py"
 )

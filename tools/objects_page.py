@@ -161,8 +161,8 @@ def show(out: Path, chromium: str) -> None:
     from rclpy.executors import ExternalShutdownException
 
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
-    from semiparam_dynamics.nodes import processes, runtime
-    from semiparam_dynamics.nodes.image_source import ImageSourceNode
+    from semiparam_dynamics.base.nodes import processes, runtime
+    from semiparam_dynamics.recognition.nodes.image_source import ImageSourceNode
     from test.nodes.browser import Browser  # type: ignore[import-not-found]
 
     processes.use_own_network()

@@ -73,8 +73,8 @@ def follow() -> Follower:
     from rclpy.serialization import serialize_message
     from sensor_msgs.msg import JointState
 
-    from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
-    from semiparam_dynamics.nodes.outputs import Outputs
+    from semiparam_dynamics.learner.nodes.inverse_dynamics import InverseDynamicsNode
+    from semiparam_dynamics.learner.nodes.outputs import Outputs
 
     values = {"urdf": URDF, "defer_learning": False, "nystrom.window": 1.0}
     given = [text for name, value in values.items() for text in ("-p", f"{name}:={value}")]

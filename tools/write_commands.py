@@ -9,11 +9,11 @@ import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from semiparam_dynamics.cli.completion import verb_parsers
-from semiparam_dynamics.cli.main import EXAMPLES_TITLE, VERBS
-from semiparam_dynamics.cli.options import flag
-from semiparam_dynamics.page import setting
-from semiparam_dynamics.parameters import Parameter
+from semiparam_dynamics.base.parameters import Parameter
+from semiparam_dynamics.offline.cli.completion import verb_parsers
+from semiparam_dynamics.offline.cli.main import EXAMPLES_TITLE, VERBS
+from semiparam_dynamics.offline.cli.options import flag
+from semiparam_dynamics.offline.page import setting
 
 PAGE = "commands.md"
 INTRODUCTION = """\

@@ -12,9 +12,10 @@ import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.config_files import dump_yaml
-from semiparam_dynamics.nodes.config import (
+from semiparam_dynamics.base.config_files import dump_yaml
+from semiparam_dynamics.base.parameters import Parameter, Value, parameters
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.config import (
     ArmSimulatorNodeConfig,
     ComputedTorqueNodeConfig,
     ImageSourceNodeConfig,
@@ -26,7 +27,6 @@ from semiparam_dynamics.nodes.config import (
     TrajectoryEffortsNodeConfig,
     learner_config,
 )
-from semiparam_dynamics.parameters import Parameter, Value, parameters
 
 FILES = {
     "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),

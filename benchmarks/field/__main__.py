@@ -23,13 +23,13 @@ from conditions import CONDITIONS, Condition
 from logs import NAMES, Split, measurements, splits
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.joint_log import JointLog
-from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.evaluation.findings import mean_nmse
-from semiparam_dynamics.evaluation.protocols import PROTOCOLS
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.evaluation.findings import mean_nmse
+from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.robot.model import RobotModel
 
 QUICK_LOGS = ["ur10", "sim_small"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array
-from semiparam_dynamics.doctor.dynamics import gravity_efforts
-from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.offline.doctor.dynamics import gravity_efforts
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 

@@ -11,17 +11,17 @@ from types import SimpleNamespace as Fields
 import numpy as np
 from arms import CONFIG, ROOT, SEVEN, SMALL_EFFECTS
 
-from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.filtering import FilterConfig
-from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import read_log
+from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
-from semiparam_dynamics.samples.convert import read_log
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated

@@ -14,7 +14,7 @@ import regressor  # noqa: E402
 import step  # noqa: E402
 from output import add_out, show  # noqa: E402
 
-from semiparam_dynamics.cli.main import run_command  # noqa: E402
+from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
 
 BENCHMARKS = {
     "step": (step, "the recursive step beside the memory's speed"),

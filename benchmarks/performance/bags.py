@@ -14,19 +14,19 @@ from output import machine, markdown
 from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.evaluation.protocols import BLOCK, JoinedRuns, ProtocolRun
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import convert_log
+from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.offline.evaluation.protocols import BLOCK, JoinedRuns, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_log
 
 DESCRIPTION = """\
 How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian

@@ -13,8 +13,8 @@ from falkon_fits import FalkonTimes, measure, synthetic
 from falkon_rivals import Rival, rivals
 from output import machine, markdown
 
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.progress import ProgressBar
 
 DESCRIPTION = """\
 FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,

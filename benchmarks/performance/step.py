@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from output import machine, markdown
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.jit import compiled
-from semiparam_dynamics.progress import ProgressBar
-from semiparam_dynamics.recursion.factor import aligned_zeros, row_length
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.recursion.rotation import ROWS, note_row, predict_row
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.jit import compiled
+from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.learning.recursion.factor import aligned_zeros, row_length
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.rotation import ROWS, note_row, predict_row
 
 DESCRIPTION = """\
 The recursive step, a prediction with its variance, its score and learning the row, beside the

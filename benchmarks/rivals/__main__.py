@@ -48,8 +48,8 @@ from other_rivals import (  # noqa: E402
 from output import add_out, machine, markdown, show, write  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from semiparam_dynamics.cli.main import run_command  # noqa: E402
-from semiparam_dynamics.errors import MissingExtraError  # noqa: E402
+from semiparam_dynamics.base.errors import MissingExtraError  # noqa: E402
+from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
 
 Scores = dict[str, dict[str, dict[str, Score]]]  # by arm, split and method
 

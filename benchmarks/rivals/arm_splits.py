@@ -16,11 +16,11 @@ import logs
 from arms import LOGS, PLAIN, by_time, samples
 from joint_safety import splits as splits_of_arms
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.evaluation.experiment import TRAINING_SHARE
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.robot.model import RobotModel
 
 ARMS = {

@@ -17,13 +17,13 @@ from arm_splits import WINDOW, Result, Side, Split, windows
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import StandardScaler
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics.consistent import AxisFactors, consistent, unconstrained
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.identification.consistent import AxisFactors, consistent, unconstrained
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 
 HELD_OUT = 0.2  # of the training part, its end

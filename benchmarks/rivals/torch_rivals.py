@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from other_rivals import MOST, Predict, Problem
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 
 CHECKS = 16  # times that a network's error on what is held out is looked at
 BATCH = 64

@@ -26,7 +26,7 @@ from common import (
     split,
 )
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.aggregation import NystromAggregator
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS

@@ -18,8 +18,8 @@ import numpy as np
 from common import Split, signs, split
 from sklearn.datasets import load_svmlight_file
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import SampleError
 
 Read = Callable[[Sequence[Path], int], Split]
 YEAR_TRAINING = 463_715  # rows, as the set's page asks: no song of a test singer is among them

@@ -16,7 +16,7 @@ import numpy as np
 from common import Split, data_parser, load, print_table, split
 from sklearn.base import clone
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS

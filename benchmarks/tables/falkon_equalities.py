@@ -21,7 +21,7 @@ import numpy as np
 from common import SCALINGS, Split, adult, data_parser, load, print_table, rmse, split
 from sklearn.exceptions import ConvergenceWarning
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian

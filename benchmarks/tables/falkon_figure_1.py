@@ -33,7 +33,7 @@ from common import (
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import mean_squared_error
 from semiparam_dynamics.learning.conjugate_gradient import conjugate_gradient
 from semiparam_dynamics.learning.falkon import Falkon

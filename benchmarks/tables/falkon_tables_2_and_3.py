@@ -32,8 +32,8 @@ from common import Split, measured, print_table, split
 from data_files import ROWS_HELD_OUT, UNREADABLE, arrays, label_first, million_songs
 from sklearn.metrics import roc_auc_score
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Linear
 

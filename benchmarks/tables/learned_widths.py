@@ -24,7 +24,7 @@ import numpy as np
 from common import Split, adult, classification_error, data_parser, load, print_table, rmse, split
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import Gaussian, Matern, NystromKRLS, learn_widths, select
 from semiparam_dynamics.learning.kernels import Kernel
 

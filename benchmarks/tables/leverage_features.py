@@ -32,7 +32,7 @@ from random_features import (
     risks_of_krls,
 )
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 
 RESAMPLES = 1000  # of the bootstrap
 SKEW = 2.0 / 3.0  # theta's density is 1 + SKEW cos(2 pi w): from 1/3 to 5/3

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from common import plus_minus, print_table, pyplot, save_figure
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import KRLS, Gaussian, NystromSGM, select
 
 KERNEL = Gaussian(0.2)

@@ -34,7 +34,7 @@ from common import (
 from rank_one import rank_one_path
 from sklearn.datasets import load_breast_cancer
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.selection import Selection, select

@@ -32,7 +32,7 @@ from common import (
 from scipy.linalg import cho_factor, cho_solve, eigh
 from sklearn.datasets import load_breast_cancer
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning.feature_sampling import RandomFeatures
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.krls import KRLS

@@ -48,7 +48,7 @@ from common import (
 from data_files import FILES
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import IterationLog
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel
 from semiparam_dynamics.learning.krls import KRLS

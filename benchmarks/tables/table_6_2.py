@@ -50,7 +50,7 @@ from data_files import FILES
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.selection import select
 from semiparam_dynamics.learning.sgm import SGM

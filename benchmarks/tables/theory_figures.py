@@ -20,7 +20,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import Gaussian, NystromKRLS
 from semiparam_dynamics.learning.theory import center_exponents, feature_exponents
 

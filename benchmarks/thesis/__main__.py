@@ -10,7 +10,7 @@ import experiment
 import recognition_published
 import recognize
 
-from semiparam_dynamics.cli.main import run_command
+from semiparam_dynamics.offline.cli.main import run_command
 
 BENCHMARKS = {
     "experiment": (experiment, "the validation experiment and its figure 8.4"),

@@ -19,20 +19,20 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.cli.options import add_config_options, node_config
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.extras import require
+from semiparam_dynamics.base.parameters import from_flat, to_flat
+from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import ConfigurationError, StorageError
-from semiparam_dynamics.evaluation.prediction_plots import scale_axis
-from semiparam_dynamics.extras import require
-from semiparam_dynamics.learner import MODELS
-from semiparam_dynamics.page import LOOKS, STYLE
-from semiparam_dynamics.parameters import from_flat, to_flat
-from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import MODELS
+from semiparam_dynamics.offline.cli.options import add_config_options, node_config
+from semiparam_dynamics.offline.evaluation.prediction_plots import scale_axis
+from semiparam_dynamics.offline.page import LOOKS, STYLE
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

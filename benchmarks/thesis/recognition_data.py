@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Indices
-from semiparam_dynamics.errors import ConfigurationError, SampleError
-from semiparam_dynamics.storage import MALFORMED
+from semiparam_dynamics.base.arrays import Indices
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError
+from semiparam_dynamics.base.storage import MALFORMED
 
 LISTED = 5  # class names that a message quotes
 # What the thesis took of MNIST (7.6.2), and the numbers of examples of table 7.1.

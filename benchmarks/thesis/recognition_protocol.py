@@ -13,8 +13,8 @@ import scipy.linalg
 from recognition_data import FeatureFile, Sizes, Split, draw_split
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,

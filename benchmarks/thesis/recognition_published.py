@@ -26,10 +26,10 @@ from recognition_protocol import (
 from recognition_results import BALANCED, MNIST, MNIST_COUNTS
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import EXPONENTS
-from semiparam_dynamics.progress import ProgressBar
 
 DESCRIPTION = """\
 Table 7.1 of the thesis with the settings of its authors' code: inputs in [-1, 1], the same new

@@ -18,9 +18,9 @@ from matplotlib.ticker import NullLocator, StrMethodFormatter
 from recognition_protocol import CURVE_ALPHAS, ProtocolResult, figure_points
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.page import STYLE
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import StorageError
+from semiparam_dynamics.offline.page import STYLE
 
 NAMES = {"naive": "naive", "rebalanced": "rebalanced", "recoding": "recoding"}
 SCALES = {

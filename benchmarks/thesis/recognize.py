@@ -16,8 +16,8 @@ from recognition_results import (
     results_json,
 )
 
-from semiparam_dynamics.errors import ConfigurationError, StorageError
-from semiparam_dynamics.progress import ProgressBar
+from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.progress import ProgressBar
 
 DESCRIPTION = """\
 Table 7.1 of the thesis on a file of features: classes with many examples are learned, then one

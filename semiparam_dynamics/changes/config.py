@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import parameter
 
 # Phases and causes of a status or an event, beside the causes of `hypotheses`.
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"

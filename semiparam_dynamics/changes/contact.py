@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.jit import compiled_in_turn
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.error_sizes import MeanErrors, Novelty, Usual
 from semiparam_dynamics.changes.unusual_errors import LEAST, USUAL_STEP, UnusualErrors
-from semiparam_dynamics.jit import compiled_in_turn
-from semiparam_dynamics.storage import sub_state
 
 SUSPICION_SHARE = 0.75  # of the limit, above which a contact may be beginning
 PRESSED_SHARE = 0.5  # of the limit, above which a contact's force is there

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.hypotheses import OFFSET, PAYLOAD, Causes, Hypothesis, Sums
 from semiparam_dynamics.changes.payload import Snapshot, as_array, as_text

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.jit import compiled_in_turn
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.jit import compiled_in_turn
 
 USUAL_HORIZON_S = 120.0  # over which the sizes of usual errors are forgotten
 FIRST_S = 10.0  # of errors, that count whatever their size

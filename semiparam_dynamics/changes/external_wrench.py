@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import Array, Mask
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import UrdfTree, closest, parse_urdf

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.hypotheses import Causes
 from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig, input_floors
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.storage import sub_state
 
 # Twice as local as the arm's own residual, whose errors a load changes from place to place; what is
 # learned in seconds must count soon, so less ridge.

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.jit import compiled_in_turn
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
 from semiparam_dynamics.changes.payload import Snapshot
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.jit import compiled_in_turn
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 

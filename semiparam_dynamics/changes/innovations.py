@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.robot.inertia import (
     compact_body,
     inertial_parameters,

@@ -8,7 +8,10 @@ from collections import Counter, deque
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import one_or_each
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.config import (
     BARE,
     CONTACT,
@@ -57,10 +60,7 @@ from semiparam_dynamics.changes.payload import (
 )
 from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.storage import sub_state
 
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 # Of `filter.learn_ratio`, from which on a block has at least five samples that are learned: its

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, RobotModelError
 from semiparam_dynamics.changes.config import BARE, PayloadStatus
-from semiparam_dynamics.errors import ConfigurationError, LearningError, RobotModelError
-from semiparam_dynamics.identification.convex_problem import ConvexProblem
+from semiparam_dynamics.robot.convex_problem import ConvexProblem
 from semiparam_dynamics.robot.inertia import (
     compact_body,
     inertial_parameters,

@@ -26,10 +26,10 @@ from collections import Counter, deque
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.changes.load import Load, LoadFrame, load_of, tool_parameters
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
-from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.inertia import compact_body, is_body
 
 ALIKE_SHARE = 0.2  # of a mass, by which two estimates of one payload may differ

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import NANO, Array
+from semiparam_dynamics.base.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER
 from semiparam_dynamics.changes.contact import PAUSE, ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S

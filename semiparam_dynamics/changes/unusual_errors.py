@@ -8,7 +8,9 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import chdtri, ndtr
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.jit import compiled_in_turn
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.error_sizes import (
     CLIPPED,
     FIRST_S,
@@ -16,8 +18,6 @@ from semiparam_dynamics.changes.error_sizes import (
     ErrorSizes,
     Usual,
 )
-from semiparam_dynamics.jit import compiled_in_turn
-from semiparam_dynamics.storage import sub_state
 
 FEW_S = 1.0  # of usual errors, fewer of which say nothing
 TEST_TIME_S = 0.01  # usually, for which a deviation of just the limit must last

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Mask
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import group, replace
 from semiparam_dynamics.control.computed_torque import BOUNDED, ComputedTorque
 from semiparam_dynamics.control.config import FEEDFORWARDS, ControlConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import group, replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_xml
 from semiparam_dynamics.samples.measurement import Measurement

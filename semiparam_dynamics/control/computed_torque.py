@@ -13,11 +13,11 @@ from collections import Counter
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.control.config import ControlConfig, TrustConfig
 from semiparam_dynamics.control.plan import Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
-from semiparam_dynamics.parameters import one_or_each
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 

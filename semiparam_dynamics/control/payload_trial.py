@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import group, replace
 from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.load import LoadFrame
 from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
-from semiparam_dynamics.config import InverseDynamicsConfig
 from semiparam_dynamics.control.comparison import APPROACH_SPEED, BLOCK_INSTANTS, START_NS
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Approach, Plan, trajectory_of
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import group, replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, SampleError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.config import MotionConfig
 from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion, make_trajectory

@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from semiparam_dynamics import __version__
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.control.comparison import ClosedLoop, Comparison
-from semiparam_dynamics.evaluation.prediction_plots import plot_line
-from semiparam_dynamics.page import (
+from semiparam_dynamics.offline.evaluation.prediction_plots import plot_line
+from semiparam_dynamics.offline.page import (
     FAINT,
     LOOKS,
     bullets,

@@ -8,13 +8,13 @@ from collections import Counter, deque
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
 from semiparam_dynamics.dynamics.deviations import RunningSquare
 from semiparam_dynamics.dynamics.filtering import plausible_speeds
-from semiparam_dynamics.parameters import group, parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 

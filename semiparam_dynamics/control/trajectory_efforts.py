@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import NANO, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.arrays import NANO, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.control.computed_torque import effort_bound, unbounded
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
-from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.robot.model import RobotModel
 
 

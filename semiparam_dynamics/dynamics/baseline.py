@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import (
     BlockPrediction,

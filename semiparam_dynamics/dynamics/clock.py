@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.jit import compiled_as_written
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.jit import compiled_as_written
 
 FIRST = 32  # steps whose median is the first period
 FIT = 16  # steps that this median counts for, as if the clock had been fitted to so many

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
-from semiparam_dynamics.jit import compiled_as_written
-from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.storage import sub_state
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.jit import compiled_as_written
+from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.base.storage import sub_state
 
 NEVER = -1  # stamp of no sample
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it

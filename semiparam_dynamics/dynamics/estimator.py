@@ -9,7 +9,16 @@ from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.parameters import group, parameter, parameters, replace, to_flat
+from semiparam_dynamics.base.storage import (
+    check_finite,
+    load_state,
+    resuming,
+    save_state,
+    sub_state,
+)
 from semiparam_dynamics.dynamics.deviations import (
     ErrorSpreads,
     Trust,
@@ -32,17 +41,8 @@ from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyIdentifier,
 )
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualBlock, Sample, SampleBlock
-from semiparam_dynamics.errors import ConfigurationError, LearningError
-from semiparam_dynamics.parameters import group, parameter, parameters, replace, to_flat
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.storage import (
-    check_finite,
-    load_state,
-    resuming,
-    save_state,
-    sub_state,
-)
 
 
 @dataclass(frozen=True)

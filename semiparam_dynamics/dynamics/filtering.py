@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import NANO, Array, Stamps
+from semiparam_dynamics.base.arrays import NANO, Array, Stamps
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.jit import compiled_as_written, compiled_in_turn
+from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.jit import compiled_as_written, compiled_in_turn
-from semiparam_dynamics.parameters import parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import advance_stops, fill
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.parameters import one_or_each, parameter
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import one_or_each, parameter
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 

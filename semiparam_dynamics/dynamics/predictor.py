@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.jit import compiled, compiled_in_turn, subnormals_as_zero
 from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, JointModel, KernelModel
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
-from semiparam_dynamics.jit import compiled, compiled_in_turn, subnormals_as_zero
-from semiparam_dynamics.recursion.features import fourier_row_times, kernel_row_times
-from semiparam_dynamics.recursion.vectors import LOG2_E, powers_of_two
+from semiparam_dynamics.learning.recursion.features import fourier_row_times, kernel_row_times
+from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
 
 if TYPE_CHECKING:
     from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator

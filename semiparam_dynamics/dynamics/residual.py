@@ -15,21 +15,21 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
+from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.jit import compiled, subnormals_as_zero
-from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.recursion.blocks import BlockAnswer, predict_block, weighted_block
-from semiparam_dynamics.recursion.features import (
+from semiparam_dynamics.learning.recursion.blocks import BlockAnswer, predict_block, weighted_block
+from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
 )
-from semiparam_dynamics.recursion.forgetting import ForgettingClock
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.forgetting import ForgettingClock
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.storage import sub_state
 
 # Groups of inputs; `rigid_body` is the rigid body's prediction.
 GROUPS = ("position", "velocity", "acceleration", "rigid_body")

@@ -12,24 +12,24 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import NANO, Array, Indices, Mask
+from semiparam_dynamics.base.arrays import NANO, Array, Indices, Mask
+from semiparam_dynamics.base.errors import LearningError
+from semiparam_dynamics.base.jit import compiled_as_written
+from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.dynamics.sample import Motion
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.jit import compiled_as_written
-from semiparam_dynamics.parameters import parameter
-from semiparam_dynamics.recursion.forgetting import DirectionalForgetting, ForgettingClock
-from semiparam_dynamics.recursion.nonnegative import (
+from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting, ForgettingClock
+from semiparam_dynamics.learning.recursion.nonnegative import (
     FREE,
     NONNEGATIVE,
     ZERO,
     normal_equations,
     solve_nonnegative,
 )
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.recursion.rotation import note_row, predict_row, rotate_pending
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.rotation import note_row, predict_row, rotate_pending
 from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import OPTIONAL, PRESLIDING
-from semiparam_dynamics.storage import sub_state
 
 BLOCK = 512  # samples of a motion that are learned at a time
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
 
 NOTHING_WHOLE = (
     "no sample in motion is measured on all axes; joints whose efforts are not can be left out of "

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Mask
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.jit import compiled_as_written
 
 ROUNDING = 1e-12  # of a mean square: a variance below it is none
 

@@ -4,7 +4,7 @@ Estimators, features, kernels and centres. Rows on a Dask cluster are in
 :mod:`semiparam_dynamics.learning.backends.dask_arrays`.
 """
 
-from semiparam_dynamics.extras import missing_extra
+from semiparam_dynamics.base.extras import missing_extra
 
 try:
     import sklearn as _  # noqa: F401

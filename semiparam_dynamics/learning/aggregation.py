@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, positive_count, positive_penalty
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, positive_count, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem

@@ -15,14 +15,15 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     not_negative,
     positive,
     positive_count,
 )
+from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.products import KernelRows, product
 from semiparam_dynamics.learning.rows import (
@@ -38,7 +39,6 @@ from semiparam_dynamics.learning.rows import (
 )
 from semiparam_dynamics.learning.sparse import as_inputs, in_format, is_sparse
 from semiparam_dynamics.learning.stopping import StoppingRule
-from semiparam_dynamics.progress import ProgressBar
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

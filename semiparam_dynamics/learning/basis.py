@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.factorisation import upper_factor
 from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
 from semiparam_dynamics.learning.sparse import as_inputs, stacked

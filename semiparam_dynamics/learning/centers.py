@@ -10,8 +10,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.utils import check_array, check_random_state
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    LearningError,
+    positive,
+    positive_count,
+)
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import feature_blocks, nystrom_map

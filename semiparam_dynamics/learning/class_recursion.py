@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.discriminant import ClassMeans, ResidualScatter
 from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
+from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.unknown import Acceptance
-from semiparam_dynamics.recursion.factor import CholeskyFactor
 
 # -------------------------------------------------------------------------------------------------
 # Each class alone: its label, its number of examples, and the sum of their features.

@@ -17,8 +17,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form

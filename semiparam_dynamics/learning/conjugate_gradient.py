@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import LearningError
 
 GROWTH = 1e3  # times the smallest residual so far, and it is looked whether rounding is the reason
 LOST = 0.5  # of a residual that the recurrence may be wrong by

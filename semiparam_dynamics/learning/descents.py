@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import not_negative, positive
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import not_negative, positive
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
 from semiparam_dynamics.learning.losses import Loss, descend, scatter

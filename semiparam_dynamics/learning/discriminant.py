@@ -25,7 +25,7 @@ import numpy as np
 from scipy.linalg.blas import dsymm, dsymv, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 
 REWORK = 1000  # updates after which the inverse is computed anew from the scatter
 USUAL_SPREAD = 1.0  # tau while there are fewer than two classes

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import dtrsm, dtrsv
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers, by_weight
 from semiparam_dynamics.learning.conjugate_gradient import (

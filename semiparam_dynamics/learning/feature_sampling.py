@@ -20,8 +20,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array, Mask
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     positive_count,

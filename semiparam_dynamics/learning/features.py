@@ -19,19 +19,24 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    LearningError,
+    positive,
+    positive_count,
+)
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import choose_centers
 from semiparam_dynamics.learning.feature_sampling import kernel_widths
 from semiparam_dynamics.learning.kernels import Gaussian, as_kernel, evaluate_into
 from semiparam_dynamics.learning.products import nystrom_map
-from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
-from semiparam_dynamics.recursion.features import (
+from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
 )
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
 
 
 @dataclass(eq=False, repr=False)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.jit import compiled, take_widest_vectors
-from semiparam_dynamics.recursion.vectors import LOG2_E, powers_of_two
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import LearningError
+from semiparam_dynamics.base.jit import compiled, take_widest_vectors
+from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
 
 TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 WHOLE = 16  # columns: a multiple of what a processor's vector holds in either precision

@@ -14,8 +14,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive, positive_count
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    LearningError,
+    positive,
+    positive_count,
+)
 from semiparam_dynamics.learning.class_recursion import (
     EXPONENTS,
     ClassRecursion,

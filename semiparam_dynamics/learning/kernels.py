@@ -15,8 +15,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     not_negative,

@@ -11,8 +11,8 @@ import numpy as np
 from scipy.linalg import cho_solve, eigh
 from sklearn.utils.metaestimators import available_if
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     positive,

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError, not_negative
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, not_negative
+from semiparam_dynamics.base.jit import compiled
 
 # -------------------------------------------------------------------------------------------------
 # The compiled inner loops of the stochastic gradient methods.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
 from semiparam_dynamics.learning.falkon_system import PATIENCE, FalkonSystem, Preconditioner
 from semiparam_dynamics.learning.gaussian_blocks import weight_columns

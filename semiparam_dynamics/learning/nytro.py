@@ -12,8 +12,8 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     not_negative,

@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.jit import compiled, take_widest_vectors
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.jit import compiled, take_widest_vectors
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
 from semiparam_dynamics.learning.kernels import CACHE_BYTES, Bound, Kernel, evaluate_into

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, positive_penalty
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, positive_penalty
 from semiparam_dynamics.learning.base import Path, RegularisationPath
 from semiparam_dynamics.learning.centers import uniform
 from semiparam_dynamics.learning.feature_sampling import (

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
 from scipy.linalg.lapack import dtpqrt
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.factorisation import add_products, upper_factor
 from semiparam_dynamics.learning.rows import Rows
 

@@ -17,8 +17,8 @@ import psutil
 from sklearn import get_config
 from sklearn.utils import check_array, validation
 
-from semiparam_dynamics.arrays import Array, Indices, Mask
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
 from semiparam_dynamics.learning.sparse import (
     as_inputs,

@@ -13,12 +13,12 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, ShuffleSplit, check_cv
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning.base import Grid, Setting, values_of
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sparse import is_sparse
-from semiparam_dynamics.progress import ProgressBar
 
 # -------------------------------------------------------------------------------------------------
 # Validation data for choosing parameters, and errors on them.

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError, positive_count
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task

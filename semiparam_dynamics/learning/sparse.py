@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import LearningError
-from semiparam_dynamics.jit import compiled
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import LearningError
+from semiparam_dynamics.base.jit import compiled
 
 # -------------------------------------------------------------------------------------------------
 # The two formats of inputs (n, d): arrays, and compressed rows, csr_array or csr_matrix.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.errors import ConfigurationError, positive_count
+from semiparam_dynamics.base.errors import ConfigurationError, positive_count
 
 # Whether to stop, from the errors after each iteration so far: of the square loss root mean squared
 # errors, of another its means.

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from semiparam_dynamics.errors import ConfigurationError, positive, positive_count
+from semiparam_dynamics.base.errors import ConfigurationError, positive, positive_count
 from semiparam_dynamics.learning.centers import approximate_leverage_scores, uniform
 
 ROUNDING = 1e-9  # that a power of a whole number may be above the next one

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 
 STEPS = 30  # of Newton's method at most
 

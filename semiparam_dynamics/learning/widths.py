@@ -15,8 +15,13 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.arrays import Array, Mask
-from semiparam_dynamics.errors import ConfigurationError, LearningError, listing, positive_count
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    LearningError,
+    listing,
+    positive_count,
+)
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.rows import training_rows
 from semiparam_dynamics.learning.stopping import ErrorSlope

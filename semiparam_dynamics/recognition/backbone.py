@@ -11,16 +11,16 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.errors import (
     BackboneError,
     ConfigurationError,
     ImageError,
     MissingExtraError,
 )
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.storage import MALFORMED
 from semiparam_dynamics.recognition.config import BackboneConfig
 from semiparam_dynamics.recognition.default_backbone import default_identity, default_model
-from semiparam_dynamics.storage import MALFORMED
 
 Image = npt.NDArray[np.uint8]
 Features = npt.NDArray[np.float32]

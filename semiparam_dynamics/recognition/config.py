@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from semiparam_dynamics.parameters import group, parameter
+from semiparam_dynamics.base.parameters import group, parameter
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import BackboneError, MissingExtraError
+from semiparam_dynamics.base.errors import BackboneError, MissingExtraError
 
 if TYPE_CHECKING:
     import onnx

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.recognition.pictures import (
     SUFFIXES,
     picture_files,

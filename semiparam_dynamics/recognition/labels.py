@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Container
 from typing import NamedTuple
 
-from semiparam_dynamics.errors import RefusedError, SemiparamError
+from semiparam_dynamics.base.errors import RefusedError, SemiparamError
 from semiparam_dynamics.recognition.config import LimitsConfig
 
 RATE_WINDOW = 5.0  # s over which new names are counted

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError, RefusedError
+from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError, RefusedError
+from semiparam_dynamics.base.storage import MALFORMED
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import checked_label
-from semiparam_dynamics.storage import MALFORMED
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     NothingToSaveError,
@@ -20,11 +20,11 @@ from semiparam_dynamics.errors import (
     SemiparamError,
     StorageError,
 )
+from semiparam_dynamics.base.storage import MALFORMED, State, load_state, save_state
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
 from semiparam_dynamics.learning.class_recursion import LEAST_FOR_ACCEPTANCE, LEAST_FOR_NOVELTY
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
-from semiparam_dynamics.storage import MALFORMED, State, load_state, save_state
 
 
 class Smoothing:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.pictures import Objects, View
 

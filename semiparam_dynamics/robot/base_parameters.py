@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import RobotModelError
 
 _LABEL_LENGTH = 72
 

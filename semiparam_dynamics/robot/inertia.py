@@ -26,8 +26,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import RobotModelError
 
 MIN_GYRATION_RADIUS_M = 1e-3  # along an axis: a body that is thinner counts as none
 REPAIRED_GYRATION_RADIUS_M = 1e-2  # that it is given instead

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.arrays import WRENCH_AXES, Array, Indices, Mask
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
-from semiparam_dynamics.parameters import parameter, replace
+from semiparam_dynamics.base.arrays import WRENCH_AXES, Array, Indices, Mask
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.base.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (

@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.jit import compiled_as_written
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import RobotModelError
+from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")

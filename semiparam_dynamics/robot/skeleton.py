@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 
 DENSITY = 1500.0  # kg / m^3, of capsules that have their body's mass: motors in a shell

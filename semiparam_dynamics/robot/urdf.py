@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError, listing
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import RobotModelError, listing
 
 ONE_DOF = ("revolute", "continuous", "prismatic")
 MAX_LENGTH = 10_000_000  # characters of a URDF; the iCub's has 130 000

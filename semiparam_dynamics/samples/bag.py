@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.extras import missing_extra
+from semiparam_dynamics.base.extras import missing_extra
 
 try:
     from rosbags.typesys import Stores, get_typestore
 except ModuleNotFoundError as error:
     raise (missing_extra("reading bags", error) or error) from error
 
-from semiparam_dynamics.arrays import SECOND, Array
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.bag_files import (
     BagFile,

@@ -24,7 +24,7 @@ from typing import BinaryIO
 import yaml  # type: ignore[import-untyped]
 from rosbags.rosbag2 import Reader
 
-from semiparam_dynamics.errors import BagError, listing
+from semiparam_dynamics.base.errors import BagError, listing
 
 if sys.version_info >= (3, 14):
     from compression import zstd

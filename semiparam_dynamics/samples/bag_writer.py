@@ -23,12 +23,12 @@ from rosbags.interfaces import (
 from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
 from rosbags.typesys import Stores, get_typestore
 
-from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.errors import BagError, SampleError
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.errors import BagError, SampleError
+from semiparam_dynamics.base.storage import previous_of
 from semiparam_dynamics.samples.bag import STRING, WRENCH
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.storage import previous_of
 
 JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 _BAG_FILES = (".db3", ".mcap", ".zstd", ".yaml", ".db3-wal", ".db3-shm")
@@ -57,7 +57,7 @@ class BagWriter:
     Parameters
     ----------
     path: the folder to make; BagError where it exists, unless `overwrite` and it is a bag,
-        which is then kept beside, see :func:`semiparam_dynamics.storage.previous_of`.
+        which is then kept beside, see :func:`semiparam_dynamics.base.storage.previous_of`.
     """
 
     def __init__(

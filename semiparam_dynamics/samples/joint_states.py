@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, Array, Stamps
+from semiparam_dynamics.base.arrays import SECOND, Array, Stamps
 
 if TYPE_CHECKING:
     from rosbags.typesys.store import Typestore

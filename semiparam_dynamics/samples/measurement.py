@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.parameters import parameter
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import parameter
 
 IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
 

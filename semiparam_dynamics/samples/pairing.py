@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 
-from semiparam_dynamics.arrays import SECOND, Array
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.samples.measurement import Measurement
 
 LIMIT = 10_000  # messages held of either topic, for stamps that hardly advance

@@ -17,8 +17,8 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND, WRENCH_AXES, Array, Mask, Stamps
-from semiparam_dynamics.parameters import one_or_each
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Mask, Stamps
+from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig
 
 TURN = 2.0 * math.pi

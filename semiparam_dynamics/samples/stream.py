@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import one_or_each
+from semiparam_dynamics.base.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent
 from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig

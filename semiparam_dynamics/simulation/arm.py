@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics import parameters
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.base import parameters
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation import effects
 from semiparam_dynamics.simulation import urdf as urdfs

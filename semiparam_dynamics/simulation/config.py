@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from semiparam_dynamics.parameters import group, parameter
+from semiparam_dynamics.base.parameters import group, parameter
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from semiparam_dynamics.jit import compiled_as_written
+from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.simulation.config import EffectsConfig
 
 _TYPICAL = np.array([10.0, 10.0, 10.0, 1.0, 1.0, 1.0])  # N and N m: a wrench's usual size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.urdf import require, without_meshes
 

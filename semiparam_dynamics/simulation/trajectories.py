@@ -13,7 +13,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.interpolate import CubicSpline
 
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.simulation.config import MotionConfig
 
 Motion = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from semiparam_dynamics.errors import MissingExtraError, RobotModelError
+from semiparam_dynamics.base.errors import MissingExtraError, RobotModelError
 from semiparam_dynamics.robot.urdf import (
     ONE_DOF,
     UrdfJoint,

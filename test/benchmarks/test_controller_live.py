@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from semiparam_dynamics.errors import SemiparamError
+from semiparam_dynamics.base.errors import SemiparamError
 
 pytest.importorskip("rclpy")
 import controller_live

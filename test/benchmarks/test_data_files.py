@@ -16,7 +16,7 @@ from scipy.sparse import random as sparse_random
 from scipy.sparse import save_npz
 from sklearn.datasets import dump_svmlight_file
 
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.base.errors import SampleError
 
 from .test_scripts import run as run  # a fixture
 

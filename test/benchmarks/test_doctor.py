@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from conditions import Condition, Told
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.doctor.finding import Finding
-from semiparam_dynamics.doctor.joint_log import JointLog
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
 
 
 def test_a_fault_that_a_log_has_as_it_is_counts_as_none(

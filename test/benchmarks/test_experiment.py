@@ -17,10 +17,10 @@ from experiment import (
 from matplotlib.colors import to_rgb
 from matplotlib.image import imread
 
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.page import LOOKS
-from semiparam_dynamics.parameters import from_flat, to_flat
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import from_flat, to_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.page import LOOKS
 
 from ..documents import ROOT
 from ..dynamics.arms import measurements, small_arm

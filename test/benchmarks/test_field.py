@@ -10,7 +10,7 @@ import pytest
 from conditions import CONDITIONS, Told
 from logs import SIMULATED, simulated_log
 
-from semiparam_dynamics.doctor.dynamics import FreeFit, make_columns
+from semiparam_dynamics.offline.doctor.dynamics import FreeFit, make_columns
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..doctor.logs import arm_log

@@ -11,7 +11,7 @@ import pytest
 from serial_arm import measured, moving, serial_arm_urdf
 from step import _Loop, stream
 
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF

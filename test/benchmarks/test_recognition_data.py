@@ -13,7 +13,7 @@ from recognition_data import (
     read_features,
 )
 
-from semiparam_dynamics.errors import ConfigurationError, SampleError
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError
 
 from .recognition_files import CLASSES, blobs, one_part, two_parts
 

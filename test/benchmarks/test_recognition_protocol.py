@@ -15,7 +15,7 @@ from recognition_protocol import (
     run_protocol,
 )
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
 
 from .recognition_files import one_part, two_parts

@@ -18,7 +18,7 @@ from recognition_results import (
     results_json,
 )
 
-from semiparam_dynamics.errors import StorageError
+from semiparam_dynamics.base.errors import StorageError
 
 from .recognition_files import CLASSES, one_part
 

@@ -13,10 +13,10 @@ import pytest
 from arm_splits import Split, arm_splits, score, windows
 from other_rivals import LEAST_SQUARES, PACKAGE_DEFAULT, Boosting, axis_factors
 
+from semiparam_dynamics.dynamics.consistent import unconstrained
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import SampleBlock
-from semiparam_dynamics.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.identification.consistent import unconstrained
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 
 from .conftest import command_line
 

@@ -19,9 +19,9 @@ from recognition_learners import DeepSLDA, Discriminant, Recogniser
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.errors import SemiparamError, StorageError
-from semiparam_dynamics.identification.excitation import ExcitationConfig
-from semiparam_dynamics.nodes import autosave
+from semiparam_dynamics.base.errors import SemiparamError, StorageError
+from semiparam_dynamics.base.nodes import autosave
+from semiparam_dynamics.offline.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
 from .conftest import command_line

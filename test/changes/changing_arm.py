@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.hypotheses import Causes
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

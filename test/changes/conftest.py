@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.robot.inertia import compact_body
 
 from .changing_arm import ON, copied, follow, held, learner, monitor, moving, nothing

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal, stats
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes import contact
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import (

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 
 from semiparam_dynamics.dynamics.sample import Prediction
-from semiparam_dynamics.learner import Step
+from semiparam_dynamics.learner.learner import Step
 
 from .changing_arm import errors, follow, largest_weight, learner, moving
 

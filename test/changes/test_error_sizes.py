@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import (

@@ -9,6 +9,7 @@ import pinocchio as pin
 import pytest
 from scipy.stats import chi2, multivariate_normal
 
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.changes.external_wrench import (
     FACTORS,
     PROBABLE,
@@ -19,7 +20,6 @@ from semiparam_dynamics.changes.external_wrench import (
     tool_frame,
     unseen_directions,
 )
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 

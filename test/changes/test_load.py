@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.changes.load import LoadFrame, load_of, parameters_of, tool_parameters
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import parse_urdf
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.storage import save_state
 from semiparam_dynamics.changes.config import DEFER, EXCLUDE, LEARN, UNEXPLAINED
 from semiparam_dynamics.changes.hypotheses import FRICTION, hypotheses
 from semiparam_dynamics.changes.innovations import BlockMean, Sums
 from semiparam_dynamics.changes.monitor import ChangeMonitor, LearningExclusions
-from semiparam_dynamics.errors import ConfigurationError, StorageError
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.storage import save_state
 
 from ..dynamics.arms import motion
 from .changing_arm import (

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.changes.payload import (
     MAX_NAME_LENGTH,
@@ -14,7 +15,6 @@ from semiparam_dynamics.changes.payload import (
     nearest_payload,
     payload_status,
 )
-from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.inertia import (
     compact_body,
     from_log_cholesky,

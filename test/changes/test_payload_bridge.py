@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.changes.load import LoadFrame, load_of, parameters_of
 from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.inertia import compact_body, is_body
 
 URDF = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"

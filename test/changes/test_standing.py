@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.hypotheses import Causes
-from semiparam_dynamics.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import motion

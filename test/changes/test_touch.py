@@ -10,7 +10,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.arrays import SECOND, Array
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import (
@@ -22,8 +23,7 @@ from semiparam_dynamics.changes.touch import (
     at_sensor,
 )
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.comparison import ComparisonConfig
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Approach, Plan, trajectory_of
-from semiparam_dynamics.parameters import from_flat
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 

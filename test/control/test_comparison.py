@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.control.comparison import Comparison, compare, run, with_wrong_masses
 from semiparam_dynamics.control.plan import trajectory_of
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import to_flat
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 

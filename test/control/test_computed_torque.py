@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.control.computed_torque import (
     BOUNDED,
     NO_ANSWER,
@@ -17,7 +18,6 @@ from semiparam_dynamics.control.computed_torque import (
 )
 from semiparam_dynamics.control.config import TrustConfig
 from semiparam_dynamics.control.plan import Answer, Point
-from semiparam_dynamics.errors import ConfigurationError
 from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import DATA, controller

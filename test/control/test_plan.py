@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
-from semiparam_dynamics.errors import SampleError
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.config import MotionConfig
 

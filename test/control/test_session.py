@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.control import session as sessions
 from semiparam_dynamics.control.session import ControlSession, SessionConfig
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import JOINTS, SEVEN

@@ -9,6 +9,8 @@ import pinocchio as pin
 import pytest
 from scipy.interpolate import BPoly
 
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.control.trajectory_efforts import (
@@ -18,8 +20,6 @@ from semiparam_dynamics.control.trajectory_efforts import (
     rigid_efforts,
     states_at,
 )
-from semiparam_dynamics.errors import ConfigurationError, SampleError
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import JOINTS, SEVEN

@@ -14,10 +14,10 @@ from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.evaluation.protocols import record
+from semiparam_dynamics.offline.conversion.convert import convert_log
+from semiparam_dynamics.offline.evaluation.protocols import record
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
-from semiparam_dynamics.samples.convert import convert_log
 
 from .arms import run, samples, small_arm
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample

@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError, StorageError
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import FrictionMemory
 from semiparam_dynamics.samples.measurement import Measurement
 

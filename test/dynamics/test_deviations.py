@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.deviations import (
     DEPENDENT,
     ErrorSpreads,

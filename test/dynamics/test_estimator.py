@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.errors import StorageError
 from semiparam_dynamics.robot.model import expected_scales
 
 from .arms import motion, run, samples, small_arm

@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 from scipy.signal import StateSpace, lsim
 
-from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.config import InverseDynamicsConfig
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.filtering import (
     AFTER_UNREAD,
     BETWEEN,
@@ -30,9 +31,8 @@ from semiparam_dynamics.dynamics.filtering import (
     lowpass_row,
 )
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.evaluation.experiment import evaluate
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.limits import (
     BEYOND,
@@ -18,8 +20,6 @@ from semiparam_dynamics.dynamics.limits import (
     OutputConfig,
 )
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.samples.measurement import Measurement
 
 from .arms import filtered, measurements, run, samples, small_arm

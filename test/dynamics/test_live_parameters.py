@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.errors import ConfigurationError, StorageError
-from semiparam_dynamics.parameters import replace
 
 from .arms import samples, small_arm
 

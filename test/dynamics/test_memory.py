@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.parameters import from_flat
-from semiparam_dynamics.recursion.forgetting import ForgettingClock
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.learning.recursion.forgetting import ForgettingClock
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
 from .arms import motion, small_arm

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.changes.external_wrench import FrameMotion
 from semiparam_dynamics.changes.touch import TouchedLink
-from semiparam_dynamics.config import InverseDynamicsConfig
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 
 from .arms import measurements, small_arm
 

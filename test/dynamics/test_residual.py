@@ -15,7 +15,7 @@ from semiparam_dynamics.dynamics.residual import (
     input_floors,
     kernel_width,
 )
-from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
 
 from .arms import samples, small_arm
 

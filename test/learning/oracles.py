@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from semiparam_dynamics.arrays import Array
+from semiparam_dynamics.base.arrays import Array
 
 
 def waves(n: int = 60, seed: int = 0, d: int = 3) -> tuple[Any, Any, Any]:

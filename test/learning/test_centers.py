@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.centers import (
     approximate_leverage_scores,
     by_weight,

@@ -8,7 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.class_recursion import (
     ClassSums,
     HeldOutExamples,

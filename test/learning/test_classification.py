@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import scale
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.classification import KernelClassifier
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian

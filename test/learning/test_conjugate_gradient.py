@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning.conjugate_gradient import (
     conjugate_gradient,
     gradient_descent,

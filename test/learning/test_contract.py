@@ -20,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import semiparam_dynamics.learning as learning
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     KRLS,
     NYTRO,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError, MissingExtraError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, MissingExtraError
 from semiparam_dynamics.learning import (
     Falkon,
     Gaussian,

@@ -14,7 +14,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, Linear, NystromKRLS, Polynomial
 from semiparam_dynamics.learning.backends.devices import DeviceKernelRows, DeviceRows, device_of
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows

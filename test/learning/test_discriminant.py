@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.discriminant import REWORK, ClassMeans, ResidualScatter
 

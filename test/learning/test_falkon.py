@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     Gaussian,
     IncrementalRLSC,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.gaussian_blocks import ROWS, GaussianBlocks
 
 from .oracles import peak_memory

@@ -12,7 +12,7 @@ from scipy.special import softmax
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
 from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
 

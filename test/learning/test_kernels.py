@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import kernels
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,

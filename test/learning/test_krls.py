@@ -13,7 +13,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.krls import KRLS, filter_values, landweber, nu_method
 

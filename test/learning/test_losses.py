@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.losses import LOSSES, as_loss
 
 

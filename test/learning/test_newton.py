@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.preprocessing import scale
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     SGM,
     Falkon,

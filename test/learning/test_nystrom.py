@@ -13,7 +13,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning import products
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Matern
 from semiparam_dynamics.learning.products import KernelRows

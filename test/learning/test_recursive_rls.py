@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import recursive_rls
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.features import NystromFeatures, RandomFourierFeatures
@@ -22,6 +22,8 @@ from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
+from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.recursive_rls import (
     RecursiveRLS,
     fitted_rows,
@@ -33,8 +35,6 @@ from semiparam_dynamics.learning.recursive_rls import (
 )
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import NystromSGM
-from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
-from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
 
 from .oracles import ridge, waves
 

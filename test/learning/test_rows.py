@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     KRLS,
     NYTRO,

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
-from semiparam_dynamics.errors import LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning import descents
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.rows import Rows

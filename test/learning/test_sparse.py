@@ -13,8 +13,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import (
     KRLS,
     NYTRO,

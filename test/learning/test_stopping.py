@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import NYTRO, SGM, ErrorSlope, Gaussian, NystromKRLS, NystromSGM
 from semiparam_dynamics.learning.stopping import first_stop
 

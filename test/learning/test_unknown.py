@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.calibration import _SigmoidCalibration
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.unknown import Acceptance
 

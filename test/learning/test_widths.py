@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from semiparam_dynamics.arrays import Array
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Falkon, Gaussian, Laplacian, NystromKRLS, Rows, learn_widths
 from semiparam_dynamics.learning.widths import JITTER, _solved_rows, leave_one_out
 

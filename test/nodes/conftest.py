@@ -31,13 +31,13 @@ try:
     from rclpy.subscription import Subscription
     from sensor_msgs.msg import JointState
 
-    from semiparam_dynamics.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.learner import Step
-    from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
-    from semiparam_dynamics.nodes.processes import NodeProcess
-    from semiparam_dynamics.nodes.runtime import make_executor
-    from semiparam_dynamics.nodes.session import Session
-    from semiparam_dynamics.parameters import replace
+    from semiparam_dynamics.base.nodes.messages import joint_state_message, stamp_of
+    from semiparam_dynamics.base.nodes.processes import NodeProcess
+    from semiparam_dynamics.base.nodes.runtime import make_executor
+    from semiparam_dynamics.base.parameters import replace
+    from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.learner.learner import Step
+    from semiparam_dynamics.learner.nodes.session import Session
 
     from .driver_messages import driver_messages, message_folder  # noqa: F401 # fixtures
     from .forks import ForkedNode

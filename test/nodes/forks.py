@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from semiparam_dynamics.nodes.processes import EXECUTABLES, NodeProcess
+from semiparam_dynamics.base.nodes.processes import EXECUTABLES, NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = "inverse_dynamics object_recognition arm_simulator computed_torque".split()
@@ -133,11 +133,12 @@ def run(module: str) -> NoReturn:
 
 def warm_up() -> None:
     """Import all nodes, and call the compiled code once: it is read from its cache then."""
-    from semiparam_dynamics.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.nodes import first_motion, managed
-    from semiparam_dynamics.nodes.messages import joint_state_message
-    from semiparam_dynamics.nodes.session import Session
-    from semiparam_dynamics.parameters import replace
+    from semiparam_dynamics.base.nodes import managed
+    from semiparam_dynamics.base.nodes.messages import joint_state_message
+    from semiparam_dynamics.base.parameters import replace
+    from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.learner.nodes import first_motion
+    from semiparam_dynamics.learner.nodes.session import Session
 
     managed.REPORT_PERIOD = REPORT_PERIOD
     # A test waits for what is examined, however busy the machine is with others.

@@ -11,7 +11,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")

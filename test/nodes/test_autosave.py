@@ -10,10 +10,10 @@ from threading import Event
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import NothingToSaveError, StorageError
-from semiparam_dynamics.nodes import autosave
-from semiparam_dynamics.nodes.autosave import LONG, Autosave, Snapshot
-from semiparam_dynamics.storage import load_state, previous_of
+from semiparam_dynamics.base.errors import NothingToSaveError, StorageError
+from semiparam_dynamics.base.nodes import autosave
+from semiparam_dynamics.base.nodes.autosave import LONG, Autosave, Snapshot
+from semiparam_dynamics.base.storage import load_state, previous_of
 
 IDENTITY: dict[str, object] = {"kind": "test"}
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.messages import joint_state_message
-from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.base.nodes.messages import joint_state_message
+from semiparam_dynamics.learner.nodes.session import Session
 
 from .conftest import take
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.nodes import bag_player
 from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.nodes import bag_player
 
 from ..dynamics.arms import measurements, small_arm
 from .conftest import TIMEOUT, URDF
@@ -40,7 +40,7 @@ def test_the_player_starts_when_the_node_is_active(drive, tmp_path: Path, manage
     recording, names = measurements(small_arm(), 0.1), small_arm().joint_names
     write_measurements(bag, names, recording, "effort", robot_description=URDF)
     player = [sys.executable, "-c", ASK, str(state)]
-    module = "semiparam_dynamics.nodes.bag_player"
+    module = "semiparam_dynamics.samples.nodes.bag_player"
     driven: Driven = drive(autostart=str(not managed).lower())
     command = [sys.executable, "-m", module, str(bag), "--", *player]
     process = Fork(command, str(tmp_path / "log"))
@@ -67,7 +67,7 @@ def test_a_player_that_is_not_there_is_named(drive, tmp_path: Path) -> None:  # 
     urdf.write_text(URDF)
     driven: Driven = drive(urdf=urdf)
     assert driven.node.start()
-    module = "semiparam_dynamics.nodes.bag_player"
+    module = "semiparam_dynamics.samples.nodes.bag_player"
     command = [sys.executable, "-m", module, str(bag), "--", "no_ros2", "bag", "play", str(bag)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         driven.until(lambda: process.poll() is not None)
@@ -79,7 +79,7 @@ def test_a_player_that_is_not_there_is_named(drive, tmp_path: Path) -> None:  # 
 
 INTERRUPTED = """
 import sys, time
-from semiparam_dynamics.nodes.bag_player import main
+from semiparam_dynamics.samples.nodes.bag_player import main
 code = main(sys.argv[1:])
 print("ended", flush=True)
 time.sleep(0.5)

@@ -20,10 +20,10 @@ from std_msgs.msg import Bool
 from std_srvs.srv import Trigger
 from visualization_msgs.msg import MarkerArray
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
-from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.base.nodes.messages import joint_state_message, stamp_of
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.session import Session
 
 from .conftest import TIMEOUT, URDF, take
 from .driver_messages import Driver

@@ -12,8 +12,8 @@ from lifecycle_msgs.msg import Transition
 from sensor_msgs.msg import JointState
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.storage import previous_of
+from semiparam_dynamics.base.nodes.messages import stamp_of
+from semiparam_dynamics.base.storage import previous_of
 
 from .conftest import TIMEOUT
 

@@ -14,10 +14,10 @@ import pytest
 from semiparam_dynamics.changes.error_sizes import _count
 from semiparam_dynamics.dynamics.filtering import filter_row, filter_rows
 from semiparam_dynamics.dynamics.predictor import _predict
-from semiparam_dynamics.nodes import compilation
-from semiparam_dynamics.nodes.compilation import compile_all, compile_together
-from semiparam_dynamics.recursion.features import nystrom_row
-from semiparam_dynamics.recursion.rotation import update_rows
+from semiparam_dynamics.learner.nodes import compilation
+from semiparam_dynamics.learner.nodes.compilation import compile_all, compile_together
+from semiparam_dynamics.learning.recursion.features import nystrom_row
+from semiparam_dynamics.learning.recursion.rotation import update_rows
 from semiparam_dynamics.robot.regressor import fill
 
 
@@ -30,8 +30,8 @@ def test_leads_the_learners_through_what_a_node_and_an_evaluation_call() -> None
 COLD = """
 import json
 import numba.core.dispatcher as dispatcher
-from semiparam_dynamics.nodes import compilation
-from semiparam_dynamics.nodes.session import warm_up
+from semiparam_dynamics.learner.nodes import compilation
+from semiparam_dynamics.learner.nodes.session import warm_up
 
 compile_core, compiled = dispatcher._FunctionCompiler._compile_core, []
 
@@ -47,8 +47,8 @@ warm_up(model, node)
 then, compiled[:] = compiled[:], []
 
 import numpy as np
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.samples.measurement import Measurement
 
 learner = InverseDynamicsLearner(model, replace(node.learner, changes__settle=5.0))

@@ -12,18 +12,18 @@ from sensor_msgs.msg import JointState
 pytest.importorskip("trajectory_msgs.msg", reason="the controller needs trajectory_msgs")
 from trajectory_msgs.msg import JointTrajectory
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.control import session as sessions
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.nodes.messages import (
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.nodes.messages import (
     desired_message,
     desired_states,
     effort_message,
     joint_state_message,
     stamp_of,
 )
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.control import session as sessions
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.session import Session
 
 from .conftest import TIMEOUT, take
 

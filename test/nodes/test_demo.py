@@ -7,13 +7,13 @@ import json
 import numpy as np
 import pytest
 
-from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.config_files import load_yaml
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.nodes import demo
+from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
+from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import BagReader, read_measurements
+from semiparam_dynamics.simulation.nodes import demo
 
 from .forks import ForkedNode
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
+from semiparam_dynamics.base.nodes import diagnostics
+from semiparam_dynamics.base.nodes.diagnostics import OK, WARN, SessionReport
+from semiparam_dynamics.base.nodes.messages import joint_state_message
 from semiparam_dynamics.dynamics.filtering import PARTIAL, UNSETTLED
-from semiparam_dynamics.nodes import diagnostics
-from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
-from semiparam_dynamics.nodes.messages import joint_state_message
 from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
 
 from .conftest import moving, take

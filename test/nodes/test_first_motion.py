@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.nodes import first_motion
+from semiparam_dynamics.learner.nodes import first_motion
 
 from .conftest import moving, take
 

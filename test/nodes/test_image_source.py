@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import Image
 
-from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.recognition.backbone import image_array
 
 from .conftest import TIMEOUT

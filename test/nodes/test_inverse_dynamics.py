@@ -13,11 +13,11 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes import inverse_dynamics
-from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import from_flat
+from semiparam_dynamics.base.nodes.messages import stamp_of
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes import inverse_dynamics
+from semiparam_dynamics.learner.nodes.session import Session
 
 from .conftest import take
 from .test_transitions import drive  # noqa: F401

@@ -10,8 +10,8 @@ import pytest
 import rclpy
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes import inverse_dynamics
-from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.base.nodes.messages import joint_state_message
+from semiparam_dynamics.learner.nodes import inverse_dynamics
 
 from ..robot.standing_arm import LEARNED, URDF
 from .test_transitions import SUCCESS, Driven, drive  # noqa: F401

@@ -12,20 +12,20 @@ import pytest
 import yaml
 from geometry_msgs.msg import InertiaStamped, WrenchStamped
 
-from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.nodes.diagnostics import ChangeReport, SessionReport
-from semiparam_dynamics.nodes.layouts import (
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.nodes.diagnostics import ChangeReport, SessionReport
+from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.layouts import (
     UR_JOINTS,
     Topics,
     contents,
     effort_pages,
     wrench_pages,
 )
-from semiparam_dynamics.nodes.messages import joint_state_message, wrench_message
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.offline.cli.main import main
 
 from .conftest import take
 

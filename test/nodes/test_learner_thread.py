@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from semiparam_dynamics.nodes import learner_thread
-from semiparam_dynamics.nodes.learner_thread import LearnerThread
+from semiparam_dynamics.base.nodes import learner_thread
+from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
 
 LONG = 120.0  # s: only reached when something is broken
 

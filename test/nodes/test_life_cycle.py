@@ -162,7 +162,7 @@ def test_a_node_that_has_ended_is_gone_for_all_others(
 
 MAKING = """
 import sys, time
-from semiparam_dynamics.nodes import objects_page
+from semiparam_dynamics.recognition.nodes import objects_page
 
 class Server(objects_page.LiveServer):
     def __init__(self, *given):

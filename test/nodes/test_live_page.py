@@ -23,10 +23,10 @@ pytest.importorskip("visualization_msgs.msg")
 
 from visualization_msgs.msg import Marker, MarkerArray
 
-from semiparam_dynamics.nodes import live_page, markers
-from semiparam_dynamics.nodes.live_page import LivePageNode, rmse, status_event
-from semiparam_dynamics.nodes.live_server import Feed, LiveServer
-from semiparam_dynamics.nodes.messages import effort_message, joint_state_message
+from semiparam_dynamics.base.nodes.live_server import Feed, LiveServer
+from semiparam_dynamics.base.nodes.messages import effort_message, joint_state_message
+from semiparam_dynamics.learner.nodes import live_page, markers
+from semiparam_dynamics.learner.nodes.live_page import LivePageNode, rmse, status_event
 
 from .browser import Browser
 from .conftest import TIMEOUT, URDF, moved, page_port

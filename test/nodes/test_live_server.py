@@ -9,9 +9,15 @@ import threading
 
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError, RefusedError
-from semiparam_dynamics.nodes.live_server import HOST, MOST_STREAMS, Feed, LiveServer, html_page
-from semiparam_dynamics.page import LOOKS, MEASURED
+from semiparam_dynamics.base.errors import ConfigurationError, RefusedError
+from semiparam_dynamics.base.nodes.live_server import (
+    HOST,
+    MOST_STREAMS,
+    Feed,
+    LiveServer,
+    html_page,
+)
+from semiparam_dynamics.offline.page import LOOKS, MEASURED
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.parameter import Parameter
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.nodes.messages import joint_state_message
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.nodes.messages import joint_state_message
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.samples.stream import FIRST_MESSAGES, MOVED
 
 from ..robot.standing_arm import FOLLOWING, LEARNED, URDF, moving

@@ -19,10 +19,9 @@ from rclpy.qos import QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Int32, String
 
-from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.nodes import managed
-from semiparam_dynamics.nodes.inverse_dynamics import InverseDynamicsNode
-from semiparam_dynamics.nodes.managed import (
+from semiparam_dynamics.base.errors import RobotModelError
+from semiparam_dynamics.base.nodes import managed
+from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     LATE,
     NO_TEXT,
@@ -33,6 +32,7 @@ from semiparam_dynamics.nodes.managed import (
     QueueDelay,
     await_description,
 )
+from semiparam_dynamics.learner.nodes.inverse_dynamics import InverseDynamicsNode
 
 QUEUE = QoSProfile(depth=100)
 LONG = 120.0  # s: only reached when something is broken

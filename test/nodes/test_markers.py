@@ -15,7 +15,7 @@ from visualization_msgs.msg import Marker
 from semiparam_dynamics.changes.config import PayloadStatus
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, WrenchEstimate
 from semiparam_dynamics.changes.touch import ContactEvent, ContactEvents, Touch
-from semiparam_dynamics.nodes.markers import (
+from semiparam_dynamics.learner.nodes.markers import (
     LARGEST,
     METRES_PER_N,
     contact_markers,

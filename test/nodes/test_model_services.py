@@ -14,8 +14,8 @@ from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.nodes.model_services import ModelServices
-from semiparam_dynamics.nodes.runtime import make_executor
+from semiparam_dynamics.base.nodes.model_services import ModelServices
+from semiparam_dynamics.base.nodes.runtime import make_executor
 
 from .conftest import TIMEOUT
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.nodes import object_demo
-from semiparam_dynamics.nodes.processes import write_params
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.nodes.processes import write_params
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.offline.cli.main import main
+from semiparam_dynamics.recognition.nodes import object_demo
 
 from .conftest import TIMEOUT
 from .forks import ForkedNode
 
-COMMAND = [sys.executable, "-m", "semiparam_dynamics.cli.main", "objects"]
+COMMAND = [sys.executable, "-m", "semiparam_dynamics.offline.cli.main", "objects"]
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from rclpy.executors import SingleThreadedExecutor
 from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
-from semiparam_dynamics.nodes import runtime
-from semiparam_dynamics.nodes.messages import stamp_of
-from semiparam_dynamics.nodes.object_stream import ObjectStreamNode
+from semiparam_dynamics.base.nodes import runtime
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.recognition.backbone import image_array
+from semiparam_dynamics.recognition.nodes.object_stream import ObjectStreamNode
 from semiparam_dynamics.recognition.pictures import load_objects
 
 from .conftest import TIMEOUT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from semiparam_dynamics.nodes.object_demo import WIDTH, ObjectTable
+from semiparam_dynamics.recognition.nodes.object_demo import WIDTH, ObjectTable
 from semiparam_dynamics.recognition.script import Shown, Tally
 
 

@@ -23,10 +23,10 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import SetBool
 
-from semiparam_dynamics.errors import RefusedError
-from semiparam_dynamics.nodes.object_stream import image_message
-from semiparam_dynamics.nodes.objects_page import HOLD, curve, edit_of, listed
-from semiparam_dynamics.nodes.processes import answers
+from semiparam_dynamics.base.errors import RefusedError
+from semiparam_dynamics.base.nodes.processes import answers
+from semiparam_dynamics.recognition.nodes.object_stream import image_message
+from semiparam_dynamics.recognition.nodes.objects_page import HOLD, curve, edit_of, listed
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
 

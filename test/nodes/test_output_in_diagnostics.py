@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.nodes.diagnostics import OK, WARN, SessionReport
 from semiparam_dynamics.dynamics.limits import CLIPPED
-from semiparam_dynamics.nodes.diagnostics import OK, WARN, SessionReport
-from semiparam_dynamics.nodes.session import Session
+from semiparam_dynamics.learner.nodes.session import Session
 
 from .conftest import moving, take
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from semiparam_dynamics.nodes.pacing import Pacer
+from semiparam_dynamics.base.nodes.pacing import Pacer
 
 
 def test_steps_are_due_a_period_apart():

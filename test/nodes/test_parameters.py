@@ -14,11 +14,11 @@ from rclpy.context import Context
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
-from semiparam_dynamics.errors import ConfigurationError
-from semiparam_dynamics.nodes import parameters as bridge
-from semiparam_dynamics.nodes.live_page import LivePageNode
-from semiparam_dynamics.nodes.objects_page import ObjectsPageNode
-from semiparam_dynamics.parameters import group, parameter, to_flat
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.nodes import parameters as bridge
+from semiparam_dynamics.base.parameters import group, parameter, to_flat
+from semiparam_dynamics.learner.nodes.live_page import LivePageNode
+from semiparam_dynamics.recognition.nodes.objects_page import ObjectsPageNode
 
 
 @dataclass(frozen=True)

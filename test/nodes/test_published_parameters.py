@@ -8,11 +8,11 @@ import numpy as np
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.base.parameters import replace, to_flat
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.nodes.outputs import Outputs
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.parameters import replace, to_flat
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.outputs import Outputs
+from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF

@@ -10,8 +10,8 @@ import rclpy
 from rclpy.node import Node
 from std_msgs.msg import Int32
 
-from semiparam_dynamics.nodes import managed
-from semiparam_dynamics.nodes.managed import ASKED_PERIOD, UNSENT, Outlet
+from semiparam_dynamics.base.nodes import managed
+from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, UNSENT, Outlet
 
 
 def test_what_the_network_refuses_is_dropped_and_counted(ros_environment, monkeypatch):

@@ -7,11 +7,11 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from std_msgs.msg import Float32MultiArray, String
 
-from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.nodes.object_recognition import LISTED, RecognitionReport
-from semiparam_dynamics.nodes.recognition_session import RecognitionSession
-from semiparam_dynamics.parameters import replace
+from semiparam_dynamics.base.errors import StorageError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.nodes.object_recognition import LISTED, RecognitionReport
+from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 
 
 def make(**changes: object) -> RecognitionSession:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.nodes.processes import NodeProcess
+from semiparam_dynamics.base.nodes.processes import NodeProcess
 
 from .conftest import TIMEOUT
 

@@ -14,15 +14,16 @@ import pytest
 import rclpy
 from std_msgs.msg import String
 
-from semiparam_dynamics.nodes import inverse_dynamics, runtime
-from semiparam_dynamics.nodes.executables import start
-from semiparam_dynamics.nodes.runtime import wrong_arguments
+from semiparam_dynamics.base.nodes import runtime
+from semiparam_dynamics.base.nodes.executables import start
+from semiparam_dynamics.base.nodes.runtime import wrong_arguments
+from semiparam_dynamics.learner.nodes import inverse_dynamics
 
 TIMEOUT = 60.0  # s: only reached when something is broken
 SCRIPT = """
 import os, signal
 import rclpy
-from semiparam_dynamics.nodes.runtime import open_network
+from semiparam_dynamics.base.nodes.runtime import open_network
 
 before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
 with open_network() as interrupted:
@@ -88,7 +89,7 @@ def test_missing_ros_is_told(
 
 PRIORITY = """
 import os, resource, sys, threading
-from semiparam_dynamics.nodes.runtime import raise_priority
+from semiparam_dynamics.base.nodes.runtime import raise_priority
 
 resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0))
 if sys.argv[1] == "nobody":
@@ -140,14 +141,14 @@ def test_without_the_right_the_node_starts_whatever_the_system_knows_of_its_user
 
 IMPORTING = """
 import os, signal, sys
-from semiparam_dynamics.nodes import executables
+from semiparam_dynamics.base.nodes import executables
 number = getattr(signal, sys.argv[1])
 executables.importlib.import_module = lambda name: os.kill(os.getpid(), number)
 executables.start("inverse_dynamics")
 """
 CONFIGURING = """
 import os, signal, sys, time
-from semiparam_dynamics.nodes import inverse_dynamics
+from semiparam_dynamics.learner.nodes import inverse_dynamics
 
 number, step, again = getattr(signal, sys.argv[1]), sys.argv[2], int(sys.argv[3])
 def compile(*_):
@@ -163,7 +164,7 @@ sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[4]]))
 ENDED = """
 import sys
 import rclpy
-from semiparam_dynamics.nodes import inverse_dynamics
+from semiparam_dynamics.learner.nodes import inverse_dynamics
 
 def end(*_):
     rclpy.try_shutdown()
@@ -174,7 +175,7 @@ sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[1]]))
 HANGING = """
 import os, signal, sys, threading, time
 from types import SimpleNamespace
-from semiparam_dynamics.nodes import image_source
+from semiparam_dynamics.recognition.nodes import image_source
 from semiparam_dynamics.recognition import frames
 
 def grab():
@@ -191,8 +192,8 @@ import rclpy
 from rclpy.context import Context
 from rclpy.node import Node
 from std_msgs.msg import String
-from semiparam_dynamics.errors import SemiparamError
-from semiparam_dynamics.nodes import runtime
+from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.nodes import runtime
 
 own = Context()
 rclpy.init(context=own)

@@ -11,9 +11,13 @@ from rclpy.serialization import deserialize_message, serialize_message
 from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.nodes.messages import effort_message, joint_state_message, wrench_message
-from semiparam_dynamics.nodes.serialized import (
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.nodes.messages import (
+    effort_message,
+    joint_state_message,
+    wrench_message,
+)
+from semiparam_dynamics.base.nodes.serialized import (
     JointStateReader,
     read,
     serialized_effort,

@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError, StorageError
+from semiparam_dynamics.base.nodes.messages import joint_state_message, stamp_of
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.storage import load_state, save_state
 from semiparam_dynamics.changes.config import BARE, DEFER, EXCLUDE, LEARN
 from semiparam_dynamics.changes.payload import Snapshot, as_text
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.errors import ConfigurationError, SampleError, StorageError
-from semiparam_dynamics.learner import KEPT_OUT, InverseDynamicsLearner
-from semiparam_dynamics.nodes import session as session_module
-from semiparam_dynamics.nodes.messages import joint_state_message, stamp_of
-from semiparam_dynamics.nodes.session import (
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import KEPT_OUT, InverseDynamicsLearner
+from semiparam_dynamics.learner.nodes import session as session_module
+from semiparam_dynamics.learner.nodes.session import (
     BURST,
     LEFT_OUT,
     STOPPED,
@@ -27,9 +29,7 @@ from semiparam_dynamics.nodes.session import (
     Session,
     warm_up,
 )
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.storage import load_state, save_state
 
 from .conftest import URDF, moved, moving, take
 

@@ -12,9 +12,10 @@ from queue import SimpleQueue
 import numpy as np
 import pytest
 
-from semiparam_dynamics.cli.main import main
-from semiparam_dynamics.nodes import processes, runtime, teaching
-from semiparam_dynamics.storage import ModelLock
+from semiparam_dynamics.base.nodes import processes, runtime
+from semiparam_dynamics.base.storage import ModelLock
+from semiparam_dynamics.offline.cli.main import main
+from semiparam_dynamics.recognition.nodes import teaching
 
 from .conftest import TIMEOUT
 from .forks import ForkedNode

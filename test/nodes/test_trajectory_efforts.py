@@ -14,8 +14,23 @@ from std_msgs.msg import String
 pytest.importorskip("trajectory_msgs.msg", reason="trajectories need trajectory_msgs")
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.nodes.managed import LATCHED, NO_TEXT, UNSENT
+from semiparam_dynamics.base.nodes.messages import (
+    STATE,
+    desired_message,
+    joint_state_message,
+    stamp_of,
+    trajectory_effort_message,
+)
+from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
+from semiparam_dynamics.control.nodes.trajectory_efforts import (
+    TrajectoryEffortsNode,
+    fill_efforts,
+    is_finite,
+    waypoints,
+)
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.control.trajectory_efforts import (
     TrajectoryEfforts,
@@ -23,23 +38,8 @@ from semiparam_dynamics.control.trajectory_efforts import (
     resampled,
     states_at,
 )
-from semiparam_dynamics.errors import SampleError
-from semiparam_dynamics.nodes.managed import LATCHED, NO_TEXT, UNSENT
-from semiparam_dynamics.nodes.messages import (
-    STATE,
-    desired_message,
-    joint_state_message,
-    stamp_of,
-    trajectory_effort_message,
-)
-from semiparam_dynamics.nodes.session import Session
-from semiparam_dynamics.nodes.trajectory_efforts import (
-    TrajectoryEffortsNode,
-    fill_efforts,
-    is_finite,
-    waypoints,
-)
-from semiparam_dynamics.parameters import from_flat, replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..robot import standing_arm

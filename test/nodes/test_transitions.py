@@ -17,12 +17,12 @@ from rclpy.lifecycle import TransitionCallbackReturn
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from semiparam_dynamics.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.errors import StorageError
-from semiparam_dynamics.learner import InverseDynamicsLearner
-from semiparam_dynamics.nodes import inverse_dynamics
-from semiparam_dynamics.nodes.inverse_dynamics import LATCHED, InverseDynamicsNode
-from semiparam_dynamics.nodes.messages import joint_state_message
+from semiparam_dynamics.base.errors import StorageError
+from semiparam_dynamics.base.nodes.messages import joint_state_message
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner.nodes import inverse_dynamics
+from semiparam_dynamics.learner.nodes.inverse_dynamics import LATCHED, InverseDynamicsNode
 from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF

@@ -12,8 +12,8 @@ import pytest
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.managed import LATE
-from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.base.nodes.managed import LATE
+from semiparam_dynamics.base.nodes.messages import stamp_of
 
 from .conftest import TIMEOUT
 

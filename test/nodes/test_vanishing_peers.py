@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.nodes.messages import stamp_of
+from semiparam_dynamics.base.nodes.messages import stamp_of
 
 NODE = "/inverse_dynamics"
 VISITORS = 8

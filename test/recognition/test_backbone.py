@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper  # noqa: E402
 
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.errors import (
     BackboneError,
     ConfigurationError,
     ImageError,

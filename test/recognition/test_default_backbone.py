@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_sample_image
 
-from semiparam_dynamics.errors import BackboneError, MissingExtraError
+from semiparam_dynamics.base.errors import BackboneError, MissingExtraError
 from semiparam_dynamics.recognition import default_backbone
 from semiparam_dynamics.recognition.backbone import Backbone
 from semiparam_dynamics.recognition.config import BackboneConfig

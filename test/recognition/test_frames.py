@@ -9,7 +9,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.recognition import frames as module
 from semiparam_dynamics.recognition.frames import FAILED_READS, open_frames
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.errors import RefusedError
+from semiparam_dynamics.base.errors import RefusedError
 from semiparam_dynamics.recognition.config import LimitsConfig
 from semiparam_dynamics.recognition.labels import Edit, Teacher, checked_label, parse_edit
 

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.errors import ConfigurationError, RefusedError, StorageError
+from semiparam_dynamics.base.errors import ConfigurationError, RefusedError, StorageError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.storage import save_state
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.parameters import replace
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit
 from semiparam_dynamics.recognition.recognizer import (
@@ -22,7 +23,6 @@ from semiparam_dynamics.recognition.recognizer import (
     Strangers,
     feature_vector,
 )
-from semiparam_dynamics.storage import save_state
 
 
 def test_is_in_double_precision_and_of_length_one_if_asked():

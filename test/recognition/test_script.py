@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.recognition.pictures import Objects
 from semiparam_dynamics.recognition.script import (
     Show,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.base_parameters import reduce_columns
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.inertia import (
     divergence_jacobian,
     divergence_residuals,

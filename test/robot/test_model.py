@@ -12,7 +12,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError, RobotModelError, SampleError
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.robot.inertia import body_spreads, pseudo_inertia
 from semiparam_dynamics.robot.model import BODIES, RobotConfig, RobotModel, expected_scales
 

@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import SampleError
+from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
 from semiparam_dynamics.robot.regressor import (
     GEOMETRY,

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.skeleton import Skeleton
 
 URDF = Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf"

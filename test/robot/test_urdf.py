@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from semiparam_dynamics.errors import RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import (
     MAX_LENGTH,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import SimpleNamespace as Fields
 
-from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND
 
 
 def header(stamp: int, frame: str = "") -> Fields:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.samples.bag import (
     WRENCH,
     BagReader,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from rosbags.rosbag2 import CompressionMode, Writer
 from rosbags.typesys import get_types_from_msg
 
-from semiparam_dynamics.errors import BagError, SampleError
+from semiparam_dynamics.base.errors import BagError, SampleError
 from semiparam_dynamics.samples import bag_files
 from semiparam_dynamics.samples.bag import BagReader, Recording, read_measurements
 from semiparam_dynamics.samples.bag_files import decompress_message, zstd

@@ -8,7 +8,7 @@ import pytest
 from rosbags.interfaces import QosDurability
 from rosbags.rosbag2 import Reader
 
-from semiparam_dynamics.errors import BagError, SampleError
+from semiparam_dynamics.base.errors import BagError, SampleError
 from semiparam_dynamics.samples.bag import BagReader
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
@@ -94,7 +94,7 @@ def test_a_failure_leaves_the_bag_that_was_there(tmp_path: Path) -> None:
 # In a process of its own: a limit of file sizes makes the system refuse, as a full disk does.
 REFUSED = """
 import resource, signal, sys
-from semiparam_dynamics.errors import BagError
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.samples.bag_writer import BagWriter
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, 1 << 16))

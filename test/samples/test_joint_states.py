@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.samples.joint_states import JOINT_STATE, JointStateDecoder
 
 from .bags import MS, STORE, joint_state

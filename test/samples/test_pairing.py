@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.pairing import LIMIT, WrenchPairer
 

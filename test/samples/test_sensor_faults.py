@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.sensor_faults import (
     SATURATED,

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from semiparam_dynamics.arrays import SECOND
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
 from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import StreamConfig

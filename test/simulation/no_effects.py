@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from semiparam_dynamics.parameters import from_flat, parameters
+from semiparam_dynamics.base.parameters import from_flat, parameters
 from semiparam_dynamics.simulation.config import EffectsConfig
 
 #: Every effect turned off.

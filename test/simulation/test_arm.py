@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import (
+from semiparam_dynamics.base.errors import (
     ConfigurationError,
     MissingExtraError,
     RobotModelError,

@@ -8,8 +8,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from semiparam_dynamics.errors import RobotModelError
-from semiparam_dynamics.identification.urdf_export import export_urdf
+from semiparam_dynamics.base.errors import RobotModelError
+from semiparam_dynamics.offline.identification.urdf_export import export_urdf
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semiparam_dynamics.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.simulation.config import MotionConfig
 from semiparam_dynamics.simulation.trajectories import (
     HandKinematics,

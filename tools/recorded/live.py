@@ -36,8 +36,8 @@ Ask = dict[int, Callable[[Any], Arrays]]  # before the measurement of this numbe
 
 def config_of(**values: Any) -> Any:
     """The learner's configuration; a dot in a name is written as two underscores."""
-    from semiparam_dynamics.config import InverseDynamicsConfig
-    from semiparam_dynamics.parameters import from_flat
+    from semiparam_dynamics.base.parameters import from_flat
+    from semiparam_dynamics.learner.config import InverseDynamicsConfig
 
     named = {name.replace("__", "."): value for name, value in values.items()}
     return from_flat(InverseDynamicsConfig, SETTINGS | named)
@@ -46,7 +46,7 @@ def config_of(**values: Any) -> Any:
 def learner_of(urdf: Any, **values: Any) -> Any:
     """A learner of the robot in a URDF."""
     from semiparam_dynamics.dynamics import RobotModel
-    from semiparam_dynamics.learner import InverseDynamicsLearner
+    from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 
     config = config_of(**values)
     return InverseDynamicsLearner(RobotModel(urdf, config.robot), config)
@@ -178,7 +178,7 @@ def reconfigured(residual: str) -> Arrays:
         return lambda learner: learner.configure(replaced(learner.config, values)) or {}
 
     def replaced(config: Any, values: dict[str, Any]) -> Any:
-        from semiparam_dynamics.parameters import replace
+        from semiparam_dynamics.base.parameters import replace
 
         return replace(config, **values)
 
@@ -196,7 +196,7 @@ def reconfigured(residual: str) -> Arrays:
 def batch_start(residual: str) -> Arrays:
     """Trained in batch on one motion, it goes on learning on another."""
     from semiparam_dynamics.dynamics import SampleFilter
-    from semiparam_dynamics.dynamics.batch_start import batch_start, training_data
+    from semiparam_dynamics.offline.evaluation.batch_start import batch_start, training_data
 
     learner = xmate(residual=residual)
     sampler = SampleFilter(learner.model, learner.config.filter)
@@ -256,7 +256,7 @@ def changes(**values: Any) -> Arrays:
 
 def simulated(**values: Any) -> Any:
     """A learner of the small arm."""
-    from semiparam_dynamics.learner import InverseDynamicsLearner
+    from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 
     config = config_of(**values)
     return InverseDynamicsLearner(small_arm(**vars(config.robot)), config)

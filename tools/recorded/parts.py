@@ -48,7 +48,7 @@ def blocks() -> Arrays:
 def features() -> Arrays:
     """Random Fourier and Nyström features, those that grow included."""
     from semiparam_dynamics.learning import NystromFeatures, RandomFourierFeatures
-    from semiparam_dynamics.recursion.features import IncrementalNystromFeatures
+    from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
 
     X, _, X_test, _ = table()
     fourier = RandomFourierFeatures(40, WIDTH, random_state=3).fit(X)

@@ -26,7 +26,7 @@ def objects(n: int, classes: int = 4, seed: int = 11) -> tuple[np.ndarray, np.nd
 @case("recognition/nystrom", features="nystrom", length_scale=0.5, n_features=60)
 def recogniser(**values: Any) -> Arrays:
     """Objects taught one by one, shown, renamed, merged, saved, loaded and forgotten."""
-    from semiparam_dynamics.parameters import from_flat
+    from semiparam_dynamics.base.parameters import from_flat
     from semiparam_dynamics.recognition.config import RecognitionConfig
     from semiparam_dynamics.recognition.labels import parse_edit
     from semiparam_dynamics.recognition.recognizer import Recognizer

@@ -20,7 +20,7 @@ NOT_COMPARED = ("timing_us", "version", "parameters")  # of results.json
 
 def semiparam(*arguments: Any) -> str:
     """Run a verb of the command line; its output, which must not be an error's."""
-    from semiparam_dynamics.cli.main import main
+    from semiparam_dynamics.offline.cli.main import main
 
     out, error = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
@@ -50,7 +50,7 @@ def bag_of(name: str, rows: slice, folder: Path, urdf: str) -> Path:
 def ur10(**values: Any) -> Arrays:
     """The first third of the UR10's bag, its last 40 % frozen; and the bag's messages."""
     from semiparam_dynamics.dynamics import RobotModel
-    from semiparam_dynamics.evaluation.experiment import evaluate
+    from semiparam_dynamics.offline.evaluation.experiment import evaluate
     from semiparam_dynamics.samples.bag import read_measurements
 
     config = config_of(filter__cutoff=8.0, **values)
@@ -72,7 +72,7 @@ def ur10(**values: Any) -> Arrays:
 @case("recordings/random_fourier/xmate_gate", residual="random_fourier", output__gate=3.0)
 def split(**values: Any) -> Arrays:
     """Learned on one of the xMate's motions and scored on another."""
-    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+    from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 
     config = config_of(coulomb_velocity=0.005, filter__stages=2, **values)
     with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +103,7 @@ def two_bags(folder: Path) -> tuple[Path, Path]:
 def wrench(**values: Any) -> Arrays:
     """The wrench at the Panda's wrist."""
     from semiparam_dynamics.dynamics import RobotModel
-    from semiparam_dynamics.evaluation.experiment import evaluate
+    from semiparam_dynamics.offline.evaluation.experiment import evaluate
 
     config = config_of(target="wrench", sensor_frame="sensor", **values)
     model = RobotModel(data("robots/panda_wrist/panda_wrist.urdf"), config.robot)

@@ -41,7 +41,7 @@ def in_turn(core: Any, Z: np.ndarray, Y: np.ndarray, **learn: Any) -> Arrays:
 @case("recursion/forgetting", forgetting=0.99)
 def recursion(outputs: int = T, **values: Any) -> Arrays:
     """Rows are asked and learned in turn, by a prior and with another ridge from the middle on."""
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(300, outputs=outputs)
     core = RecursiveLeastSquares(D, outputs, 0.5, **values)
@@ -60,7 +60,7 @@ def recursion(outputs: int = T, **values: Any) -> Arrays:
 @case("recursion/growing")
 def growing() -> Arrays:
     """A feature is added every third row; then the state goes on elsewhere."""
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(200)
     core = RecursiveLeastSquares(0, T, 2.0, capacity=D)
@@ -79,8 +79,8 @@ def growing() -> Arrays:
 @case("recursion/directional")
 def directional() -> Arrays:
     """What newer rows show again is forgotten, now and then."""
-    from semiparam_dynamics.recursion.forgetting import DirectionalForgetting
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(300)
     Z[150:, : D // 2] = 0.0  # from here on half of the directions are shown no more
@@ -98,7 +98,7 @@ def directional() -> Arrays:
 @case("recursion/replacing")
 def replacing() -> Arrays:
     """Rows that take the place of what is known where they are."""
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(300)
     core = RecursiveLeastSquares(D, T, 0.5)
@@ -112,7 +112,7 @@ def replacing() -> Arrays:
 @case("recursion/fading")
 def fading() -> Arrays:
     """Everything fades, at one rate, between the rows."""
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(200)
     core = RecursiveLeastSquares(D, T, 0.5)
@@ -128,7 +128,7 @@ def fading() -> Arrays:
 @case("recursion/rows")
 def several() -> Arrays:
     """Rows learned several at a time, and in groups that are asked before they are learned."""
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(240)
     core = RecursiveLeastSquares(D, T, 0.5)
@@ -148,8 +148,8 @@ def several() -> Arrays:
 @case("recursion/blocks_of_tiny_ridge", penalty=1e-9)
 def blocks(penalty: float = 0.5) -> Arrays:
     """Many rows at once: what was said of each before the block and before itself."""
-    from semiparam_dynamics.recursion.blocks import predict_block, update_block
-    from semiparam_dynamics.recursion.rls import RecursiveLeastSquares
+    from semiparam_dynamics.learning.recursion.blocks import predict_block, update_block
+    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     d = 150  # enough that products take less time than rotations
     Z, Y = rows(500, d)

@@ -46,9 +46,9 @@ EFFECTS = {
 @case("tuning/random_fourier", residual="random_fourier")
 def tuning(residual: str) -> Arrays:
     """A few candidates on a short part of the xMate's log: scores, and what is chosen."""
-    from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.parameters import to_flat
-    from semiparam_dynamics.tuning.on_bags import tune_on_bags
+    from semiparam_dynamics.base.parameters import to_flat
+    from semiparam_dynamics.offline.evaluation.bags import Bags
+    from semiparam_dynamics.offline.tuning.on_bags import tune_on_bags
 
     keep = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
     keep += ["nystrom.penalty", "random_fourier.n_features", "rigid_body.memory"]
@@ -75,7 +75,7 @@ def tuning(residual: str) -> Arrays:
 @case("training/random_features", residual="random_fourier", learner="random_features")
 def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
     """Trained in batch by the command line, saved, and evaluated on another motion from there."""
-    from semiparam_dynamics.evaluation.bags import Bags, evaluate_bags
+    from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 
     values: dict[str, Any] = {"residual": residual, "coulomb_velocity": 0.005, "filter.stages": 2}
     options = [f"--set={name}={value}" for name, value in (SETTINGS | values).items()]
@@ -91,8 +91,8 @@ def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
 @case("identification/xmate")
 def identification() -> Arrays:
     """Parameters that a robot can have, of the xMate; the last 40 % are only scored."""
-    from semiparam_dynamics.evaluation.bags import Bags
-    from semiparam_dynamics.evaluation.identification import identify_on_bags
+    from semiparam_dynamics.offline.evaluation.bags import Bags
+    from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
 
     config = config_of(coulomb_velocity=0.005, filter__stages=2)
     with tempfile.TemporaryDirectory() as folder:
@@ -155,7 +155,7 @@ def robot(**values: Any) -> Arrays:
 @case("simulation/icub_load", urdf="", motion="exciting", load=True)
 def simulation(urdf: str, load: bool = False, **values: Any) -> Arrays:
     """200 readings of a simulated arm with every effect, and with something in its hand."""
-    from semiparam_dynamics.parameters import from_flat
+    from semiparam_dynamics.base.parameters import from_flat
     from semiparam_dynamics.simulation.arm import ArmSimulator
     from semiparam_dynamics.simulation.config import SimulatorConfig
 
@@ -176,11 +176,11 @@ def simulation(urdf: str, load: bool = False, **values: Any) -> Arrays:
 @case("control/urdf_alone", feedforward="urdf")
 def commands(feedforward: str) -> Arrays:
     """Commands at fixed states, with answers of a learner that is surer and surer, then silent."""
+    from semiparam_dynamics.base.parameters import from_flat
     from semiparam_dynamics.control.computed_torque import ComputedTorque
     from semiparam_dynamics.control.config import ControlConfig
     from semiparam_dynamics.control.plan import Answer, Plan
     from semiparam_dynamics.dynamics import RobotModel
-    from semiparam_dynamics.parameters import from_flat
 
     model = RobotModel(SEVEN, joints=JOINTS)
     w, rng = np.array([1.0, 2.0, 0.7, 1.5]), np.random.default_rng(9)
@@ -228,8 +228,8 @@ def comparison() -> Arrays:
 @case("session/fourier_in_turn", residual="random_fourier", defer_learning=False)
 def session(residual: str, defer_learning: bool) -> Arrays:
     """From messages to predictions as in the node; learning is switched off for a while."""
-    from semiparam_dynamics.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.nodes.session import Session
+    from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+    from semiparam_dynamics.learner.nodes.session import Session
 
     config = InverseDynamicsNodeConfig(
         learner=config_of(residual=residual), defer_learning=defer_learning

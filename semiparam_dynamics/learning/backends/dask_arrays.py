@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError, MissingExtraError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, MissingExtraError
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.products import (
     FeatureMap,

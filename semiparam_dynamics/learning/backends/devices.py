@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import _array_api  # private: there is no public way from a tensor to its library
 
-from semiparam_dynamics.arrays import Array, Indices
-from semiparam_dynamics.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,

@@ -1,0 +1,222 @@
+"""Saving in a thread, so that no message waits for the disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from semiparam_dynamics.base.errors import ConfigurationError, NothingToSaveError, StorageError
+from semiparam_dynamics.base.storage import State, at_link_end, load_newest, save_state
+
+Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
+LONG = 10.0  # s that a write may take where there is no interval
+
+
+def model_path(model_file: str) -> Path | None:
+    """The absolute path of the parameter `model_file`; None where it is empty.
+
+    Where that is a symbolic link it is what the link leads to now: what is locked, written and read
+    stays one file if the link is changed. Raises ConfigurationError where it begins with a home
+    that is not known, as ~nobody.
+    """
+    try:
+        return at_link_end(Path(model_file).expanduser().absolute()) if model_file else None
+    except RuntimeError as error:
+        raise ConfigurationError(f"the parameter 'model_file', '{model_file}': {error}") from None
+
+
+class Autosave:
+    """Writes a model's file in a thread, from a copy, one write at a time.
+
+    The file before is kept beside it.
+
+    Parameters
+    ----------
+    path: the model's file; None: only :meth:`begin` and :meth:`save` write.
+    snapshot: returns the model's identity, its parameters and a copy of its state; StorageError
+        where there is no memory for one.
+    interval: age in s that unsaved changes may reach, as long as :meth:`step` is called and a write
+        takes no longer than the last one; 0: written on request only. It may be changed.
+    clock: seconds that never decrease.
+
+    Attributes
+    ----------
+    problem: why the last write failed, or the damage of the file to be loaded; empty once a write
+        has succeeded.
+    loaded: the file that the model was resumed from; None if it began with nothing.
+    copy_s, write_s: duration of the last copy and of the last write, s.
+    """
+
+    def __init__(
+        self,
+        path: Path | None,
+        snapshot: Callable[[], Snapshot],
+        interval: float = 0.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._path = path
+        self._snapshot = snapshot
+        self._clock = clock
+        self._writer: Thread | None = None
+        self._changes = self._saved = 0
+        self._requested = False  # a write, not begun yet
+        self._ordered = False  # the last write was, by begin()
+        self._since = 0.0  # time of the oldest unsaved change, or before
+        self._began = 0.0  # time since when something is being written
+        self.interval = interval
+        self.problem = ""
+        self.loaded: Path | None = None
+        self.copy_s = self.write_s = 0.0
+
+    @property
+    def unsaved(self) -> int:
+        """The number of changes that are in no file."""
+        return self._changes - self._saved
+
+    def changed(self, times: int = 1) -> None:
+        """Count changes of the model."""
+        if not self.unsaved:
+            self._since = self._clock()
+        self._changes += times
+
+    def begin_anew(self) -> None:
+        """Note that the model knows nothing, and comes from no file."""
+        self.mark_saved()
+        self.loaded = None
+
+    def mark_saved(self) -> None:
+        """Take the model for saved: it was loaded, or has learned nothing."""
+        self.wait()
+        self._saved, self._requested = self._changes, False
+
+    def request(self) -> None:
+        """Have the next :meth:`step` write, if anything changed."""
+        self._requested = self._path is not None and self.unsaved > 0
+
+    def step(self) -> None:
+        """Begin a write that was requested or is due, unless one is under way.
+
+        Where it can't begin, that is the `problem`, and it is tried again when it is due.
+        """
+        if self._path is None or self._writing():
+            return
+        # So early that the write should be over in time.
+        ahead = min(self.write_s, 0.5 * self.interval)
+        age = self._clock() - self._since
+        if self._requested or (self.interval and self.unsaved and age >= self.interval - ahead):
+            self._requested = self._ordered = False
+            with suppress(StorageError):
+                self._start(self._path)
+
+    def begin(self, path: Path, done: Callable[[str], None]) -> None:
+        """Begin a write of the model as it is now, after one that is under way.
+
+        done: called in another thread at the end, with the reason for a failure, or nothing.
+
+        Raises StorageError while another such write has not ended, or where it can't begin.
+        """
+        if self._ordered and self._writing():
+            raise StorageError("the save that was asked for before is still being written")
+        self._start(path, done)
+        self._ordered = True
+
+    def wait(self) -> None:
+        """Wait for the end of a write that has begun."""
+        if self._writer is not None:
+            self._writer.join()
+
+    def save(self, path: Path) -> None:
+        """Write now. Raises StorageError, whose sentence is then the `problem`, too."""
+        self._start(path)
+        self.wait()
+        if self.problem:
+            raise StorageError(self.problem)
+        self._requested = False
+
+    def finish(self) -> Path | None:
+        """Write unsaved changes now, if there is a path; returns it where there were any.
+
+        Raises StorageError as :meth:`save`.
+        """
+        self.wait()
+        if self._path is None or not self.unsaved:
+            return None
+        self.save(self._path)
+        return self._path
+
+    def load(self, path: Path, load: Callable[[Path], None]) -> None:
+        """Have `load` resume from the newest whole one of a file and the one before it.
+
+        Raises StorageError.
+        """
+        self.wait()
+        self.loaded, self.problem = load_newest(path, load)
+        self.mark_saved()
+
+    def trouble(self) -> str:
+        """Why nothing is saved, or that a write takes too long; empty if all is well."""
+        taken = self._clock() - self._began
+        if not self.problem and self._writing() and taken > (self.interval or LONG):
+            return (
+                f"the model has been on its way to the disk for {taken:.0f} s: what was learned "
+                "since is in memory alone until the disk answers"
+            )
+        return self.problem
+
+    def values(self) -> dict[str, str]:
+        """The figures for `/diagnostics`."""
+        values = {"resumed from": str(self.loaded or ""), "changes not saved": str(self.unsaved)}
+        if self.write_s:
+            values["saving: copy [ms]"] = f"{1e3 * self.copy_s:.1f}"
+            values["saving: write [ms]"] = f"{1e3 * self.write_s:.1f}"
+        return values
+
+    def _writing(self) -> bool:
+        return self._writer is not None and self._writer.is_alive()
+
+    def _start(self, path: Path, done: Callable[[str], None] = lambda problem: None) -> None:
+        """Begin a write. Raises StorageError, whose sentence is then the `problem`.
+
+        But for NothingToSaveError, which leaves the last one.
+        """
+        if not self._writing():
+            self._began = self._clock()
+        self._since = self._clock()
+        try:
+            self._writer = self._begun(path, done)
+        except NothingToSaveError:
+            raise  # whoever asked is told; nothing that was learned is in danger
+        except StorageError as error:
+            self.problem = str(error)
+            raise
+
+    def _begun(self, path: Path, done: Callable[[str], None]) -> Thread:
+        """The thread that writes the model as it is now, after the one before."""
+        start = time.perf_counter()
+        before, changes = self._writer, self._changes
+        identity, parameters, state = self._snapshot()
+        self.copy_s = time.perf_counter() - start
+
+        def write() -> None:
+            if before is not None:
+                before.join()
+            start, problem = self._clock(), "the model was not written"
+            try:
+                save_state(path, identity, state, parameters=parameters, keep_previous=True)
+                self._saved, self.write_s, problem = changes, self._clock() - start, ""
+            except StorageError as error:
+                problem = str(error)
+            finally:
+                self.problem = problem
+                done(problem)
+
+        writer = Thread(target=write)
+        try:
+            writer.start()
+        except RuntimeError as error:
+            raise StorageError(f"the model can't be written beside the rest: {error}") from None
+        return writer

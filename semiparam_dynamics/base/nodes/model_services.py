@@ -1,0 +1,325 @@
+"""The services of a node that learns: save, load, reset and learn, and those that name payloads."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
+from rclpy.logging import get_logger
+from rclpy.node import Node
+from rclpy.task import Future
+from std_srvs.srv import SetBool, Trigger
+
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    ForeignModelError,
+    SemiparamError,
+    StorageError,
+)
+from semiparam_dynamics.base.nodes.autosave import Autosave, model_path
+from semiparam_dynamics.base.storage import (
+    ModelLock,
+    any_saved,
+    saved_files,
+    saved_header,
+    set_aside,
+)
+from semiparam_dynamics.changes.config import BARE
+
+if TYPE_CHECKING:
+    from semiparam_dynamics.changes.monitor import ChangeMonitor
+    from semiparam_dynamics.learner.nodes.session import Session
+
+
+class LearningSession(Protocol):
+    """The part of a node's session that its services use."""
+
+    learning: bool
+    autosave: Autosave
+
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """Begin to save what was learned; see `Autosave.begin`."""
+
+    def load(self, path: Path) -> None:
+        """Resume from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; the session is then unchanged.
+        """
+
+    def finish(self) -> Path | None:
+        """Save unsaved changes, unless autosave is off; returns the file. Raises StorageError."""
+
+    def reset(self) -> None:
+        """Forget everything learned."""
+
+    def differences(self) -> list[str]:
+        """In which parameters the file that was loaded was learned under others, in words."""
+
+    def learned(self) -> str:
+        """The amount of what was learned, such as ``58 samples``."""
+
+
+class ModelServices:
+    """`~/save`, `~/load`, `~/reset` and `~/learn`, which answer with the reason when they refuse.
+
+    Parameters
+    ----------
+    node: the node that offers them.
+    session: returns the session; raises SemiparamError with the reason while there is none.
+    model_file: the file of `~/save` and `~/load`; where it is empty, they refuse.
+
+    Raises ConfigurationError where its name begins with a home that is not known.
+
+    Attributes
+    ----------
+    set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
+    """
+
+    def __init__(self, node: Node, session: Callable[[], LearningSession], model_file: str) -> None:
+        self._node = node
+        self._session = session
+        self._path = model_path(model_file)
+        self._lock: ModelLock | None = None
+        self.set_aside = ""
+        if self._path is not None:
+            owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
+            self._lock = ModelLock(self._path, owner)
+        # A group of its own: while the answer waits for the disk, its group runs nothing else.
+        # Before the others: of requests that wait, SingleThreadedExecutor takes those first that
+        # are of the service which was made first, and to load or forget first would lose what was
+        # to be saved.
+        group = MutuallyExclusiveCallbackGroup()
+        node.create_service(Trigger, "~/save", self._save, callback_group=group)
+        for name, act in (("load", self._load), ("reset", self._reset)):
+            node.create_service(Trigger, f"~/{name}", answering(act))
+        node.create_service(SetBool, "~/learn", self._learn)
+
+    @contextmanager
+    def locked(self, autosave: bool) -> Iterator[None]:
+        """Own model_file until :meth:`close`, or until this block fails.
+
+        Without `autosave` the first `~/save` locks it. Raises StorageError where another node owns
+        it.
+        """
+        if autosave:
+            self._take()
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others have the file."""
+        if self._lock is not None:
+            self._lock.close()
+
+    def resume(self, session: LearningSession) -> bool:
+        """Load the saved model, if there is one, into a new session; returns whether it did.
+
+        One of another robot, configuration or format is set aside. Raises StorageError.
+        """
+        if self._path is None or not any_saved(self._path):
+            return False
+        log = self._node.get_logger()
+        try:
+            session.load(self._path)
+        except ForeignModelError as error:
+            self.set_aside = f"{error}: it was moved to {set_aside(self._path)}"
+            log.error(f"{self.set_aside}, and learning begins with nothing")
+            return False
+        if session.autosave.problem:
+            log.error(session.autosave.problem)
+        log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
+        if other := session.differences():
+            log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
+        return True
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the saved model belongs to, and its parameters; empty where none can be read."""
+        if self._path is not None and any_saved(self._path):
+            with suppress(StorageError):
+                return saved_header(self._path)
+        return {}, {}
+
+    def keep(self, session: LearningSession) -> None:
+        """Save unsaved changes; a failure is logged, and nothing is lost yet."""
+        try:
+            self.finish(session)
+        except StorageError as error:
+            self._node.get_logger().error(str(error))
+
+    def finish(self, session: LearningSession) -> None:
+        """Save unsaved changes, and log that. Raises StorageError."""
+        if (path := session.finish()) is not None:
+            self._node.get_logger().info(f"saved the model of {session.learned()} to {path}")
+
+    def _take(self) -> None:
+        if self._lock is not None and (warning := self._lock.take()):
+            self._node.get_logger().warning(warning)
+
+    def _file(self) -> Path:
+        if self._path is None:
+            raise StorageError("the parameter 'model_file' names no file to save to and load from")
+        return self._path
+
+    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Answers when the file is on the disk; messages are answered meanwhile."""
+        written = Future(executor=self._node.executor)
+
+        def done(problem: str) -> None:
+            # In the writing thread. At the end of the process nobody waits any more.
+            with suppress(Exception):
+                self._node.executor.create_task(lambda: written.set_result(problem))
+
+        with refusing(response):
+            session, path = self._session(), self._file()
+            self._take()
+            session.begin_save(path, done)
+            learned = session.learned()
+            problem = await written
+            response.success = not problem
+            response.message = problem or f"saved the model of {learned} to {path}"
+        return response
+
+    def _load(self) -> str:
+        session, path = self._session(), self._file()
+        session.load(path)
+        loaded = f"loaded {session.autosave.loaded}, the model of {session.learned()}"
+        if other := session.differences():
+            loaded = f"{loaded}, learned under {', '.join(other)}"
+        return f"{loaded}; {problem}" if (problem := session.autosave.problem) else loaded
+
+    def _reset(self) -> str:
+        self._session().reset()
+        done = "forgot everything learned"
+        if self._path is None or not (files := saved_files(self._path)):
+            return done
+        names = " and ".join(map(str, files))
+        have, them = ("have", "both") if len(files) > 1 else ("has", "it")
+        return (
+            f"{done}, but {names} still {have} what was saved, and the next start loads that "
+            f"(autoload): delete {them} to forget for good"
+        )
+
+    def _learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        try:
+            self._session().learning = request.data
+            response.success = True
+            response.message = "learning" if request.data else "not learning, only predicting"
+        except SemiparamError as error:
+            response.message = str(error)
+        return response
+
+
+class SnapshotServices:
+    """`~/snapshot`, `~/recall`, `~/release` and `~/forget_snapshot`, which name payloads.
+
+    They are of the type std_srvs/Trigger, which carries no text: the name is that of the live
+    parameter `snapshot_name`, a name inside the model's file and never one of a file. Where the
+    model is saved automatically, a change by these services is saved at once.
+
+    Parameters
+    ----------
+    node: the node that offers them.
+    session: returns the session; raises SemiparamError with the reason while there is none.
+    name: returns the name that the services are about.
+    changed: called after each change, to publish it.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        session: Callable[[], Session],
+        name: Callable[[], str],
+        changed: Callable[[], None],
+    ) -> None:
+        self._session, self._name, self._changed = session, name, changed
+        services = {
+            "snapshot": self._snapshot,
+            "recall": self._recall,
+            "release": self._release,
+            "forget_snapshot": self._forget,
+        }
+        for service, act in services.items():
+            node.create_service(Trigger, f"~/{service}", answering(self._saving(act)))
+
+    def _saving(self, act: Callable[[ChangeMonitor], str]) -> Callable[[], str]:
+        def act_and_save() -> str:
+            session = self._session()
+            monitor = session.learner.changes
+            if monitor is None:
+                raise ConfigurationError("set the parameter changes.detect to know of payloads")
+            with session.paused():
+                answer = act(monitor)
+                session.forget_standing()
+                session.note_changes()
+                session.autosave.changed()  # a name alone, too
+                session.autosave.request()
+                session.autosave.step()
+            self._changed()
+            return answer
+
+        return act_and_save
+
+    def _required_name(self) -> str:
+        if not self._name():
+            raise ConfigurationError("set the parameter snapshot_name first: it is empty")
+        return self._name()
+
+    def _snapshot(self, monitor: ChangeMonitor) -> str:
+        name, held = self._required_name(), monitor.payload
+        monitor.remember(name)
+        assert held is not None  # noqa: S101 # else it was refused
+        unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
+        return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
+
+    def _recall(self, monitor: ChangeMonitor) -> str:
+        name = self._required_name()
+        monitor.recall(name)
+        return f"'{name}' is held from now on"
+
+    def _release(self, monitor: ChangeMonitor) -> str:
+        monitor.recall(BARE)
+        return "nothing is held from now on"
+
+    def _forget(self, monitor: ChangeMonitor) -> str:
+        name = self._required_name()
+        monitor.forget(name)
+        return f"forgot '{name}'"
+
+
+@contextmanager
+def refusing(response: Trigger.Response) -> Iterator[None]:
+    """Put into a service's response why what is done within was refused, or failed.
+
+    No exception leaves it: one that leaves a coroutine ends the process in EventsExecutor.
+    """
+    try:
+        yield
+    except SemiparamError as error:
+        response.message = str(error)
+    except Exception as error:
+        get_logger(__name__).error(traceback.format_exc())
+        what = f"unexpected {type(error).__name__}: {error}"
+        response.message = f"{what}; its traceback is in the log"
+
+
+def answering(act: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Response], object]:
+    """A service's callback: it answers with what `act` returns, or with the reason for refusing.
+
+    It is a coroutine as `~/save` is, although it waits for nothing: EventsExecutor begins those
+    after callbacks that wait, so that any other would overtake a save that was asked for before.
+    """
+
+    async def answer(request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        with refusing(response):
+            response.message, response.success = act(), True
+        return response
+
+    return answer

@@ -1,0 +1,234 @@
+"""The one definition of every parameter.
+
+A stage's configuration is a frozen dataclass whose fields are made with :func:`parameter` and
+:func:`group`. From that single definition come the dataclass itself, the YAML files, the ROS
+descriptors, the command-line flags and the documentation's tables. Nested groups give dotted
+names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
+
+A class with renamed parameters says so in an attribute ``RENAMED: ClassVar[dict[str, str]]``, old
+names with the new ones as they are inside that class, or with "" for a removed one. An old name is
+refused with a sentence that names the new one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import typing
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
+
+C = TypeVar("C")
+Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Parameter:
+    """The definition of one parameter: enough to check it, describe it and declare it."""
+
+    name: str
+    type: Any
+    default: Value
+    description: str
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    live: bool = False
+    basic: bool = False
+
+    def check(self, value: object) -> Value:
+        """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
+        try:
+            checked = _coerce(self.type, value)
+        except (TypeError, ValueError, OverflowError):
+            raise ConfigurationError(
+                f"parameter '{self.name}' must be {_type_name(self.type)}, not {value!r}"
+            ) from None
+        if self.choices and checked not in self.choices:
+            raise ConfigurationError(
+                f"parameter '{self.name}' must be one of {', '.join(self.choices)}, not {value!r}"
+            )
+        for number in checked if isinstance(checked, tuple) else (checked,):
+            if isinstance(number, (int, float)) and not isinstance(number, bool):
+                self._check_range(number)
+        return checked
+
+    def _check_range(self, number: float) -> None:
+        below = self.low is not None and number < self.low
+        above = self.high is not None and number > self.high
+        if not math.isfinite(number) or below or above:
+            low = "-inf" if self.low is None else f"{self.low:g}"
+            high = "inf" if self.high is None else f"{self.high:g}"
+            unit = f" {self.unit}" if self.unit else ""
+            raise ConfigurationError(
+                f"parameter '{self.name}' must lie between {low} and {high}{unit}, not {number!r}"
+            )
+
+
+def parameter(
+    default: Any,
+    description: str,
+    *,
+    unit: str = "",
+    low: float | None = None,
+    high: float | None = None,
+    choices: Sequence[str] = (),
+    live: bool = False,
+    basic: bool = False,
+) -> Any:
+    """Make a dataclass field that is a parameter.
+
+    live : may be changed while a node runs. basic : one of the few that most users set; the others
+    suit most robots as they are.
+    """
+    about = {
+        "description": description,
+        "unit": unit,
+        "low": low,
+        "high": high,
+        "choices": tuple(choices),
+        "live": live,
+        "basic": basic,
+    }
+    return dataclasses.field(default=default, metadata={"parameter": about})
+
+
+def group(config_type: type[C], *, inline: bool = False) -> C:
+    """Make a dataclass field that is a group of parameters, with or without a name prefix."""
+    field: Any = dataclasses.field(default_factory=config_type, metadata={"inline": inline})
+    return typing.cast(C, field)
+
+
+def parameters(config_type: type) -> list[Parameter]:
+    """All parameters of a configuration class, groups flattened, in the order of definition."""
+    return [entry for entry, _ in _walk(config_type)]
+
+
+def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
+    """Build a configuration from dotted names; unknown names are refused with a suggestion."""
+    known = {entry.name: entry for entry in parameters(config_type)}
+    if unknown := [name for name in values if name not in known]:
+        name = unknown[0]
+        if (new := renamed(config_type).get(name)) is not None:
+            raise ConfigurationError(renaming(name, new))
+        raise ConfigurationError(f"there is no parameter '{name}'{hint(name, known)}")
+    checked = {name: known[name].check(value) for name, value in values.items()}
+    return _build(config_type, "", checked)
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """The question whether a known name was meant, to be put behind an unknown one; or nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def renamed(config_type: type, prefix: str = "") -> dict[str, str]:
+    """Old names of parameters and the new ones, "" for removed ones, groups flattened."""
+    old: dict[str, str] = getattr(config_type, "RENAMED", {})
+    names = {prefix + name: prefix + new if new else "" for name, new in old.items()}
+    hints = typing.get_type_hints(config_type)
+    for field in dataclasses.fields(config_type):
+        if "inline" in field.metadata:
+            names |= renamed(hints[field.name], _inner_prefix(field, prefix))
+    return names
+
+
+def renaming(old: str, new: str) -> str:
+    """The sentence by which the old name of a parameter is refused; `new` as in :func:`renamed`."""
+    return f"parameter '{old}' is called '{new}' now" if new else f"parameter '{old}' was removed"
+
+
+def to_flat(config: object) -> dict[str, Value]:
+    """The configuration's values under their dotted names, in the order of definition."""
+    flat: dict[str, Value] = {}
+    for entry, path in _walk(type(config)):
+        value: Any = config
+        for attribute in path:
+            value = getattr(value, attribute)
+        flat[entry.name] = value
+    return flat
+
+
+def replace(config: C, **changes: object) -> C:
+    """Return `config` with some parameters (dotted names, ``__`` for the dot) changed, checked."""
+    named = {name.replace("__", "."): value for name, value in changes.items()}
+    return from_flat(type(config), {**to_flat(config), **named})
+
+
+def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes") -> Array:
+    """(count,) one number for all, or one for each of the `count` joints or axes (`of`).
+
+    Raises ConfigurationError, which names the parameter, where `given` has another length.
+    """
+    if len(given) not in (1, count):
+        raise ConfigurationError(
+            f"parameter '{name}' needs one number, or one for each of the {count} {of}, "
+            f"not {len(given)}"
+        )
+    return np.broadcast_to(np.asarray(given, dtype=np.float64), (count,)).copy()
+
+
+def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:
+    hints = typing.get_type_hints(config_type)
+    for field in dataclasses.fields(config_type):
+        kind = hints[field.name]
+        if "parameter" in field.metadata:
+            about = field.metadata["parameter"]
+            default = typing.cast(Value, field.default)
+            yield Parameter(prefix + field.name, kind, default, **about), (field.name,)
+        elif "inline" in field.metadata:
+            for entry, path in _walk(kind, _inner_prefix(field, prefix)):
+                yield entry, (field.name, *path)
+
+
+def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
+    hints = typing.get_type_hints(config_type)
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(config_type):  # type: ignore[arg-type]
+        if "parameter" in field.metadata:
+            if prefix + field.name in values:
+                given[field.name] = values[prefix + field.name]
+        elif "inline" in field.metadata:
+            inner = _inner_prefix(field, prefix)
+            given[field.name] = _build(hints[field.name], inner, values)
+    return config_type(**given)
+
+
+def _inner_prefix(field: dataclasses.Field[Any], prefix: str) -> str:
+    return prefix if field.metadata["inline"] else f"{prefix}{field.name}."
+
+
+def _coerce(kind: Any, value: object) -> Value:
+    if typing.get_origin(kind) is tuple:
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            _refuse()
+        item = typing.get_args(kind)[0]
+        return tuple(_coerce(item, entry) for entry in value)  # type: ignore[return-value]
+    if kind is bool:
+        return value if isinstance(value, bool) else _refuse()
+    if kind is str:
+        return value if isinstance(value, str) else _refuse()
+    if isinstance(value, (bool, str)):
+        _refuse()
+    number = float(value)  # type: ignore[arg-type]
+    if kind is int:
+        return int(number) if number.is_integer() else _refuse()
+    return number
+
+
+def _refuse() -> typing.NoReturn:
+    raise TypeError
+
+
+def _type_name(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return f"a list of {'strings' if typing.get_args(kind)[0] is str else 'numbers'}"
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
+    return names[kind]

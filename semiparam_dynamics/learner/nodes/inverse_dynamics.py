@@ -1,0 +1,518 @@
+"""The `inverse_dynamics` node: learns an arm's inverse dynamics while it moves."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from diagnostic_msgs.msg import DiagnosticStatus
+from geometry_msgs.msg import WrenchStamped
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from std_msgs.msg import String
+from std_srvs.srv import Trigger
+
+from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
+from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.diagnostics import ERROR, SessionReport
+from semiparam_dynamics.base.nodes.managed import (
+    LATCHED,
+    NO_TEXT,
+    PATIENCE,
+    ManagedNode,
+    MonitoredSubscription,
+    OtherDescriptions,
+    QueueDelay,
+    is_text,
+)
+from semiparam_dynamics.base.nodes.model_services import ModelServices, SnapshotServices, answering
+from semiparam_dynamics.base.nodes.serialized import JointStateReader
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import LOCKED, Step
+from semiparam_dynamics.learner.nodes.compilation import compile_together, is_compiled
+from semiparam_dynamics.learner.nodes.outputs import (
+    ChangeOutputs,
+    ContactOutputs,
+    DesiredStates,
+    Outputs,
+)
+from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.robot.model import check_robot, told_followers
+from semiparam_dynamics.robot.urdf import (
+    UrdfTree,
+    carrying,
+    locked_positions,
+    parse_urdf,
+    positions_told,
+    read_urdf,
+    turned_up,
+)
+from semiparam_dynamics.samples.stream import (
+    FIRST_MESSAGES,
+    FIRST_SECONDS,
+    joint_positions,
+    joints_together,
+)
+
+# Best effort takes reliable publishers too; the other way round nothing would arrive.
+# So many may wait: other work holds a node up for half a second at times, and messages of more than
+# `PATIENCE` are left out and counted; of fewer DDS would drop some unseen at 4 kHz.
+SENSORS = QoSProfile(depth=6000, reliability=ReliabilityPolicy.BEST_EFFORT)
+# Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
+LITTLE = 1000
+
+
+class InverseDynamicsNode(ManagedNode):
+    """Configured it has a session; active it answers messages.
+
+    Without a URDF, or with one that doesn't serve, it can't be configured, and says why on
+    /diagnostics. With `autostart` each new `robot_description` is tried, until a manager has
+    changed the node's state: then the manager decides.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """`options` are those of `rclpy.node.Node`."""
+        super().__init__("inverse_dynamics", **options)
+        self._config = parameters.declare(self, InverseDynamicsNodeConfig)
+        parameters.follow(self, self._config, self._configure, self._refuse)
+        # Those of DDS are there by now, and those to come inherit it.
+        if problem := runtime.raise_priority(self._config.realtime_priority):
+            self.get_logger().warning(problem)
+        self._urdf = os.path.expanduser(self._config.urdf)
+        self._text = ""  # of the URDF, when it was configured
+        self._joints: tuple[str, ...] = ()  # chosen by what is published
+        self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
+        self._looked = 0  # joint states, of the first ones
+        self._look_until = 0.0  # s
+        self._tree: UrdfTree | None = None  # of the URDF
+        self._found: tuple[str, ...] = ()  # joints that were published together a second ago
+        self._told: set[str] = set()  # sentences on the URDF
+        self._others = ""  # a sentence on joints that are published and not learned
+        self._resumed = 0  # samples that the saved model had learned
+        self._waited = 0  # joint states that had come a second ago
+        self.session: Session | None = None
+        self._outputs: Outputs | None = None
+        self._changes: ChangeOutputs | None = None
+        self._contacts: ContactOutputs | None = None
+        self._report: SessionReport | None = None
+        self._lost: Counter[str] = Counter()
+        self._delay = QueueDelay(self._lost, self._config.deadline, self._patience())
+        self._inputs: list[MonitoredSubscription] = []
+        self._desired: DesiredStates | None = None
+        self._description: MonitoredSubscription | None = None
+        self._descriptions = OtherDescriptions(self)
+        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
+        if self._config.learner.changes.detect:
+            SnapshotServices(
+                self,
+                self._required_session,
+                lambda: self._config.snapshot_name,
+                self._tell_changes,
+            )
+        self.create_service(Trigger, "~/tare", answering(self._tare))
+        if not self._urdf:
+            self._description = MonitoredSubscription(
+                self, "robot_description", String, self._described, LATCHED
+            )
+
+    def start(self) -> bool:
+        """With `autostart` come to the active state once there is a URDF; False if that failed."""
+        return not (self._config.autostart and self._urdf) or self.bring_to("active")
+
+    def set_up(self) -> None:
+        """Make the session. Raises ConfigurationError while there is no URDF."""
+        if not self._urdf:
+            raise ConfigurationError(self._waiting())
+        # Once: when the first messages choose joints, its file may be another, or gone.
+        self._text = read_urdf(self._urdf)
+        self._tree = parse_urdf(self._text)
+        if not is_compiled():
+            check_robot(self._text, self._config.learner.robot)  # rather than after all of it
+            self.get_logger().info(
+                "compiling the numerical core takes some 20 s on two cores, this once "
+                "('semiparam compile' does it when installing)"
+            )
+            compile_together([self._config.learner.estimator.residual])
+        self._make_session()
+
+    def _make_session(self) -> None:
+        chosen, services = self._joints, self._model_services
+        with services.locked(self._config.autosave):
+            config = self._with_joints(self._config)
+            session = Session(self._text, config, self._locked(config))
+            if self._config.autoload and not services.resume(session) and self._joints != chosen:
+                # The model that named the joints was of another robot, and is set aside.
+                self._joints = chosen
+                session = Session(self._text, self._config, self._locked(self._config))
+        self.session = session
+        self._resumed, self._found, self._others = session.learner.estimator.n_learned, (), ""
+        self._lost.clear()
+        self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
+        self._contacts = ContactOutputs(self, session, self._lost)
+        if session.learner.changes is not None:
+            self._changes = ChangeOutputs(self, session, self._lost)
+        self._report = SessionReport(session, self._lost)
+        model = session.model
+        self.get_logger().info(
+            f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
+            f"{model.config.target}, {model.n_parameters} base parameters"
+        )
+        for told in told_followers(model):
+            if told not in self._told:  # the same joints may be locked elsewhere now
+                self.get_logger().warning(told)
+            self._told.add(told)
+        if model.locked:
+            seen = model.locked.keys() <= self._published.keys()
+            where = "its published position" if seen else "the saved model's position"
+            self.get_logger().info(f"locked at {where}: {positions_told(model.locked)}")
+
+    def begin(self) -> None:
+        """Subscribe: from now on each message is answered."""
+        session = self._required_session()
+        self._answer_desired(session)
+        self._listen(
+            "joint_states", JointState, Session.joint_state, self._look, JointStateReader()
+        )
+        if session.model.config.target == "wrench":
+            self._listen("wrench", WrenchStamped, Session.wrench)
+
+    def _answer_desired(self, session: Session) -> None:
+        if self._config.feedforward:
+            self._desired = DesiredStates(self, session, self._lost)
+
+    def pause(self) -> None:
+        """Unsubscribe and save; what was learned stays, and a contact is over: nobody watches."""
+        self._unsubscribe()
+        if self.session is not None:
+            self._model_services.keep(self.session)
+            self.session.learner.end_contact()
+        if self._contacts is not None:
+            self._contacts.publish(0)
+
+    def finish(self) -> None:
+        """Save what was learned. Raises StorageError."""
+        self._unsubscribe()
+        if self.session is not None:
+            self._model_services.finish(self.session)
+
+    def release(self) -> None:
+        """Give up the session and its topics."""
+        self._unsubscribe()
+        self._published, self._looked, self._joints = {}, 0, ()
+        self._told = set()
+        self._release_session()
+
+    def _release_session(self) -> None:
+        self.drop_report()
+        if self._desired is not None:
+            self._desired.destroy()
+            self._desired = None
+        for outputs in (self._outputs, self._changes, self._contacts):
+            if outputs is not None:
+                outputs.destroy()
+        self.session = self._outputs = self._changes = self._contacts = self._report = None
+        self._model_services.close()
+
+    def _with_joints(self, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
+        """The configuration with the joints that are learned where it names none.
+
+        Those chosen by what was published; before that those of the model that is resumed from.
+        """
+        if not self._joints and config.autoload and not config.learner.robot.joints:
+            saved = tuple(self._model_services.saved()[0].get("joints", ()))
+            if set(saved) <= set(self._known_tree().joints):
+                self._joints = saved
+        if not self._joints or config.learner.robot.joints:
+            return config
+        return replace(config, joints=self._joints)
+
+    def _end_contact(self, session: Session) -> None:
+        """Tell that a contact is over where no joint state has come for a second: nobody knows."""
+        heard = session.stream.received["joint states"]
+        if heard == self._waited and session.learner.contacts.touched:
+            session.learner.end_contact()
+            if self._contacts is not None:
+                self._contacts.publish(0)
+
+    def _choose_joints(self, session: Session) -> None:
+        """Learn the joints that are published where others of the URDF are not: a gripper's, say.
+
+        Once the joint states of a second have none with all joints, and while the parameter
+        `joints` leaves it open.
+        """
+        stream, model = session.stream, session.model
+        waited, self._waited = self._waited, stream.received["joint states"]
+        if self._config.learner.robot.joints or self._choose_anew(session):
+            return
+        if session.measured or not waited:
+            return
+        joints = joints_together(self._known_tree(), stream.lists, model.joint_names)
+        if not joints or joints == model.joint_names or stream.dropped["missing joint"] < waited:
+            return
+        others = [name for name in model.joint_names if name not in joints]
+        unknown = [name for name in others if name not in self._published]
+        apart = [name for name in others if name in self._published]
+        told = ""
+        if unknown:
+            told = f"nobody publishes {', '.join(unknown)}: they are taken to stand at 0; "
+        if apart:
+            told += f"other messages name {', '.join(apart)}: taken to stand still; "
+        self.get_logger().warning(
+            f"{told}learned are {', '.join(joints)}, which are published together (the parameter "
+            "'joints' chooses)"
+        )
+        self._joints = joints
+        self._rebuild()
+
+    def _choose_anew(self, session: Session) -> bool:
+        """Learn more joints that turned up where little is known of those chosen; or tell of them.
+
+        A gripper's driver may be there before the arm's, which must not decide what is learned,
+        nor may the model that was saved then. True where the session is another one.
+        """
+        tree, learned = self._known_tree(), session.model.joint_names
+        joints = joints_together(tree, session.stream.lately(), tree.actuated())
+        # Seen in two seconds, since a single stray message is nothing to begin anew for.
+        again, self._found = joints == self._found, joints
+        if not again or not turned_up(tree, joints, learned):
+            return False
+        total = session.learner.estimator.n_learned
+        before = min(self._resumed, total)  # less after ~/reset
+        known = total - before > LITTLE
+        # What a saved model knows of an arm stays, whatever hangs on it and is published now.
+        if known or (before > LITTLE and not carrying(tree, joints, learned)):
+            self._tell_others([name for name in joints if name not in learned], learned)
+            return False
+        self.get_logger().warning(
+            f"{', '.join(joints)} are published together: they are learned from now on, instead "
+            f"of {', '.join(learned)}, which came first (the parameter 'joints' chooses)"
+        )
+        self._joints, self._looked = joints, 0
+        self._rebuild()
+        return True
+
+    def _tell_others(self, others: Sequence[str], learned: Sequence[str]) -> None:
+        if not self._others:
+            self._others = (
+                f"messages name {', '.join(others)}, too, which the model of "
+                f"{', '.join(learned)}, of which much is known, leaves out: set the parameter "
+                "'joints' to those to be learned"
+            )
+            self.get_logger().warning(self._others)
+
+    def _known_tree(self) -> UrdfTree:
+        if self._tree is None:
+            raise ConfigurationError(self._waiting())
+        return self._tree
+
+    def _look(self, message: JointState) -> None:
+        """Lock joints that are not learned where the first messages say that they stand."""
+        session = self.session
+        if session is None:
+            return
+        if self._looked >= FIRST_MESSAGES and time.monotonic() >= self._look_until:
+            return
+        found = joint_positions(message, self._known_tree().joints)
+        new = found.keys() - self._published.keys()
+        self._published = found | self._published
+        if not self._published.keys() >= set(session.model.joint_names):
+            return  # nothing is measured, and other joints may be chosen
+        if not self._looked:
+            self._look_until = time.monotonic() + FIRST_SECONDS
+        self._looked += 1
+        if new and self._locked(self._with_joints(self._config)) != session.model.locked:
+            self._rebuild()
+
+    def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:
+        """Where to lock the joints that are not learned; before any message as the saved model."""
+        tree = self._known_tree()
+        joints = config.learner.robot.joints or tree.actuated()
+        before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}
+        published = {**before, **self._published}
+        return locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
+
+    def _rebuild(self) -> None:
+        """Begin anew with other joints or positions; the messages go on coming."""
+        learning = True
+        if self.session is not None:
+            learning = self.session.learning
+            self.session.abandon()
+        self._release_session()
+        try:
+            self._make_session()
+            session = self._required_session()
+            session.learning = learning
+            self._answer_desired(session)
+        except SemiparamError as error:
+            self.problem = str(error)
+            self.get_logger().error(self.problem)
+
+    def _unsubscribe(self) -> None:
+        for topic in self._inputs:
+            topic.destroy()
+        self._inputs.clear()
+        if self._desired is not None:
+            self._desired.destroy()
+            self._desired = None
+
+    def _listen(
+        self,
+        topic: str,
+        kind: type,
+        predict: Callable[[Session, Any], Iterator[Step]],
+        look: Callable[[Any], None] = lambda message: None,
+        read: JointStateReader | None = None,
+    ) -> None:
+        def answer(message: Any) -> None:
+            if read is not None:
+                try:
+                    message = read(message)
+                except SampleError:
+                    self._lost["malformed"] += 1
+                    return
+            look(message)
+            if (session := self.session) is None:
+                return
+            session.hold_learning(self._delay.behind)
+            for step in predict(session, message):
+                if self._outputs is not None:
+                    self._outputs.publish(step)
+                session.learn(step)
+                if self._contacts is not None:
+                    self._contacts.publish(step.stamp)
+                if self._changes is not None:
+                    self._changes.publish(step)
+            if not (self._delay.behind or session.working):
+                self.continue_report()
+
+        self._inputs.append(
+            MonitoredSubscription(
+                self, topic, kind, answer, SENSORS, self._delay, raw=read is not None
+            )
+        )
+
+    def _tare(self) -> str:
+        return self._required_session().tare()
+
+    def _tell_changes(self) -> None:
+        if self._changes is not None:
+            self._changes.refresh()
+
+    def _configure(self, config: InverseDynamicsNodeConfig) -> None:
+        self._config = config
+        self._delay.deadline, self._delay.patience = config.deadline, self._patience()
+        if self.session is not None:
+            try:
+                self.session.configure(_learning(self.session, config))
+            except ConfigurationError as error:  # by what was learned since it was checked
+                self.get_logger().error(str(error))
+
+    def _patience(self) -> float:
+        # Learning in step is for a bag's sake, of which every message is to be answered.
+        return PATIENCE if self._config.defer_learning else math.inf
+
+    def _refuse(self, config: InverseDynamicsNodeConfig) -> None:
+        if self.session is not None:
+            self.session.check(_learning(self.session, config))
+
+    def _described(self, message: String) -> None:
+        if self.session is not None:
+            self._descriptions.tell(self._urdf, message.data)
+            return
+        if not is_text(message.data):
+            self._refuse_description()
+            return
+        if message.data == self._urdf or self.state != "unconfigured":
+            return  # it was tried, or the node has ended
+        self._urdf, self._joints, self.problem = message.data, (), ""
+        self._published, self._looked = {}, 0
+        if self._config.autostart and not self.managed:
+            self.bring_to("active")
+
+    def _refuse_description(self) -> None:
+        if self.problem != NO_TEXT:
+            self.get_logger().error(NO_TEXT)
+        self.problem = NO_TEXT
+
+    def _required_session(self) -> Session:
+        if self.session is None:
+            raise ConfigurationError(self._waiting())
+        return self.session
+
+    def _waiting(self) -> str:
+        if self.problem or self._description is None or self._urdf:
+            return self.problem or f"the node is {self.state}"
+        return f"waiting for the robot's URDF: {self._description.problem()}"
+
+    def report(self) -> DiagnosticStatus:
+        """The session's figures and what is wrong, if anything."""
+        parts = self.report_parts()
+        while True:
+            try:
+                next(parts)
+            except StopIteration as end:
+                status: DiagnosticStatus = end.value
+                return status
+
+    def report_parts(self) -> Generator[None, None, DiagnosticStatus]:
+        """The same in parts; see the base class."""
+        if self.session is not None and self.state == "active":
+            self._end_contact(self.session)
+            self._choose_joints(self.session)
+        session, report, outputs = self.session, self._report, self._outputs
+        if session is None or report is None or outputs is None:
+            level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
+            return self.status(level, self._waiting(), {})
+        silent = [problem for topic in self._inputs if (problem := topic.problem())]
+        silent += filter(None, [session.stream.moved()])
+        with session.paused():
+            if self.state == "active":
+                outputs.publish_parameters(session.learner.estimator.rigid_body)
+            level, summary = report.summary(silent)
+        for sentence in session.stream.news():
+            self.get_logger().warning(sentence)
+        yield
+        with session.paused():
+            values = report.values()
+        session.save_if_due()
+        yield
+        if (motion := session.first_motion) is not None:
+            values |= motion.values()
+            for sentence in motion.news():
+                self.get_logger().warning(sentence)
+        quiet = level != ERROR and not session.autosave.trouble()
+        if self.state != "active" and quiet:
+            level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
+        if self._model_services.set_aside:
+            values["model set aside"] = self._model_services.set_aside
+        if self._others:
+            values["other joints"] = self._others
+        values |= outputs.values()
+        if self._desired is not None:
+            values |= self._desired.values()
+        if self._changes is not None:
+            self._changes.refresh()
+            values |= self._changes.report.values()
+            if (going_on := self._changes.report.summary()) and self.state == "active":
+                summary = f"{summary}; {going_on}"
+        return self.status(level, summary, values)
+
+
+def _learning(session: Session, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
+    """The configuration with the joints that a session learns."""
+    return replace(config, joints=session.model.joint_names)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    return runtime.run("inverse_dynamics", InverseDynamicsNode, runtime.spin_managed, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

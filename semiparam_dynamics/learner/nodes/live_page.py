@@ -1,0 +1,409 @@
+"""The `live_page` node: a web page on which a learner is watched while it learns.
+
+It subscribes what `inverse_dynamics` publishes, looks `rate` times a second at what is newest, and
+sends nothing. Its process is its own, so that it takes no time of the learner's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from geometry_msgs.msg import Point, WrenchStamped
+from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile, ReliabilityPolicy
+from sensor_msgs.msg import JointState
+from visualization_msgs.msg import Marker, MarkerArray
+
+from semiparam_dynamics.base.arrays import WRENCH_AXES, Array
+from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.live_server import Feed, LiveServer, Silence, read_count
+from semiparam_dynamics.base.nodes.managed import await_description
+from semiparam_dynamics.base.nodes.messages import NANOSECONDS, stamp_of
+from semiparam_dynamics.base.nodes.serialized import read
+from semiparam_dynamics.learner.nodes.config import LivePageNodeConfig
+from semiparam_dynamics.robot.skeleton import Skeleton
+
+PARTS = {"measured": "measured", "rigid_body": "rigid_body", "semiparametric": "predicted"}
+WRENCH = "geometry_msgs/msg/WrenchStamped"
+KINDS: dict[str, Any] = {"sensor_msgs/msg/JointState": JointState, WRENCH: WrenchStamped}
+# What comes between two looks is overwritten by the middleware, whatever the topic's rate.
+NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
+# A gripper may publish more often than the arm on the same topic: the arm's must not be overwritten
+# at every look. A look reads all of these, whatever the topic's rate.
+STATES = 16
+PENDING = 6  # stamps of which a part may still come
+LONGEST = 3600 * NANOSECONDS  # ns between two samples of one motion
+LOOK_PERIOD = 1.0  # s between two looks for the learner's topics, and between two errors
+MOST_ERRORS = 400  # kept of the whole run: every other one goes when there are more
+MOST_AXES = 64
+CALLBACKS = 64  # at most, at one look
+SHOWN = (
+    "samples seen",
+    "samples predicted",
+    "samples learned",
+    "samples waiting",
+    "learning",
+    "rank of the excitation",
+    "outputs behind the joint states [ms]",
+    "predict p50 [us]",
+    "predict p99 [us]",
+    "learn p50 [us]",
+    "contact",
+    "payload",
+    "payload: mass [kg]",
+    "changes not saved",
+    "resumed from",
+)
+
+
+class Group(NamedTuple):
+    """Axes of one unit, whose errors are averaged."""
+
+    name: str
+    unit: str
+    axes: list[int]
+
+
+class LivePageNode(Node):  # type: ignore[misc]
+    """Subscribes the learner's topics, and serves the page; see the module."""
+
+    def __init__(self) -> None:
+        super().__init__("live_page")
+        self._config = config = parameters.declare(self, LivePageNodeConfig)
+        parameters.follow(self, config, lambda _: None)
+        # As its diagnostics have it, with the namespace.
+        parameters.check_name(self, "learner", config.learner)
+        self._status = self.resolve_topic_name(config.learner).removeprefix("/")
+        self.feed = Feed()  # what the page shows
+        self._silence = Silence(self.resolve_topic_name(config.learner))
+        self._said: dict[str, object] = {}  # the learner's last status
+        self._server = LiveServer(self.feed, config.port)
+        self.url = self._server.url
+        self._skeleton: Skeleton | None = None
+        self._learned: tuple[str, ...] = ()  # joints, where each one's effort is learned
+        self._stated: dict[str, None] = {}  # joints of the robot whose positions have come
+        self._axes: tuple[str, ...] = ()
+        self._groups: tuple[Group, ...] = ()
+        self._kind = ""
+        self._subscriptions_of_kind: list[Any] = []
+        self._messages: dict[str, bytes] = {}
+        self._states: deque[bytes] = deque(maxlen=STATES)
+        self._marked = 0.0  # s, when the last markers came
+        self._pending: dict[int, dict[str, Array]] = {}
+        self._begun = 0  # ns, the first sample's stamp
+        self._sampled = 0  # ns, the last one's
+        self._recent: deque[tuple[float, Array, Array]] = deque()
+        self._errors: list[dict[str, object]] = []
+        self._looked = 0.0
+        self.taken = 0  # messages
+        if config.urdf:
+            self.describe(os.path.expanduser(config.urdf))
+        else:
+            await_description(self, self.describe, self.get_logger().error)
+        states = QoSProfile(depth=STATES, reliability=ReliabilityPolicy.BEST_EFFORT)
+        topics = (("joint_states", JointState, states), ("markers", MarkerArray, NEWEST))
+        for name, kind, qos in topics:
+            topic = name if kind is JointState else f"{config.learner}/{name}"
+            self.create_subscription(kind, topic, partial(self.take, name), qos, raw=True)
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
+        waiting = f"waiting for the topics of {self.resolve_topic_name(config.learner)}"
+        self.feed.publish({"status": {"level": 1, "message": waiting, "learned": [], "left": []}})
+        self.get_logger().info(f"open {self.url} in a browser of this machine")
+
+    def watch(self, executor: Executor) -> None:
+        """Look `rate` times a second at what is newest, until shutdown."""
+        period, due = 1.0 / self._config.rate, time.monotonic()
+        while self.context.ok():
+            for _ in range(CALLBACKS):
+                taken = self.taken
+                executor.spin_once(timeout_sec=0.0)
+                if self.taken == taken:
+                    break
+            self.look()
+            due = max(due + period, time.monotonic())
+            executor.spin_once(timeout_sec=0.0)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def look(self) -> None:
+        """Publish what the messages since the last time have changed."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_PERIOD:
+            self._looked = now
+            self._find()
+            self._add_errors()
+        if told := self._silence.news():
+            self.feed.publish({"status": {**self._said, "level": 1, "message": told}})
+        for name in PARTS:
+            if (data := self._messages.pop(name, None)) is not None:
+                self._part(name, data)
+        self._arm()
+
+    def close(self) -> None:
+        """End the page."""
+        self._server.close()
+
+    # What comes.
+
+    def describe(self, urdf: str) -> None:
+        """Show this robot: its URDF's text, or file."""
+        self._skeleton = Skeleton(urdf)
+        self._tell_robot()
+        if self._axes and self._groups != self._grouped(self._axes):
+            self._begin(self._axes)  # only now it is known which joints slide
+
+    def _tell_robot(self) -> None:
+        if (skeleton := self._skeleton) is not None:
+            joints = self._learned or tuple(self._stated)
+            moved, tip = skeleton.moved_by(joints), skeleton.tip(joints)
+            robot = {"radii": skeleton.radii, "tip": tip, "learned": moved}
+            self.feed.publish({"robot": robot})
+
+    def take(self, name: str, data: bytes) -> None:
+        """Take a message, serialised, of `joint_states` or of the learner's `markers`."""
+        self.taken += 1
+        if name == "joint_states":
+            self._states.append(data)
+        else:
+            self._messages[name], self._marked = data, time.monotonic()
+
+    def take_part(self, name: str, data: bytes) -> None:
+        """Take a message, serialised, of the measurement or a prediction: one of `PARTS`."""
+        # Of two that wait the newer; but its other parts may come with the next look only.
+        self.taken += 1
+        self._part(name, data)
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.taken += 1
+        for status in message.status:
+            if status.name == self._status:
+                self._silence.heard()
+                self._said = status_event(status)
+                self.feed.publish({"status": self._said})
+
+    def _find(self) -> None:
+        """Subscribe the learner's outputs, of whichever type they are."""
+        topic = self.resolve_topic_name(f"{self._config.learner}/predicted")
+        kinds = dict(self.get_topic_names_and_types()).get(topic, [])
+        kind = next((one for one in kinds if one in KINDS), "")
+        if kind and kind != self._kind and len(kinds) == 1:
+            self.listen(kind)
+
+    def listen(self, kind: str) -> None:
+        """Subscribe the learner's outputs, which are of this type, one of `KINDS`."""
+        for one in self._subscriptions_of_kind:
+            self.destroy_subscription(one)
+        self._kind, self._axes = kind, ()
+        self._subscriptions_of_kind = [
+            self.create_subscription(
+                KINDS[kind],
+                f"{self._config.learner}/{output}",
+                partial(self.take_part, name),
+                NEWEST,
+                raw=True,
+            )
+            for name, output in PARTS.items()
+        ]
+
+    def _part(self, name: str, data: bytes) -> None:
+        if (message := read(data, KINDS[self._kind])) is None:
+            return
+        if isinstance(message, WrenchStamped):
+            f, t = message.wrench.force, message.wrench.torque
+            axes, values = tuple(WRENCH_AXES), np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+        else:
+            axes, values = tuple(message.name), np.asarray(message.effort)
+        if len(axes) != len(values) or not 0 < len(axes) <= MOST_AXES:
+            return
+        if axes != self._axes:
+            self._begin(axes)
+        stamp = stamp_of(message)
+        parts = self._pending.setdefault(stamp, {})
+        parts[name] = values
+        if len(parts) == len(PARTS):
+            self._sample(stamp, parts)
+            self._pending = {s: p for s, p in self._pending.items() if s > stamp}
+        while len(self._pending) > PENDING:
+            # That which came first: after a clock was set back it has not the smallest stamp.
+            del self._pending[next(iter(self._pending))]
+
+    def _begin(self, axes: tuple[str, ...]) -> None:
+        """Begin again, with these axes."""
+        self._axes, self._pending, self._begun, self._sampled = axes, {}, 0, 0
+        self._recent.clear()
+        self._errors = []
+        self._groups = self._grouped(axes)
+        units = {k: group.unit for group in self._groups for k in group.axes}
+        if self._kind != WRENCH:
+            self._learned = axes
+            self._tell_robot()
+        layout = {
+            "axes": [{"name": axis, "unit": units[k]} for k, axis in enumerate(axes)],
+            "groups": [{"name": group.name, "unit": group.unit} for group in self._groups],
+            "window": self._config.window,
+        }
+        self.feed.publish({"layout": layout, "errors": []})
+
+    def _grouped(self, axes: tuple[str, ...]) -> tuple[Group, ...]:
+        """The axes by unit: errors of newtons and of newton metres have no average."""
+        if self._kind == WRENCH:
+            return Group("Force", "N", [0, 1, 2]), Group("Torque", "N m", [3, 4, 5])
+        sliding = frozenset() if self._skeleton is None else self._skeleton.sliding
+        turn, slide = (
+            [k for k, a in enumerate(axes) if (a in sliding) is s] for s in (False, True)
+        )
+        groups = Group("Joint effort", "N m", turn), Group("Joint force", "N", slide)
+        return tuple(group for group in groups if group.axes)
+
+    def _sample(self, stamp: int, parts: dict[str, Array]) -> None:
+        # Another recording, or a clock that was set: back, or forward from 1970, say. On one axis
+        # of time nothing could be seen of what comes before or after.
+        if self._sampled and not 0 <= stamp - self._sampled <= LONGEST:
+            self._begin(self._axes)
+        if not self._begun:
+            self._begun = stamp
+        self._sampled = stamp
+        t = (stamp - self._begun) / NANOSECONDS
+        rigid, semiparametric = parts["rigid_body"], parts["semiparametric"]
+        self._recent.append((t, parts["measured"] - rigid, parts["measured"] - semiparametric))
+        while self._recent[0][0] < t - self._config.window:
+            self._recent.popleft()
+        self.feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
+
+    def _add_errors(self) -> None:
+        """Sum up the errors of the window, for each unit, averaged over its axes."""
+        if not self._recent or (self._errors and self._recent[-1][0] == self._errors[-1]["t"]):
+            return
+        times, rigid, semiparametric = zip(*self._recent, strict=True)
+        groups = [group.axes for group in self._groups]
+        self._errors.append(
+            {
+                "t": times[-1],
+                "rigid_body": [rmse(np.array(rigid)[:, g]) for g in groups],
+                "semiparametric": [rmse(np.array(semiparametric)[:, g]) for g in groups],
+            }
+        )
+        if len(self._errors) > MOST_ERRORS:
+            self._errors = self._errors[::2]
+        self.feed.publish({"errors": self._errors})
+
+    # The robot.
+
+    def _arm(self) -> None:
+        """Place the robot, and what the learner draws at it."""
+        if (skeleton := self._skeleton) is None:
+            return
+        positions = self._positions()
+        if not positions:
+            return
+        if new := [j for j in skeleton.joints if j in positions and j not in self._stated]:
+            self._stated.update(dict.fromkeys(new))
+            if not self._learned:
+                self._tell_robot()
+        ends = skeleton.place(positions)
+        markers = self._messages.get("markers")
+        arrows: list[object] = []
+        balls: list[object] = []
+        drawn = None if markers is None else read(markers, MarkerArray)
+        age = time.monotonic() - self._marked
+        for marker in [] if drawn is None else drawn.markers:
+            # As RViz does: the learner publishes none for what is no longer there.
+            if age <= lifetime(marker):
+                self._draw(marker, arrows, balls)
+        capsules = np.round(ends.reshape(-1, 6), 4).tolist()
+        self.feed.publish({"arm": {"capsules": capsules, "arrows": arrows, "balls": balls}})
+
+    def _positions(self) -> dict[str, float]:
+        """The newest position of each joint, by name, of all messages since the last look.
+
+        Joints of one robot may have publishers of their own, such as a gripper's.
+        """
+        positions: dict[str, float] = {}
+        for data in self._states:
+            state = read(data, JointState)
+            if state is not None and len(state.name) == len(state.position):
+                positions.update(zip(state.name, state.position, strict=True))
+        self._states.clear()
+        return positions
+
+    def _draw(self, marker: Marker, arrows: list[object], balls: list[object]) -> None:
+        placed = self._skeleton.frame(marker.header.frame_id) if self._skeleton else None
+        if placed is None:
+            return
+        rotation, origin = placed
+
+        def world(point: Point) -> list[float]:
+            there: Array = rotation @ np.array([point.x, point.y, point.z]) + origin
+            coordinates: list[float] = there.tolist()
+            return coordinates
+
+        color = marker.color
+        shade = f"rgba({255 * color.r:.0f},{255 * color.g:.0f},{255 * color.b:.0f},{color.a:.2f})"
+        if marker.type == Marker.ARROW and len(marker.points) == 2:
+            begin, end = map(world, marker.points)
+            arrows.append({"from": begin, "to": end, "color": shade})
+        elif marker.type == Marker.SPHERE and marker.ns in ("contact", "payload"):
+            at, radius = world(marker.pose.position), 0.5 * float(marker.scale.x)
+            balls.append({"at": at, "radius": radius, "color": shade, "text": marker.ns})
+
+
+def lifetime(marker: Marker) -> float:
+    """Seconds for which a marker is drawn that no newer one replaces; infinite where it has 0."""
+    seconds = marker.lifetime.sec + marker.lifetime.nanosec / NANOSECONDS
+    return float(seconds) or float("inf")
+
+
+def rmse(errors: Array) -> float:
+    """Root mean square over samples, averaged over those of the axes (columns) that are known."""
+    known = errors[:, np.isfinite(errors).any(axis=0)]
+    if not known.size:
+        return float("nan")
+    return float(np.mean(np.sqrt(np.nanmean(known**2, axis=0))))
+
+
+def status_event(status: DiagnosticStatus) -> dict[str, object]:
+    """The learner's state in words, with what is learned, what is left out, and why."""
+    values = {pair.key: pair.value for pair in status.values}
+    drops = {k.removeprefix("dropped: "): v for k, v in values.items() if k.startswith("dropped: ")}
+    return {
+        "level": min(int.from_bytes(status.level, "little"), 3),
+        "message": status.message,
+        "learned": [
+            [key, values[key]] for key in SHOWN if values.get(key) not in ("nan", "", None)
+        ],
+        "left": sorted(map(list, drops.items()), key=lambda pair: -read_count(pair[1]))[:20],
+    }
+
+
+def watch(node: LivePageNode, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    # An executor that wakes at each message would be awake all the time.
+    executor.remove_node(node)
+    try:
+        with runtime.own_executor(node) as patient:
+            node.watch(patient)
+    except ExternalShutdownException:
+        pass
+    finally:
+        node.close()
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the node; returns the exit code."""
+    make: Callable[[], LivePageNode] = LivePageNode
+    return runtime.run("live_page", make, watch, arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

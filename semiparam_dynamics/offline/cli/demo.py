@@ -1,0 +1,107 @@
+"""`semiparam demo`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import webbrowser
+from pathlib import Path
+
+DESCRIPTION = """\
+Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
+ROS 2 nodes; the hand draws circles in the XY plane and, from half time on, in the XZ plane, which
+the learner has not seen. A page in the browser shows it live, for this machine alone. Everything
+is recorded to DIR/bag and then evaluated: DIR/report.html, DIR/results.json. Ctrl-C ends the motion
+early."""
+EXAMPLES = (
+    "semiparam demo",
+    "semiparam demo --seconds 120 --out demo_out",
+    "semiparam demo --residual nystrom --seed 1",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="seconds of motion (default %(default)g)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("demo_out"),
+        metavar="DIR",
+        help="where the results go (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate", type=float, default=100.0, metavar="HZ", help="readings a second (default 100)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of noise, offsets and motion")
+    parser.add_argument(
+        "--residual",
+        choices=("nystrom", "random_fourier"),
+        default="random_fourier",
+        help="the nonparametric part (default %(default)s, as in the thesis)",
+    )
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--open", action="store_true", help="open the live page in the browser")
+    page.add_argument("--no-page", action="store_true", help="without the live page")
+    parser.add_argument(
+        "--page-port",
+        type=int,
+        default=8700,
+        metavar="PORT",
+        help="port of the live page; if it is taken another one (default %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the nodes, then evaluate what was recorded."""
+    from semiparam_dynamics.base.errors import ConfigurationError
+    from semiparam_dynamics.base.extras import require
+
+    if not args.seconds > 0.0:
+        raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
+    if not 0 <= args.page_port < 65536:
+        raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
+    require("semiparam demo", "ros", "sim")
+    from semiparam_dynamics.simulation.nodes.demo import run_demo
+
+    bag, urdf, config = run_demo(
+        args.out,
+        seconds=args.seconds,
+        rate=args.rate,
+        seed=args.seed,
+        residual=args.residual,
+        port=None if args.no_page else args.page_port,
+        show=webbrowser.open if args.open else None,
+    )
+    print("evaluating what was recorded ...", flush=True)
+    evaluate(args.out, bag, urdf, config)
+    print(f"open {(args.out / 'report.html').absolute()} for the figures")
+    return 0
+
+
+def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
+    """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
+    from semiparam_dynamics.offline.cli.main import make_parser
+
+    # The bag has more wrench topics than the measured one.
+    topics = ["--joint-states", "/joint_states", "--wrench", "/wrench"]
+    options = [
+        "--urdf",
+        str(urdf),
+        "--params",
+        str(config),
+        *topics,
+        "--out",
+        str(out),
+        "--overwrite",
+    ]
+    words = ["evaluate", str(bag), *options]
+    args = make_parser().parse_args(words)
+    args.command_line = shlex.join(["semiparam", *words])
+    args.run(args)

@@ -1,0 +1,67 @@
+"""`semiparam doctor BAG --urdf FILE`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DESCRIPTION = """\
+Examine a bag before anything is learned from it: units, signs and scales of efforts, exchanged
+joints, gravity that is missing or points elsewhere, delays, wraps, columns that are empty, stuck or
+coarse, stamps, gaps, limits, rest. Each finding comes with numbers and with what to do. With --out
+it writes doctor.html, and doctor.yaml with the parameters that correct what parameters can: give it
+to the other commands with --params, and to the node. The exit code is 1 if a fault was found."""
+EXAMPLES = (
+    "semiparam doctor BAG",
+    "semiparam doctor BAG --urdf robot.urdf --out doctor",
+    "semiparam doctor BAG --set joints=joint1,joint2 --out doctor",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    from semiparam_dynamics.learner.config import InverseDynamicsConfig
+    from semiparam_dynamics.offline.cli.options import add_config_options, add_overwrite
+
+    parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
+    parser.add_argument(
+        "--urdf", metavar="FILE", default="", help="default: the robot_description in the bag"
+    )
+    parser.add_argument(
+        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
+    )
+    parser.add_argument("--target", choices=("effort", "wrench"), help="what is to be learned")
+    parser.add_argument(
+        "--wrench",
+        metavar="TOPIC",
+        default="",
+        help="default: the only one of its type",
+    )
+    parser.add_argument("--out", metavar="DIR", default="", help="where the page and the YAML go")
+    add_overwrite(parser)
+    add_config_options(parser, InverseDynamicsConfig)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine the bag and print the findings; 1 where there is a fault."""
+    from semiparam_dynamics.base.output_files import reserved
+    from semiparam_dynamics.offline.cli.options import learner_config
+    from semiparam_dynamics.offline.doctor.examination import examine_bag
+    from semiparam_dynamics.offline.doctor.page import FILES, summary, write_examination
+
+    config = learner_config(args)
+    out = Path(args.out).expanduser()
+    files = [out / name for name in FILES] if args.out else []
+    with reserved(files, overwrite=args.overwrite):
+        found = examine_bag(
+            args.bag,
+            config,
+            urdf=args.urdf,
+            joint_states=args.joint_states,
+            target=args.target or "",
+            wrench=args.wrench,
+        )
+        if files:
+            write_examination(found, out, Path(args.bag).name)
+    print("\n".join([summary(found), *map(str, files)]))
+    return int(any(finding.fault for finding in found.findings))

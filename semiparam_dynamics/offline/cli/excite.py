@@ -1,0 +1,191 @@
+"""`semiparam excite --urdf FILE --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TypeVar
+
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.output_files import reserved
+from semiparam_dynamics.base.parameters import from_flat, parameters, replace
+from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.options import (
+    add_config_options,
+    add_overwrite,
+    flag,
+    node_config,
+    warn,
+)
+from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
+from semiparam_dynamics.offline.identification.excitation import (
+    Excitation,
+    ExcitationConfig,
+    optimize_excitation,
+)
+from semiparam_dynamics.offline.identification.excitation_files import (
+    ExportConfig,
+    excitation_table,
+    lead_in,
+    plot_excitation,
+    write_csv,
+    write_trajectory_bag,
+    write_trial_bag,
+)
+from semiparam_dynamics.offline.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel
+from semiparam_dynamics.robot.urdf import read_urdf
+from semiparam_dynamics.samples.bag_writer import check_bag_place
+
+C = TypeVar("C")
+FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
+
+DESCRIPTION = """\
+Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
+be told apart well: the condition number of their regressor is minimised within the URDF's limits of
+position, velocity and effort. Each period starts and ends at rest.
+Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
+first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
+low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
+floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
+EXAMPLES = (
+    "semiparam excite --urdf robot.urdf --out motion",
+    "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
+    "semiparam excite --help-parameters options",
+)
+# The search has more parameters than a screen has lines: these are in the help, the others listed
+# by --help-parameters.
+OFTEN = {
+    "period": "length of the motion's period, s",
+    "velocity_scale": "share of the velocity limits used",
+    "effort_scale": "share of the effort limits used",
+    "clearance": "distance kept from collisions, m",
+    "floor": "height of the floor in m, base or none",
+    "repeat": "periods written, one after the other",
+    "rate": "points written a second",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
+    parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
+    parser.add_argument(
+        "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"
+    )
+    parser.add_argument("--target", choices=("effort", "wrench"), help="what will be measured")
+    parser.add_argument(
+        "--range",
+        metavar="JOINT=LOW:HIGH",
+        action="append",
+        default=[],
+        dest="ranges",
+        help="narrower limits than the URDF's (may be repeated)",
+    )
+    parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
+    parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
+    configs = (ExcitationConfig, FreeJointsConfig, ExportConfig, CollisionConfig)
+    flags = [entry for config in configs for entry in parameters(config)]
+    for entry in flags:
+        kind = entry.type if entry.type in (int, float) else str
+        often = OFTEN.get(entry.name, argparse.SUPPRESS)
+        parser.add_argument(
+            flag(entry),
+            type=kind,
+            default=entry.default,
+            metavar=kind.__name__.upper(),
+            help=often
+            if often is argparse.SUPPRESS
+            else f"{often} (default {_short(entry.default)})",
+        )
+    add_overwrite(parser)
+    add_config_options(parser, RobotConfig, flags)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search, write the files, and print what was found."""
+    config = _group(args, ExcitationConfig)
+    export = _group(args, ExportConfig)
+    robot = _robot_config(args)
+    urdf = read_urdf(args.urdf)
+    model = RobotModel(urdf, robot)
+    effort_model = model
+    if robot.target != "effort":
+        effort_model = RobotModel(urdf, replace(robot, target="effort", joints=model.joint_names))
+    limits = motion_limits(
+        urdf,
+        model,
+        ranges=dict(_range(text) for text in args.ranges),
+        free=_group(args, FreeJointsConfig),
+    )
+    folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
+    collisions = None
+    if not args.no_collisions:
+        collisions = Collisions(effort_model, _group(args, CollisionConfig), folders, limits)
+    out = Path(args.out).expanduser()
+    table, figure, bag, trial = files = [out / name for name in FILES]
+    with reserved(files, overwrite=args.overwrite):
+        warn([*limits.warnings, *(collisions.notes if collisions else ())])
+        for path in (bag, trial):
+            check_bag_place(path, overwrite=args.overwrite)
+        with ProgressBar("searching", sys.stderr) as progress:
+            excitation = optimize_excitation(
+                model, effort_model, limits, config, progress, collisions
+            )
+        write_csv(excitation, export, table)
+        write_trajectory_bag(excitation, export, bag)
+        write_trial_bag(excitation, export, trial)
+        plot_excitation(excitation, figure)
+    print(excitation_table(excitation))
+    print(
+        f"\n{export.repeat} periods of {config.period:g} s; in the bag they begin after"
+        f" {lead_in(excitation):g} s, in which the arm can go to the start from anywhere in the"
+        " URDF's ranges.\n"
+        f"{_collisions_told(excitation, collisions)} See the motion in simulation, then try"
+        f" trial_bag, which is {export.trial_slowdown:g} times slower."
+    )
+    print(*files, sep="\n")
+    return 0
+
+
+def _short(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _folder(urdf: str) -> Path | None:
+    return None if "<" in urdf else Path(urdf).expanduser().parent
+
+
+def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> str:
+    if excitation.approach is None or collisions is None:
+        return "Collisions were not checked."
+    floor = "no floor" if collisions.floor is None else f"a floor at {collisions.floor:g} m"
+    return (
+        f"Collisions: {excitation.approach.told()}, of {len(collisions.pairs)} pairs with {floor}; "
+        "the way to the start was not checked."
+    )
+
+
+def _group(args: argparse.Namespace, kind: type[C]) -> C:
+    return from_flat(kind, {entry.name: getattr(args, entry.name) for entry in parameters(kind)})
+
+
+def _robot_config(args: argparse.Namespace) -> RobotConfig:
+    """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
+    config = node_config(args, RobotConfig)
+    if args.target:
+        config = replace(config, target=args.target)
+    if args.joints:
+        config = replace(config, joints=tuple(name.strip() for name in args.joints.split(",")))
+    return config
+
+
+def _range(text: str) -> tuple[str, tuple[float, float]]:
+    """A joint's name and its limits, from JOINT=LOW:HIGH."""
+    name, _, bounds = text.rpartition("=")
+    low, _, high = bounds.partition(":")
+    try:
+        return name.strip(), (float(low), float(high))
+    except ValueError:
+        raise ConfigurationError(f"--range needs JOINT=LOW:HIGH, not '{text}'") from None

@@ -1,0 +1,90 @@
+"""`semiparam identify BAG ... --urdf FILE --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from semiparam_dynamics.base.output_files import reserved
+from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.options import (
+    add_bags,
+    add_topics_and_output,
+    learner_config,
+    warn,
+)
+from semiparam_dynamics.offline.evaluation.bags import Bags
+from semiparam_dynamics.offline.evaluation.identification import (
+    MJCF_FILE,
+    TABLE_FILE,
+    URDF_FILE,
+    identification_table,
+    identify_on_bags,
+    write_identification,
+)
+from semiparam_dynamics.simulation.urdf import require
+
+DESCRIPTION = """\
+Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
+pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion does not
+show stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
+friction and all else as it was, and parameters.csv: of each parameter the URDF's and the identified
+value, its standard deviation, and how much the data determined it, from 0 to 1."""
+EXAMPLES = (
+    "semiparam identify BAG --urdf robot.urdf --out identified",
+    "semiparam identify BAG1 BAG2 --test BAG3 --mjcf --out identified",
+    "semiparam identify BAG --hold-out 0.4 --set rotor_inertia=false --out without",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_bags(parser)
+    parser.add_argument(
+        "--test", metavar="BAG", nargs="+", default=[], help="bags that are only scored"
+    )
+    parser.add_argument(
+        "--hold-out",
+        metavar="SHARE",
+        type=float,
+        default=0.0,
+        help="last part of each bag's time that is only scored, such as 0.4 (default: 0)",
+    )
+    parser.add_argument(
+        "--weight",
+        metavar="W",
+        type=float,
+        default=1.0,
+        help="how much the URDF's inertias count; 1, the default: as much as one sample with "
+        "an error of 100 %%",
+    )
+    parser.add_argument(
+        "--mjcf",
+        action="store_true",
+        help="write identified.xml too, for MuJoCo",
+    )
+    add_topics_and_output(parser, target="what is measured")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Identify, write the files, and print the errors."""
+    config = learner_config(args)
+    bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
+    out = Path(args.out).expanduser()
+    files = [out / URDF_FILE, out / TABLE_FILE]
+    if args.mjcf:
+        require("mujoco")  # before anything is read
+        files.append(out / MJCF_FILE)
+    with reserved(files, overwrite=args.overwrite):
+        try:
+            with ProgressBar("reading", sys.stderr) as progress:
+                identification = identify_on_bags(
+                    bags, config, args.weight, args.hold_out, progress
+                )
+        finally:
+            warn(bags.warnings)  # they may tell why there is nothing to learn
+        write_identification(identification, out, mjcf=args.mjcf)
+    print(identification_table(identification))
+    print(*files, sep="\n")
+    return 0

@@ -1,0 +1,194 @@
+"""The command line `semiparam`: one verb a file, loaded without what only other verbs need."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import io
+import itertools
+import os
+import shlex
+import sys
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from semiparam_dynamics import __version__
+from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.base.extras import missing_extra
+
+# Each is a module here with DESCRIPTION, add_arguments(parser), run(args), which returns the exit
+# code, and perhaps EXAMPLES.
+VERBS = {
+    "demo": "watch a simulated arm and its learner, live",
+    "doctor": "find faults of a bag before anything is learned from it",
+    "evaluate": "judge the learner on recorded bags",
+    "compare": "compare evaluations: errors, settings",
+    "objects": "teach the recognition node objects from pictures, live",
+    "teach": "teach objects before a camera or a video, on a page",
+    "tune": "choose the learner's parameters on bags",
+    "train": "train on bags in batch, for the node to start from",
+    "identify": "identify parameters a robot can have, and write a URDF",
+    "gains": "identify drive gains, where efforts are currents",
+    "control": "compare feed-forwards in control of a simulated arm",
+    "excite": "find a motion that shows a robot's parameters well",
+    "convert": "turn npz, CSV or LeRobot logs into a rosbag2",
+    "compile": "compile the numerical core once, for every later start",
+    "completion": "print a script that completes commands in the shell",
+    "layouts": "write layouts for PlotJuggler, Foxglove and RViz",
+}
+# What measures the package is part of the repository, not of an installation.
+MOVED = {
+    "bench": "python benchmarks/performance NAME, and python benchmarks/thesis experiment",
+    "recognize": "python benchmarks/thesis recognize FEATURES.npz",
+}
+
+
+EXAMPLES_TITLE = "examples:"
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps descriptions, leaves examples as they are, and needs few lines for options."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=29)
+
+    def _format_usage(self, *args: Any) -> str:
+        """The arguments that must be given; the options are listed below."""
+        _, actions, _, prefix = args
+        needed = [a for a in actions if a.required or not a.option_strings]
+        options = [f"{a.option_strings[-1]} {a.metavar}" for a in needed if a.option_strings]
+        several = {"+": " ...", "*": " ..."}
+        names = [f"{a.metavar}{several.get(a.nargs, '')}" for a in needed if not a.option_strings]
+        words = [self._prog, *names, *options, "[options]"]
+        return f"{prefix or 'usage: '}{' '.join(words)}\n\n"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if text.startswith(EXAMPLES_TITLE) else super()._fill_text(text, width, indent)
+
+
+def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentParser:
+    """The parser; the parsed arguments have `run`.
+
+    The verbs that aren't `loaded` are only listed: their modules, and the compiled core with them,
+    stay out of the way of the others.
+    """
+    commands = argparse.ArgumentParser(
+        prog="semiparam", description="Semiparametric learning of robot dynamics."
+    )
+    commands.add_argument("--version", action="version", version=f"semiparam {__version__}")
+    subparsers = commands.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for verb, summary in VERBS.items():
+        parser = subparsers.add_parser(verb, help=summary)
+        if verb in loaded:
+            module = importlib.import_module(f"semiparam_dynamics.offline.cli.{verb}")
+            parser.description = module.DESCRIPTION
+            parser.formatter_class = HelpFormatter
+            if examples := getattr(module, "EXAMPLES", ()):
+                parser.epilog = "\n  ".join([EXAMPLES_TITLE, *examples])
+            parser.set_defaults(run=module.run)
+            module.add_arguments(parser)
+    return commands
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command of `argv`, by default the command line's; return its exit code."""
+    arguments = sys.argv[1:] if argv is None else list(argv)
+    return run_command(lambda: _run(arguments))
+
+
+def _run(arguments: list[str]) -> int:
+    if arguments and arguments[0] in MOVED:
+        raise ConfigurationError(
+            f"'{arguments[0]}' is a script in the package's repository: {MOVED[arguments[0]]}"
+        )
+    if not arguments:
+        print(make_parser(()).format_help())
+        return 0
+    first = arguments[0]
+    if not first.startswith("-") and first not in VERBS:
+        near = difflib.get_close_matches(first, VERBS, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else "semiparam --help lists them"
+        raise ConfigurationError(f"there is no command '{first}': {hint}")
+    parser = make_parser(arguments)
+    _check_options(parser, arguments)
+    args = parser.parse_args(arguments)
+    args.command_line = shlex.join(["semiparam", *arguments])
+    return int(args.run(args))
+
+
+def _check_options(commands: argparse.ArgumentParser, arguments: list[str]) -> None:
+    """Raise ConfigurationError for an option that the verb does not have, with the nearest.
+
+    argparse would first ask for what is required, which may be the option that was mistyped.
+    """
+    for action in commands._actions:
+        if isinstance(action, argparse._SubParsersAction) and arguments[0] in action.choices:
+            known = list(action.choices[arguments[0]]._option_string_actions)
+            break
+    else:
+        return
+    for word in itertools.takewhile(lambda word: word != "--", arguments[1:]):
+        name = word.partition("=")[0]
+        if name.startswith("--") and not any(option.startswith(name) for option in known):
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else "--help lists the options"
+            raise ConfigurationError(f"{arguments[0]} has no option {name}: {hint}")
+
+
+def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:
+    """Run a command and return its exit code.
+
+    2 for what the user can put right, 130 for Ctrl-C, and 141, as a shell has it, where nobody
+    reads the output any more. Letters that the terminal's encoding lacks are shown as question
+    marks.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    try:
+        try:
+            return command() or 0
+        finally:
+            sys.stdout.flush()  # also of --help, which ends by SystemExit
+    except BrokenPipeError:
+        # What is left in the buffer would fail once more when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except SemiparamError as error:
+        print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 2
+    except ModuleNotFoundError as error:
+        if (told := missing_extra("this", error)) is None:
+            raise
+        print(f"{program}: error: {told}", file=sys.stderr)
+        return 2
+    except ImportError as error:
+        if "shared object" not in str(error):
+            raise
+        library = str(error).partition(":")[0]
+        print(
+            f"{program}: error: the system lacks the library {library} (libgomp.so.1: "
+            "apt-get install libgomp1)",
+            file=sys.stderr,
+        )
+        return 2
+    except OSError as error:  # of a place that nobody is ready for: what it is of says the most
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"{program}: error: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
+    except RuntimeError as error:
+        if "home directory" not in str(error):
+            raise
+        print(
+            f"{program}: error: a path begins with ~NAME, and there is no user of that name",
+            file=sys.stderr,
+        )
+        return 2
+    except KeyboardInterrupt:
+        print(f"{program}: stopped", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

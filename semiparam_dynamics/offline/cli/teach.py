@@ -1,0 +1,86 @@
+"""`semiparam teach`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import webbrowser
+from pathlib import Path
+
+DESCRIPTION = """\
+Teach objects that a camera or a video shows, on a page in the browser: it shows each frame, what it
+is recognised as, and how that gets better; there one says what is in view, while it is, and
+renames, merges and forgets objects. SOURCE is a camera (/dev/video0), a video file or a folder of
+pictures. DIR/objects.npz keeps what was taught, for the next time. Ctrl-C ends it."""
+EXAMPLES = (
+    "semiparam teach /dev/video0 --open",
+    "semiparam teach desk.mp4 --out desk",
+    "semiparam teach desk.mp4 --rate 5 --once",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    parser.add_argument(
+        "source",
+        nargs="?",
+        default="/dev/video0",
+        metavar="SOURCE",
+        help="camera, video or folder of pictures (default %(default)s)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("teach_out"),
+        metavar="DIR",
+        help="where the objects are kept (default %(default)s)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=float,
+        default=10.0,
+        metavar="HZ",
+        help="frames a second at most (default %(default)g)",
+    )
+    parser.add_argument(
+        "--once",
+        action="store_true",
+        help="end with the video or folder, instead of beginning again",
+    )
+    page = parser.add_mutually_exclusive_group()
+    page.add_argument("--open", action="store_true", help="open the page in the browser")
+    page.add_argument("--no-page", action="store_true", help="without the page: taught by topics")
+    parser.add_argument(
+        "--page-port",
+        type=int,
+        default=8701,
+        metavar="PORT",
+        help="port of the page; if it is taken another one (default %(default)s)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the nodes until Ctrl-C or the source's end."""
+    from semiparam_dynamics.base.errors import ConfigurationError
+    from semiparam_dynamics.base.extras import require
+    from semiparam_dynamics.base.parameters import replace
+    from semiparam_dynamics.learner.nodes.config import ImageSourceNodeConfig
+    from semiparam_dynamics.recognition.frames import open_frames
+
+    if not 0 <= args.page_port < 65536:
+        raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
+    camera = re.fullmatch(r"/dev/\w+|\d{1,3}", args.source)
+    source = args.source if camera else str(Path(args.source).expanduser().absolute())
+    config = replace(ImageSourceNodeConfig(), source=source, rate=args.rate, loop=not args.once)
+    require("semiparam teach", "ros", "vision", *(("camera",) if camera else ()))
+    open_frames(config.source, config.rate, config.longest)  # before anything is started
+    from semiparam_dynamics.recognition.nodes.teaching import run_teaching
+
+    model = run_teaching(
+        args.out,
+        config,
+        port=None if args.no_page else args.page_port,
+        show=webbrowser.open if args.open else None,
+    )
+    print(f"what was taught is in {model}" if model.is_file() else "nothing was taught")
+    return 0

@@ -1,0 +1,73 @@
+"""`semiparam train BAG ... --urdf FILE --out DIR`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from semiparam_dynamics.base.output_files import reserved
+from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.options import (
+    add_bags,
+    add_topics_and_output,
+    learner_config,
+    warn,
+)
+from semiparam_dynamics.offline.evaluation.bags import Bags
+from semiparam_dynamics.offline.evaluation.batch_start import CENTERS, LEARNERS
+from semiparam_dynamics.offline.evaluation.training import (
+    MODEL_FILE,
+    PARAMETERS_FILE,
+    train_on_bags,
+    training_table,
+    write_training,
+)
+
+DESCRIPTION = """\
+Train the learner on bags in batch, as a start for learning online: the rigid body, then
+the residual by one of the learning library's estimators, with the width, penalty and number of
+centres that the parameters say. Writes model.npz and params.yaml; the node given params.yaml
+(ros2 run semiparam_dynamics inverse_dynamics --ros-args --params-file DIR/params.yaml) loads the
+model when it starts."""
+EXAMPLES = (
+    "semiparam train BAG --out trained",
+    "semiparam train BAG1 BAG2 --params tuned.yaml --out trained",
+    "semiparam train BAG --learner falkon --set nystrom.max_centers=2000 --out big",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the verb's arguments."""
+    add_bags(parser)
+    parser.add_argument(
+        "--learner",
+        choices=tuple(LEARNERS),
+        help="random_features trains the residual random_fourier, the others nystrom; "
+        "default: random_features or nystrom_krls, by the parameter residual",
+    )
+    parser.add_argument(
+        "--centers",
+        choices=CENTERS,
+        default="novelty",
+        help="how centres are chosen: novelty adds them as the node would (default)",
+    )
+    add_topics_and_output(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train, write the model and its parameters, and print the training errors."""
+    config = learner_config(args)
+    bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
+    out = Path(args.out).expanduser()
+    files = out / MODEL_FILE, out / PARAMETERS_FILE
+    with reserved(files, overwrite=args.overwrite):
+        try:
+            with ProgressBar("reading", sys.stderr) as progress:
+                training = train_on_bags(bags, config, args.learner, args.centers, progress)
+        finally:
+            warn(bags.warnings)  # they may tell why there is nothing to learn
+        write_training(training, out, args.urdf)
+    print(training_table(training))
+    print(*files, sep="\n")
+    return 0

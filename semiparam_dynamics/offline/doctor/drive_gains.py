@@ -1,0 +1,424 @@
+"""Drive gains: N m for a unit of what a driver reports as effort, such as a motor's current.
+
+In units of the drives, joint i's effort is the rigid body's over its gain, and friction:
+
+    u_i = Y_i chi / s_i + E_i f_i,
+
+with the columns Y_i of all bodies' inertial parameters chi and E_i of the joint's own viscous and
+Coulomb friction, offset and rotor, whose f_i need no gain. Data alone tell ratios of gains, where
+one body's weight moves several joints, and nothing of their common factor: it is the URDF's, whose
+parameters are a normal prior on chi. A second recording with a known load adds Y_load theta, whose
+theta is known: the common factor is then the load's (M. Gautier and S. Briot, "Global
+identification of joint drive gains and dynamic parameters of robots", ASME J. Dyn. Syst. Meas.
+Control 136(5), 2014, use the same two recordings in total least squares). Here the noise is that of
+u, friction is another in each recording, and the posterior density of log s is maximised with chi
+and f integrated out; its curvature is the covariance. Noise counts as often as it is independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy.optimize import minimize
+
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
+from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.dynamics import (
+    EFFECTS,
+    Columns,
+    anchored,
+    anchored_fit,
+    make_columns,
+)
+from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks
+from semiparam_dynamics.offline.doctor.messages import JointFacts, liveliest_stretch, repaired
+from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, pseudo_inertia
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import UrdfTree, parse_urdf, read_urdf
+
+UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
+URDF_STD = 0.1  # of the URDF's parameters, relative
+LOG_GAIN_STD = 2.0  # of a gain before the recording
+TOLD, SCALED = 0.1, 0.5  # relative deviations up to which a gain, the common factor, counts as told
+LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
+EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
+NOISE_SHARE = 0.3  # of an effort, to begin with
+# Of each gain beside what the recording tells: what the columns lack of a real arm's friction and
+# the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
+RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
+IMPOSSIBLE = 1e12  # cost of gains at which the normal equations have no solution
+ROUNDS = 4  # of the noise's estimate
+
+
+@dataclass(frozen=True)
+class KnownLoad:
+    """What was held in the second recording.
+
+    Attributes
+    ----------
+    mass, mass_std: kg. center: (3,) m in the frame of `link`; None: not known. center_std: m.
+    link: of the URDF, that moves; empty: the last one's own frame.
+    """
+
+    mass: float
+    mass_std: float = 0.0
+    center: tuple[float, float, float] | None = None
+    center_std: float = 0.01
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class DriveGains:
+    """The gains of k joints and how far they are known.
+
+    Attributes
+    ----------
+    names: of the joints. gains: (k,) N m for a unit of effort, negative where its sign is turned.
+    own_std: (k,) relative standard deviation of each beside the others. common_std: of the factor
+        that all share. told: (k,) whether the recording tells a joint's gain; one that it does not
+        has the others' geometric mean, their sign where they have one and + where not, and a
+        deviation of `own_std`.
+    absolute: whether a known load fixed the common factor; else it is the URDF's masses'.
+    notes: sentences on joints that were left out.
+    """
+
+    names: tuple[str, ...]
+    gains: Array
+    own_std: Array
+    common_std: float
+    told: Mask
+    absolute: bool
+    notes: tuple[str, ...] = ()
+
+
+def drive_gains_of_bags(
+    bag: str | Path,
+    config: InverseDynamicsConfig,
+    *,
+    urdf: str | Path = "",
+    joint_states: str = "",
+    loaded: str | Path = "",
+    load: KnownLoad | None = None,
+) -> tuple[DriveGains, InverseDynamicsConfig]:
+    """Identify the gains on a bag, and one with a known load; with the configuration that has them.
+
+    The URDF is the file, or the robot_description in the first bag that has one. Where the
+    configuration names no joints, they are those of which the first bag has efforts.
+    Raises BagError, RobotModelError or LearningError where that can't be.
+    """
+    bags = [bag, loaded] if loaded else [bag]
+    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)))
+    named = config.robot.joints
+    joints, notes = (named, ()) if named else _with_efforts(bag, tree, joint_states)
+    given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
+    settings = to_flat(config) | {"joints": joints, "target": "effort"}
+    locked = read_locks(bag, tree, joints, joint_states)
+    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
+    turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
+    facts, recordings = JointFacts(turning, *model.position_limits), []
+    for path in bags:
+        log = read_joint_log(path, joints, joint_states, tree=tree)
+        if lacking := [name for name in joints if name not in log.names]:
+            raise BagError(
+                f"{path} has no joint {', '.join(lacking)} in the messages of "
+                f"{', '.join(log.names)}: 'joints' names those that are learned"
+            )
+        part = liveliest_stretch(repaired(log, facts))
+        if not len(part):
+            raise BagError(f"{path} has no message with a stamp and a position of each joint")
+        if part.y is None or not np.isfinite(part.y).all():
+            y = np.full(part.q.shape, np.nan) if part.y is None else part.y
+            bad = np.flatnonzero(~np.isfinite(y).all(axis=0))
+            lacking = [joints[index] for index in bad]
+            raise BagError(f"{path} has messages without an effort of {', '.join(lacking)}")
+        late = config.samples.effort_delay
+        y = np.column_stack([np.interp(part.times + late, part.times, one) for one in part.y.T])
+        part = replace(part, y=given * y)
+        recordings.append(make_columns(part, model, config.filter.cutoff or 5.0))
+    with_load = recordings[1] if loaded else None
+    found = replace(drive_gains(joints, model, recordings[0], with_load, load), notes=notes)
+    values: dict[str, object] = {
+        "samples.effort_scale": tuple((given * found.gains).tolist()),
+        "changes.effort_gain_std": tuple(found.own_std.tolist()),
+        "changes.effort_gain_common_std": found.common_std,
+    }
+    if notes:
+        values["joints"] = joints  # so many gains are for these joints only
+    return found, from_flat(InverseDynamicsConfig, to_flat(config) | values)
+
+
+def _with_efforts(
+    bag: str | Path, tree: UrdfTree, joint_states: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The joints that a bag names together and has efforts of, and a sentence on the others.
+
+    A driver without a measurement sends none, NaN or always 0.
+    """
+    joints = tree.actuated()
+    log = read_joint_log(bag, joints, joint_states, tree=tree)
+    if log.y is None:
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)}")
+    moved = (np.nan_to_num(log.y, posinf=0.0, neginf=0.0) != 0.0).any(axis=0)
+    own = tuple(name for name, any_ in zip(log.names, moved, strict=True) if any_)
+    if not own:
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)} that is not 0")
+    left = [name for name in joints if name not in own]
+    if not left:
+        return own, ()
+    return own, (
+        f"without {', '.join(left)}: {bag} has no effort of them in the messages of "
+        f"{', '.join(own)}; these are the joints whose gains are identified",
+    )
+
+
+def drive_gains(
+    names: Sequence[str],
+    model: RobotModel,
+    columns: Columns,
+    loaded: Columns | None = None,
+    load: KnownLoad | None = None,
+    urdf_std: float = URDF_STD,
+) -> DriveGains:
+    """Identify the gains of a recording's efforts, and of one with a known load where given.
+
+    names: (k,) of the joints. urdf_std: relative standard deviation of the URDF's parameters.
+    Raises LearningError where the efforts tell no gain, RobotModelError where the load's link does
+    not move, or has no mass.
+    """
+    start, sign = _start(columns)
+    recordings = [columns] if loaded is None else [columns, loaded]
+    block, theta, spread = None, np.zeros(0), np.zeros(0)
+    if loaded is not None:
+        if load is None:
+            raise LearningError("a recording with a load needs the load's mass")
+        block, theta, spread = _load(model, load)
+    fit = _Fit(recordings, sign, block, theta, spread, urdf_std, start)
+    log_gain, covariance = fit.solve()
+    told = np.sqrt(np.diag(covariance)) < LOG_GAIN_STD / 2.0
+    while told.any():
+        chosen = np.flatnonzero(told)
+        own, common = _split(covariance[np.ix_(chosen, chosen)])
+        if own.max() < TOLD and common < SCALED:
+            break
+        told[chosen[int(np.argmax(own))]] = False
+    else:
+        raise LearningError(
+            "the efforts tell no joint's gain: gravity and inertia move them too little beside "
+            "friction; record motion of more joints over more of their range"
+        )
+    log_gain = np.where(told, log_gain, float(np.mean(log_gain[told])))
+    # What does not tell a joint's gain does not tell its sign: drives all turned round are one
+    # convention, and signs that differ say nothing of another joint.
+    alike = bool((sign[told] == sign[told][0]).all())
+    sign = np.where(told, sign, sign[told][0] if alike else 1.0)
+    own_std = np.ones(len(names))
+    lasting = RELATIVE_ERROR if loaded is None else ABSOLUTE_ERROR
+    own_std[told] = np.hypot(own, lasting)
+    return DriveGains(
+        tuple(names), sign * np.exp(log_gain), own_std, common, told, loaded is not None
+    )
+
+
+def _start(columns: Columns) -> tuple[Array, Array]:
+    """(k,) log gains and signs by each joint's URDF torque and friction alone."""
+    inertia, weight = anchored(columns, columns.gravity)
+    total = inertia + weight
+    k = total.shape[1]
+    factors, sign = np.zeros(k), np.ones(k)
+    for j in range(k):
+        y, zero = columns.y[:, j], np.zeros(len(total))
+        fits = [anchored_fit(s * y, total[:, j], zero, columns.effects[:, j]) for s in (1.0, -1.0)]
+        sign[j] = -1.0 if fits[1].error < 0.9 * fits[0].error else 1.0
+        factors[j] = fits[int(sign[j] < 0.0)].inertia
+    seen = factors > 0.0
+    if not seen.any():
+        raise LearningError("no joint's effort has anything of the URDF's weight and inertia")
+    middle = float(np.exp(np.mean(np.log(factors[seen]))))
+    return -np.log(np.where(seen, factors, middle)), sign
+
+
+def _load(model: RobotModel, load: KnownLoad) -> tuple[slice, Array, Array]:
+    """The load's columns, its parameters (10,) in the body's frame, and a root (10, 10)."""
+    link = load.link or model.bodies[-1]
+    poses = [
+        {body: np.eye(4), **dict(links)}
+        for body, links in zip(model.bodies, model.links, strict=True)
+    ]
+    b = next((number for number, own in enumerate(poses) if link in own), -1)
+    if b < 0:
+        raise RobotModelError(f"the load's link '{link}' is none that moves")
+    T = poses[b][link]
+    if load.mass <= 0.0:
+        raise RobotModelError("a known load has a mass above 0 kg")
+    center = np.array(load.center if load.center is not None else (0.0, 0.0, 0.0))
+    reach = load.center_std if load.center is not None else UNKNOWN_CENTER_M
+    mean = compact_body(load.mass, center)
+    # Columns of standard deviations: of the mass with all else, of the centre, of the inertia.
+    m, size = load.mass, np.hypot(0.1, reach)
+    columns = [max(load.mass_std, 1e-6 * m) / m * mean]
+    columns += [np.eye(10)[1 + i] * m * reach for i in range(3)]
+    columns += [np.eye(10)[4 + i] * m * size**2 for i in range(6)]
+    to_body = np.column_stack(
+        [inertial_parameters(T @ pseudo_inertia(unit) @ T.T) for unit in np.eye(10)]
+    )
+    root = to_body @ np.column_stack(columns)
+    return slice(10 * b, 10 * b + 10), to_body @ mean, root
+
+
+class _Fit:
+    """The marginal likelihood of log gains, in terms of products that are computed once.
+
+    Bodies, effects of each recording and the load's uncertainty are integrated out: at the most
+    probable bodies instead, small gains would be favoured, which make the bodies' errors small.
+    """
+
+    def __init__(
+        self,
+        recordings: list[Columns],
+        sign: Array,
+        load: slice | None,
+        theta: Array,
+        root: Array,
+        urdf_std: float,
+        start: Array,
+    ) -> None:
+        first = recordings[0]
+        self._k, p = len(sign), first.prior.size
+        own, extra = EFFECTS * self._k, 0 if load is None else len(theta)
+        self._n = p + own * len(recordings) + extra
+        self._p, self._chi = p, first.prior
+        self._chi_std, self._urdf_std = _prior_std(first.prior), urdf_std
+        self._start = np.append(start, 0.0)
+        self._rows: list[tuple[int, Indices, int, Array]] = []  # joint, places, of bodies, values
+        loads = p + own * len(recordings) + np.arange(extra)
+        for r, columns in enumerate(recordings):
+            parts, held = columns.inertial(columns.gravity), r > 0 and load is not None
+            for j in range(self._k):
+                Y, E = parts[:, j], columns.effects[:, j]
+                size = np.maximum(np.abs(E).max(axis=0), 1e-9)
+                blocks, at = [Y], [np.arange(p)]
+                known = np.zeros(len(Y))
+                if held:
+                    blocks.append(Y[:, load] @ root)
+                    at.append(loads)
+                    known = Y[:, load] @ theta
+                places = np.concatenate((*at, p + own * r + EFFECTS * j + np.arange(EFFECTS)))
+                scale = float(np.abs(columns.y[:, j]).max()) or 1.0
+                blocks += [E * (EFFECT_STD * scale / size), known[:, None]]
+                values = np.column_stack((*blocks, columns.y[:, j] * sign[j]))
+                self._rows.append((j, places, len(places) - EFFECTS, values))
+        self._products: list[Array] = []
+
+    def solve(self) -> tuple[Array, Array]:
+        """(k,) log gains and their covariance (k, k)."""
+        x = self._start
+        std = [NOISE_SHARE * float(values[:, -1].std()) for _, _, _, values in self._rows]
+        for _ in range(ROUNDS):
+            self._products = [
+                values.T @ values / max(one, 1e-12) ** 2
+                for one, (_, _, _, values) in zip(std, self._rows, strict=True)
+            ]
+            least = minimize(self._cost, x, method="BFGS", options={"gtol": 1e-3})
+            x = np.asarray(least.x, dtype=np.float64)
+            std = self._noise(x)
+        covariance = np.asarray(np.linalg.inv(self._curvature(x)), dtype=np.float64)
+        return x[: self._k], covariance[: self._k, : self._k]
+
+    def _cost(self, x: Array) -> float:
+        """Minus the logarithm of the posterior density of x, all else integrated out."""
+        H, b, square, precision, mean = self._system(x)
+        try:
+            root = np.linalg.cholesky(H)
+        except np.linalg.LinAlgError:
+            return IMPOSSIBLE
+        solved = np.linalg.solve(root, b)
+        fit = square + mean @ (precision * mean) - solved @ solved
+        logdet = 2.0 * float(np.log(np.diag(root)).sum()) - float(np.log(precision).sum())
+        shifts = (x[:-1] - self._start[:-1]) / LOG_GAIN_STD
+        return 0.5 * float(fit + logdet + shifts @ shifts + (x[-1] / LOG_URDF_STD) ** 2)
+
+    def _system(self, x: Array) -> tuple[Array, Array, float, Array, Array]:
+        """H and b of the normal equations, y'y, and the prior's precision and mean (n,)."""
+        precision, mean = np.ones(self._n), np.zeros(self._n)
+        share = self._urdf_std * np.exp(x[-1])
+        precision[: self._p] = (share * self._chi_std) ** -2
+        mean[: self._p] = self._chi
+        H, b, square = np.diag(precision), precision * mean, 0.0
+        for (j, places, bodies, _), products in zip(self._rows, self._products, strict=True):
+            h = np.exp(-x[j])
+            factor = np.ones(len(places))
+            factor[:bodies] = h
+            H[np.ix_(places, places)] += factor[:, None] * products[:-2, :-2] * factor
+            # Of the efforts what the known load makes of them is taken off.
+            target = np.array([-h, 1.0])
+            b[places] += factor * (products[:-2, -2:] @ target)
+            square += float(target @ products[-2:, -2:] @ target)
+        return H, b, square, precision, mean
+
+    def _noise(self, x: Array) -> list[float]:
+        """Standard deviations of what is left of each effort."""
+        H, b, *_ = self._system(x)
+        found = np.linalg.solve(H, b)
+        noise = []
+        for j, places, bodies, values in self._rows:
+            factor, h = np.ones(len(places)), np.exp(-x[j])
+            factor[:bodies] = h
+            left = values[:, -1] - h * values[:, -2] - values[:, :-2] @ (factor * found[places])
+            noise.append(_independent_std(left))
+        return noise
+
+    def _curvature(self, x: Array, step: float = 2e-3) -> Array:
+        """The second derivatives of the cost, by differences."""
+        n = len(x)
+        units = step * np.eye(n)
+        curvature = np.empty((n, n))
+        for i in range(n):
+            for j in range(i + 1):
+                ways = ((1, 1, 1.0), (1, -1, -1.0), (-1, 1, -1.0), (-1, -1, 1.0))
+                total = sum(s * self._cost(x + a * units[i] + b * units[j]) for a, b, s in ways)
+                curvature[i, j] = curvature[j, i] = total / (4.0 * step**2)
+        w, V = np.linalg.eigh(curvature)
+        return np.asarray(V @ np.diag(np.maximum(w, 1e-3)) @ V.T)
+
+
+def _prior_std(prior: Array) -> Array:
+    """(p,) the scale of each of the URDF's parameters, by its body's mass and size."""
+    std = []
+    floor = 1e-3 * float(prior.reshape(-1, 10)[:, 0].sum())
+    for body in prior.reshape(-1, 10):
+        mass = max(float(body[0]), floor)
+        second = float(np.trace(pseudo_inertia(body)[:3, :3]))
+        size = max(np.sqrt(max(second, 0.0) / mass), 0.02)
+        std.append(mass * np.array([1.0, *[size] * 3, *[size**2] * 6]))
+    return np.concatenate(std)
+
+
+def _independent_std(values: Array) -> float:
+    """The standard deviation of rows (n,), as large as if each were independent of the last."""
+    n = len(values)
+    spectrum = np.abs(np.fft.rfft(values - values.mean(), 2 * n)) ** 2
+    correlation = np.fft.irfft(spectrum)[: n // 4]
+    correlation = correlation / max(float(correlation[0]), 1e-300)
+    below = np.flatnonzero(correlation <= 0.0)
+    until = int(below[0]) if below.size else len(correlation)
+    repeated = 1.0 + 2.0 * float(correlation[1:until].sum())
+    return float(values.std()) * float(np.sqrt(repeated))
+
+
+def _split(covariance: Array) -> tuple[Array, float]:
+    """(k,) each one's own standard deviation, and the one that all share.
+
+    The common part is the mean of log s, own parts are what differs from it.
+    """
+    k = len(covariance)
+    common = float(np.sqrt(covariance.sum())) / k
+    if k == 1:
+        return np.zeros(1), common
+    without = np.eye(k) - 1.0 / k
+    own: Array = np.sqrt(np.maximum(np.diag(without @ covariance @ without.T), 0.0))
+    return own, common

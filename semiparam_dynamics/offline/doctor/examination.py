@@ -1,0 +1,292 @@
+"""A bag examined: its findings, and the parameters that mend what parameters can mend."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.dynamics import make_columns
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.joint_log import (
+    JointLog,
+    read_description,
+    read_joint_log,
+    read_locks,
+)
+from semiparam_dynamics.offline.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    message_findings,
+    moving,
+    repaired,
+)
+from semiparam_dynamics.offline.doctor.physics import (
+    EXCHANGED,
+    Physics,
+    physics_findings,
+    unexplained,
+)
+from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
+from semiparam_dynamics.robot.model import RobotModel, told_followers
+from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
+
+
+@dataclass(frozen=True)
+class Examination:
+    """What was found in a log.
+
+    Attributes
+    ----------
+    log: as it was sent, efforts times the configured scale.
+    clean: without what would spoil the columns of the dynamics.
+    findings: faults first.
+    physics: None where the efforts were not compared with the dynamics; `skipped` says why.
+    not_examined: what else was left out, each with the reason.
+    config: the configuration with what parameters mend.
+    mended: the names of these parameters.
+    """
+
+    log: JointLog
+    clean: JointLog
+    findings: list[Finding]
+    physics: Physics | None
+    skipped: str
+    config: InverseDynamicsConfig
+    mended: tuple[str, ...]
+    not_examined: tuple[str, ...] = ()
+    wrenches: int = 0  # that were examined
+
+
+def examine_bag(
+    path: str | Path,
+    config: InverseDynamicsConfig,
+    *,
+    urdf: str | Path = "",
+    joint_states: str = "",
+    target: str = "",
+    wrench: str = "",
+) -> Examination:
+    """Examine the joint states of a bag.
+
+    target : what is learned, "effort" or "wrench", which need no efforts; empty: either.
+    wrench : the wrenches' topic; empty: the only one of its type.
+
+    The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
+    where one of them can't be read, or no message names a joint of the URDF.
+    """
+    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
+
+    text = read_urdf(urdf or read_description([path]))
+    tree = parse_urdf(text)
+    joints = config.robot.joints or tree.actuated()
+    moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
+    log = read_joint_log(path, joints, joint_states, others=moving_ones, tree=tree)
+    locked = read_locks(path, tree, log.names, joint_states)
+    efforts = (target or config.robot.target) != "wrench"
+    examination = examine(log, text, config, locked, efforts=efforts)
+    sensor = target == "wrench" or bool(wrench)
+    if log.y is None and target != "effort" and not sensor:
+        with BagReader(path) as bag:
+            sensor = len(bag.measured(WRENCH)) == 1
+    if not sensor:
+        return examination
+    learned = target != "effort"
+    return _with_wrenches(examination, read_wrench_log(path, wrench), text, learned, locked)
+
+
+def _with_wrenches(
+    examination: Examination,
+    wrenches: WrenchLog,
+    urdf: str,
+    learned: bool,
+    locked: Mapping[str, float],
+) -> Examination:
+    """The examination with a sensor's readings; where they are learned no efforts are needed."""
+    found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config, locked)
+    findings = [f for f in examination.findings if not learned or f.kind != "no efforts"] + found
+    findings.sort(key=lambda finding: not finding.fault)
+    left = (f"the wrenches beside the URDF's weight: {why}",) if why else ()
+    skipped = "" if learned and examination.log.y is None else examination.skipped
+    return replace(
+        examination,
+        findings=findings,
+        skipped=skipped,
+        not_examined=left,
+        wrenches=len(wrenches),
+    )
+
+
+def examine(
+    log: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None = None,
+    *,
+    efforts: bool = True,
+) -> Examination:
+    """Examine a log of joints that `urdf` has, as a file's path or its text.
+
+    locked : positions of its other joints, rad or m; 0 where not given.
+    efforts : whether they are what is learned, so that limits of readings are theirs.
+    """
+    settings = to_flat(config) | {"joints": log.names, "target": "effort"}
+    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
+    tree = parse_urdf(model.urdf_text)
+    low, high = model.position_limits
+    turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
+    facts = JointFacts(turning, low, high)
+    given = config.samples.effort_scale
+    scale = one_or_each("samples.effort_scale", given, len(log.names), "joints")
+    if log.y is not None:
+        log = replace(log, y=scale * log.y)
+    with threadpool_limits(limits=1):  # the products are small, and other work may be running
+        findings = list(message_findings(log, facts, config.samples))
+        findings += [
+            Finding("mimic joint", told, "none where the errors are small enough", fault=False)
+            for told in told_followers(model)
+        ]
+        clean = repaired(log, facts)
+        lively = liveliest_stretch(clean)
+        delay = config.samples.effort_delay
+        physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0, delay)
+    findings += physics.findings if physics is not None else []
+    findings.sort(key=lambda finding: not finding.fault)
+    values, mended = _mends(findings, log.names, config, efforts=efforts)
+    flat = to_flat(config) | values
+    return Examination(
+        log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
+    )
+
+
+def examine_motion(
+    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
+) -> tuple[list[Finding], dict[str, object]]:
+    """What the dynamics show in the learner's own measurements, and the parameters that mend it.
+
+    `log` has the model's joints in order, its efforts the configured scale and delay.
+    """
+    with threadpool_limits(limits=1):
+        physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
+    findings = [] if physics is None else physics.findings
+    efforts = config.robot.target != "wrench"
+    return findings, _mends(findings, log.names, config, efforts=efforts)[0]
+
+
+def _physics(
+    clean: JointLog, model: RobotModel, cutoff: float, delay: float
+) -> tuple[Physics | None, str]:
+    """What the dynamics show, with efforts that are told to come `delay` seconds late."""
+    if clean.y is None:
+        return None, "there are no efforts"
+    if not len(clean):
+        return None, "no message has stamp, positions and efforts in order"
+    if len(clean) < 3:
+        return None, "there is too little motion"
+    y = clean.y
+    used = np.isfinite(y).all(axis=0)
+    used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
+    if not used.any():
+        return None, "no joint has efforts that vary"
+    active = moving(clean)
+    if active.sum() < 100 or clean.times[active][-1] - clean.times[active][0] < 3.0:
+        return None, "there is too little motion"
+    first, last = np.flatnonzero(active)[[0, -1]]
+    part = clean.rows(slice(int(first), int(last) + 1))
+    filled: Array = np.where(used, np.nan_to_num(y[first : last + 1]), 0.0)
+    if delay:
+        at = part.times
+        filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])
+    part = JointLog(part.names, part.stamps, part.q, None, filled)
+    try:
+        columns = make_columns(part, model, cutoff)
+    except BagError as error:  # of messages that come in bursts few are enough apart
+        return None, str(error)
+    physics = physics_findings(part.names, columns, used)
+    if unexplained(columns, used) > POOR:
+        physics = _renamed(part, model, cutoff, used, physics) or physics
+    return physics, ""
+
+
+POOR = 0.15  # of the efforts' variance: what is explained better needs no other names
+RENAMED = 0.5  # of the error that other hypotheses leave
+
+
+def _renamed(
+    part: JointLog, model: RobotModel, cutoff: float, used: Mask, physics: Physics
+) -> Physics | None:
+    """What the dynamics show with two joints' names exchanged, if that explains the efforts.
+
+    Unlike exchanged efforts, positions are the other joint's as well: the motion is that of another
+    arm, and every joint's effort is off.
+    """
+    told = unexplained(physics.columns, used)
+    least, pair, found = RENAMED * told, None, None
+    assert part.y is not None
+    for i, j in itertools.combinations(range(len(part.names)), 2):
+        order = np.arange(len(part.names))
+        order[[i, j]] = j, i
+        other = replace(part, q=part.q[:, order], y=part.y[:, order])
+        columns = make_columns(other, model, cutoff)
+        if (left := unexplained(columns, used[order])) < least:
+            least, pair, found = left, (part.names[i], part.names[j]), (columns, used[order])
+    if pair is None or found is None:
+        return None
+    finding = Finding(
+        EXCHANGED,
+        f"{pair[0]} and {pair[1]} have each other's names, in positions and efforts: with them "
+        f"exchanged {100 * least:.1f} % of the efforts' variance is unexplained, else "
+        f"{100 * told:.0f} %",
+        "put the names in the order of the values where the messages are filled",
+        pair,
+        amount=least / told,
+    )
+    right = physics_findings(part.names, *found)
+    return replace(right, findings=[finding, *right.findings])
+
+
+def _mends(
+    findings: list[Finding],
+    names: tuple[str, ...],
+    config: InverseDynamicsConfig,
+    *,
+    efforts: bool,
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The parameters' values that all findings together ask for.
+
+    They go on top of the efforts' scale, delay and limits that were given. efforts: whether limits
+    of readings are those of efforts.
+    """
+    values: dict[str, object] = {}
+    samples, n = config.samples, len(names)
+    given = one_or_each("samples.effort_scale", samples.effort_scale, n, "joints")
+    limits = np.full(n, IMPLAUSIBLE)
+    if efforts and samples.saturation:
+        limits = one_or_each("samples.saturation", samples.saturation, n, "joints")
+    for finding in findings:
+        for name, value in finding.mends.items():
+            if name == "samples.saturation":
+                where = [names.index(joint) for joint in finding.joints]
+                limits[where] = np.minimum(limits[where], np.array(value, np.float64))
+                values |= {name: ()} if efforts else {}
+            elif name == "samples.effort_delay":
+                values[name] = round(finding.amount + samples.effort_delay, 4)
+            else:
+                values[name] = value
+    scale = np.array(values.get("samples.effort_scale", np.ones(n)), dtype=np.float64)
+    if "samples.effort_scale" in values:
+        values["samples.effort_scale"] = tuple((scale * given).tolist())
+        values |= {"samples.saturation": ()} if efforts and samples.saturation else {}
+    if "samples.saturation" in values:
+        limits = np.minimum(limits * np.abs(scale), IMPLAUSIBLE)
+        values["samples.saturation"] = tuple(limits.tolist())
+    return values, tuple(sorted(values))

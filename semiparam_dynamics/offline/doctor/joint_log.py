@@ -1,0 +1,167 @@
+"""The joint states of a bag as they were sent, bad ones included."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
+
+
+@dataclass(frozen=True)
+class JointLog:
+    """n joint states of k joints in the order in which they came, unchecked.
+
+    Attributes
+    ----------
+    names: of the joints.
+    stamps: (n,) ns.
+    q, dq, y: (n, k) positions, velocities and efforts as they were sent, NaN where a message has
+        none; dq and y are None where no message has any.
+    unknown: names in the messages that the robot doesn't have.
+    missing: joints of the robot that no message names.
+    others: how many messages name other joints than most do.
+    doubled: joints that these messages name more than once.
+    unfit: how many of them have another number of positions, velocities or efforts than of names.
+    """
+
+    names: tuple[str, ...]
+    stamps: Stamps
+    q: Array
+    dq: Array | None
+    y: Array | None
+    unknown: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    others: int = 0
+    doubled: tuple[str, ...] = ()
+    unfit: int = 0
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+    @property
+    def times(self) -> Array:
+        """(n,) s since the first message."""
+        return np.asarray((self.stamps - self.stamps[0]) / SECOND, dtype=np.float64)
+
+    def rows(self, chosen: Mask | Indices | slice) -> JointLog:
+        """Some of the messages."""
+        dq, y = (None if a is None else a[chosen] for a in (self.dq, self.y))
+        return dataclasses.replace(self, stamps=self.stamps[chosen], q=self.q[chosen], dq=dq, y=y)
+
+
+def read_joint_log(
+    path: str | Path,
+    joints: Sequence[str],
+    topic: str = "",
+    *,
+    others: Collection[str] = (),
+    tree: UrdfTree | None = None,
+) -> JointLog:
+    """The joint states of a bag, of those of `joints` that it has, in their order.
+
+    Where `topic` isn't named, `BagReader.choose` takes one. others : more joints of the robot,
+    which are no unknown names. tree : the robot's, by which of several lists of names, an arm's and
+    its gripper's, the arm's is taken, as an evaluation does; else that with most of `joints`.
+    Raises BagError where the bag can't be read or its messages name none of the joints.
+    """
+    # Not at the top: a node looks at joints without a bag, and has no time for its import.
+    from semiparam_dynamics.samples.bag import BagReader
+    from semiparam_dynamics.samples.stream import joints_together, without_strays
+
+    messages: list[Any] = []
+    with BagReader(path) as bag:
+        topic = bag.choose(JOINT_STATE, topic)
+        messages = [message for _, message, _ in bag.messages([topic])]
+    sets = Counter(tuple(message.name) for message in messages)
+    known = set(joints)
+    sets = Counter({names: count for names, count in sets.items() if known & set(names)})
+    if not sets:
+        from semiparam_dynamics.samples.stream import naming_remedy
+
+        named = sorted({name for message in messages[:100] for name in message.name})
+        raise BagError(
+            f"no message on {topic} of {path} names a joint of the URDF: it has "
+            f"{', '.join(named) or 'no names at all'}, the URDF {', '.join(joints)}"
+            + (f"; {remedy}" if (remedy := naming_remedy(named, joints)) else "")
+        )
+    often = without_strays(tuple(message.name) for message in messages if known & set(message.name))
+    kinds = {names: tuple(name for name in joints if name in names) for names in often}
+    if tree is None:
+        own = max(kinds.values(), key=len)
+    else:
+        own = joints_together(tree, often, joints)
+    most = max((names for names in often if kinds[names] == own), key=sets.__getitem__)
+    published = {name for names in sets for name in names}
+    place = [most.index(name) for name in own]
+    chosen = [message for message in messages if tuple(message.name) == most]
+    q, dq, y = (_column(chosen, field, place) for field in ("position", "velocity", "effort"))
+    return JointLog(
+        own,
+        np.array([stamp_of(message) for message in chosen], dtype=np.int64),
+        q,
+        None if np.isnan(dq).all() else dq,
+        None if np.isnan(y).all() else y,
+        tuple(sorted(published.difference(known, others))),
+        tuple(name for name in joints if name not in published),
+        len(messages) - sets[most],
+        tuple(name for name in own if most.count(name) > 1),
+        sum(not _fits(message) for message in chosen),
+    )
+
+
+def read_description(paths: Sequence[str | Path]) -> str:
+    """The first robot_description in the bags. Raises BagError where none holds one."""
+    from semiparam_dynamics.samples.bag import BagReader  # as above
+
+    for path in paths:
+        with BagReader(path) as bag:
+            if (text := bag.robot_description()) is not None:
+                return text
+    told, hold = " and ".join(map(str, paths)), "hold" if len(paths) > 1 else "holds"
+    raise BagError(f"{told} {hold} no robot_description: name the robot's file with --urdf")
+
+
+def read_locks(
+    path: str | Path, tree: UrdfTree, joints: Sequence[str], topic: str = ""
+) -> dict[str, float]:
+    """Where the joints of a robot that are not among `joints` stand, as an evaluation locks them.
+
+    They are where the bag publishes them first, rad or m; those that it does not are left out.
+    """
+    from semiparam_dynamics.samples.bag import BagReader  # as above
+    from semiparam_dynamics.samples.stream import first_positions
+
+    with BagReader(path) as bag:
+        first = bag.first_joint_states(bag.choose(JOINT_STATE, topic))
+    return locked_positions(tree, joints, first_positions(first, tree.joints))
+
+
+def _fits(message: Any) -> bool:
+    n = len(message.name)
+    rates = len(message.velocity), len(message.effort)
+    return len(message.position) == n and all(length in (0, n) for length in rates)
+
+
+def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:
+    values = np.full((len(messages), len(place)), np.nan)
+    for row, message in zip(values, messages, strict=True):
+        given = np.asarray(getattr(message, field), dtype=np.float64)
+        if given.size == len(message.name):
+            row[:] = given[place]
+    return values
+
+
+def stamp_of(message: Any) -> int:
+    """A stamped message's time, ns."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * SECOND + int(stamp.nanosec)

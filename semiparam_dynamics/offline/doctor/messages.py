@@ -1,0 +1,596 @@
+"""Faults that messages show by themselves: stamps, columns, units of positions, rest.
+
+Each check yields its findings; `repaired` leaves out or puts right what would spoil the columns of
+the checks of the dynamics.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.errors import listing
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.sensor_faults import StuckReadings
+
+TURN = 2.0 * np.pi
+STILL = 0.01  # rad/s or m/s
+UNEVEN = 0.05  # of the usual step: stamps that differ by more are uneven
+OFTEN = 0.05  # share of the messages from which something is told
+MISSING = 0.004  # share of the messages
+GAP = 0.08  # s, and
+GAP_STEPS = 4.5  # usual steps: longer is a gap
+RESTS = 1.5  # s at rest from which they are told
+LITTLE = 10.0  # s of motion that are few
+STANDS = 2e-3  # rad or m of range: a joint that stands
+COARSE = 0.1  # of the standard deviation: steps that are coarse
+CLIPPED = 0.005  # share of the messages at one and the same largest value
+SPIKE = 0.05  # rad or m
+JUMP = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
+LONGEST = 60.0  # s that the dynamics are looked at
+PAUSE = 0.5  # s: what is on both sides isn't looked at together
+
+
+@dataclass(frozen=True)
+class JointFacts:
+    """Facts of the URDF on the log's joints: turning (k,), and limits (k,), infinite for none."""
+
+    turning: Mask
+    low: Array
+    high: Array
+
+
+def message_findings(
+    log: JointLog, facts: JointFacts, samples: StreamConfig | None = None
+) -> Iterator[Finding]:
+    """All that can be seen without the dynamics; `samples` has what counts as an effort stuck."""
+    yield from _names(log)
+    yield from stamp_findings(log.stamps)
+    yield from _numbers(log)
+    yield from _units(log, facts)
+    clean = repaired(log, facts)
+    if len(clean) < 3:
+        return
+    yield from _velocities(clean)
+    yield from _efforts(clean, samples or StreamConfig())
+    yield from _motion(clean)
+
+
+def repaired(log: JointLog, facts: JointFacts) -> JointLog:
+    """The log without broken messages, in radians, without jumps by a turn, in order of stamps.
+
+    Columns that hold no number in more than a tenth of the messages stay as they are.
+    """
+    if degrees(log, facts):
+        factor = np.where(facts.turning, np.pi / 180.0, 1.0)
+        dq = None if log.dq is None else log.dq * factor
+        log = dataclasses.replace(log, q=log.q * factor, dq=dq)
+    keep = np.isfinite(log.q).all(axis=1) & ~_emptied(log)
+    for values in (log.dq, log.y):
+        if values is not None:
+            bad = ~np.isfinite(values)
+            keep &= ~bad[:, bad.mean(axis=0) < 0.1].any(axis=1)
+    keep &= ~_held(log)
+    if not keep.any():
+        return log.rows(keep)
+    log = log.rows(keep)
+    newest = np.maximum.accumulate(log.stamps)
+    later: Mask = np.concatenate(([True], log.stamps[1:] > newest[:-1]))
+    later[log.stamps <= 0] = False
+    log = log.rows(later)
+    log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
+    good: Mask = np.asarray(~spikes(log.q).any(axis=1))
+    return log.rows(good)
+
+
+def liveliest_stretch(log: JointLog) -> JointLog:
+    """The stretch without pauses or jumps, of `LONGEST` at most, with the most motion."""
+    if len(log) < 3:
+        return log
+    times, active = log.times, moving(log)
+    steps = np.abs(np.diff(log.q, axis=0))  # a clock that went back leaves a jump behind
+    jumps = (steps > np.maximum(JUMP * np.quantile(steps, 0.99, axis=0), SPIKE)).any(axis=1)
+    breaks = np.flatnonzero((np.diff(times) > PAUSE) | jumps) + 1
+    total = np.concatenate(([0], np.cumsum(active)))
+    best, chosen = -1, (0, len(log))
+    bounds = [0, *breaks.tolist(), len(log)]
+    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for start in range(a, b, max(1, (b - a) // 50)):
+            stop = min(int(np.searchsorted(times, times[start] + LONGEST)), b)
+            if (count := int(total[stop] - total[start])) > best:
+                best, chosen = count, (start, stop)
+    return log.rows(slice(*chosen))
+
+
+def moving(log: JointLog) -> Mask:
+    """(n,) whether a joint moves, by differences over a tenth of a second on both sides."""
+    times = log.times
+    before = np.interp(times - 0.1, times, np.arange(len(log))).astype(int)
+    after = np.minimum(np.searchsorted(times, times + 0.1), len(log) - 1)
+    span = np.maximum(times[after] - times[before], 1e-9)[:, None]
+    fast: Mask = (np.abs(log.q[after] - log.q[before]) / span > STILL).any(axis=1)
+    return fast
+
+
+def degrees(log: JointLog, facts: JointFacts) -> bool:
+    """Whether most angles of joints with limits make sense in degrees, and in radians do not."""
+    # A joint without limits may turn many times: its angles tell nothing of the unit.
+    limited = np.isfinite(facts.low) & np.isfinite(facts.high)
+    known = facts.turning & limited & np.isfinite(log.q).any(axis=0)
+    if not known.any():
+        return False
+    largest = np.nanquantile(np.abs(log.q[:, known]), 0.99, axis=0)
+    bound = np.maximum(np.abs(facts.low), np.abs(facts.high))[known]
+    bound = np.minimum(bound, 1.5 * TURN)
+    beyond = largest > 1.5 * bound
+    return bool(2 * beyond.sum() >= largest.size and (np.radians(largest) < 1.2 * bound).all())
+
+
+# -------------------------------------------------------------------------------------------------
+# The checks
+
+
+def _names(log: JointLog) -> Iterator[Finding]:
+    if log.missing:
+        yield Finding(
+            "joints not published",
+            f"no message names {listing(log.missing)} of the URDF",
+            "they are taken to stand at 0; if they move, publish them on the same topic",
+            log.missing,
+            mends={"joints": log.names},
+            fault=False,
+        )
+    if log.unknown:
+        yield Finding(
+            "names not in the URDF",
+            f"the messages name {listing(log.unknown)}, which the URDF has not as moving joints",
+            "they are ignored; if they are joints of the arm, the names differ: rename them in one",
+            fault=bool(log.missing),
+        )
+    if log.doubled:
+        yield Finding(
+            "doubled names",
+            f"the messages name {listing(log.doubled)} more than once",
+            "which entry is the joint's can't be known, and all these messages are dropped: give "
+            "each joint one name in the driver",
+            log.doubled,
+        )
+    if log.unfit:
+        yield Finding(
+            "wrong lengths",
+            f"{log.unfit} of {len(log)} messages have another number of positions, velocities or "
+            "efforts than of names",
+            "such messages are dropped: the driver has to fill an array for all its names, or "
+            "leave it empty",
+            amount=log.unfit,
+        )
+    if log.others:
+        yield Finding(
+            "several kinds of message",
+            f"{log.others} messages on the topic name other joints than the other {len(log)} do",
+            "two publishers share the topic: the messages that lack the arm's joints are dropped",
+            fault=False,
+        )
+
+
+def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
+    """What the stamps (n,), in ns, of one topic's messages show."""
+    steps = np.diff(stamps) / SECOND
+    if not steps.size:
+        return
+    ahead = steps[steps > 0.0]
+    if not ahead.size:
+        yield Finding("stamps stand", "no stamp is later than the one before", "stamp the messages")
+        return
+    usual = float(np.median(ahead))
+    if zero := int(np.sum(stamps <= 0)):
+        yield Finding("zero stamps", f"{zero} stamps are zero", "stamp the messages", amount=zero)
+    if back := int(np.sum(steps < 0.0)):
+        most = -1e3 * float(steps.min())
+        yield Finding(
+            "stamps go back",
+            f"stamps go back {back} times, by up to {most:.1f} ms",
+            "messages are dropped until the stamps are past the old ones: keep the clock in step",
+            amount=most / 1e3,
+        )
+    if same := int(np.sum(steps == 0.0)):
+        yield Finding(
+            "stamps repeat",
+            f"{same} stamps are the same as the one before",
+            "only the first message of a stamp counts: one publisher a topic",
+            amount=same,
+            fault=same > MISSING * len(stamps),
+        )
+    gaps = ahead[(ahead > GAP) & (ahead > GAP_STEPS * usual)]
+    if gaps.size:
+        yield Finding(
+            "gaps",
+            f"{gaps.size} gap{'s' * (gaps.size > 1)} between messages, the longest of "
+            f"{gaps.max():.2f} s",
+            "the filters bridge short ones; look for a busy recorder or network",
+            amount=float(gaps.max()),
+        )
+    rest = ahead[(ahead <= GAP) | (ahead <= GAP_STEPS * usual)]
+    lost = float(np.sum(rest) / usual - rest.size)
+    share = lost / (rest.size + lost)
+    twice = float(np.mean(rest > 1.5 * usual))
+    if share > MISSING and twice > 0.5 * MISSING:
+        yield Finding(
+            "missing messages",
+            f"{100 * share:.1f} % of the messages at {1 / usual:.0f} Hz are missing",
+            "velocities from the driver make this harmless; else record on the robot's machine",
+            amount=share,
+        )
+    single = rest[rest < 1.5 * usual]
+    uneven = float(np.mean(np.abs(single - usual) > UNEVEN * usual))
+    if uneven > OFTEN:
+        spread = 1e3 * float(np.std(single))
+        yield Finding(
+            "uneven stamps",
+            f"{100 * uneven:.0f} % of the steps differ from the usual {1e3 * usual:.2f} ms by more "
+            f"than {100 * UNEVEN:.0f} %, {spread:.2f} ms standard deviation",
+            "stamp where the joints are read, not where the message is sent",
+            amount=spread / 1e3,
+        )
+
+
+def _numbers(log: JointLog) -> Iterator[Finding]:
+    for what, values in (("positions", log.q), ("velocities", log.dq), ("efforts", log.y)):
+        if values is None:
+            continue
+        share = np.mean(~np.isfinite(values), axis=0)
+        bad = np.flatnonzero(share > 0.0)
+        if bad.size:
+            names = _named(log, bad)
+            yield Finding(
+                "not a number",
+                f"{what} of {listing(names)} are NaN or infinite in up to "
+                f"{100 * share.max():.3g} % of the messages",
+                "such messages teach nothing: put the driver right, or name the other joints only",
+                names,
+                amount=float(share.max()),
+            )
+    empty = _emptied(log)
+    if empty.any():
+        yield Finding(
+            "messages of zeros",
+            f"{int(empty.sum())} messages put all joints exactly at 0, between others that don't",
+            "an unfilled message of the driver: don't publish before the first reading",
+            amount=float(empty.sum()),
+        )
+    held = _held(log)
+    if held.any():
+        seconds = float(np.sum(np.diff(log.stamps)[held[1:]])) / SECOND
+        yield Finding(
+            "repeated readings",
+            f"{int(held.sum())} messages, {seconds:.1f} s, repeat the reading before to the last "
+            "digit while the arm moves",
+            "publish at the rate at which the joints are read, and nothing while they are not",
+            amount=seconds,
+        )
+
+
+def _units(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
+    if degrees(log, facts):
+        yield Finding(
+            "degrees",
+            f"positions reach {np.nanmax(np.abs(log.q)):.0f}, beyond the joints' ranges in radians",
+            "the joint states are in degrees: publish radians",
+        )
+        log = dataclasses.replace(log, q=log.q * np.where(facts.turning, np.pi / 180.0, 1.0))
+    finite = log.rows(np.isfinite(log.q).all(axis=1) & ~_emptied(log))
+    if len(finite) < 3:
+        return
+    jumps = _turns(finite.q, facts)
+    if jumps.any():
+        names = _named(log, np.flatnonzero(jumps.any(axis=0)))
+        yield Finding(
+            "wraps",
+            f"the position of {listing(names)} jumps by a turn {int(jumps.sum())} times",
+            "publish positions that go on, or velocities with them: a jump is no motion",
+            names,
+            amount=float(jumps.sum()),
+        )
+    q = _unwrapped(finite.q, facts)
+    wrong = spikes(q)
+    if wrong.any():
+        joints = np.flatnonzero(wrong.any(axis=0))
+        yield Finding(
+            "wrong positions",
+            f"{int(wrong.sum())} positions of {listing(_named(log, joints))} are far from the "
+            "ones before and after",
+            "broken readings: look at the driver or the bus",
+            _named(log, joints),
+            amount=float(wrong.sum()),
+        )
+    q = q[~wrong.any(axis=1)]
+    out = np.mean((q < facts.low - 1e-3) | (q > facts.high + 1e-3), axis=0)
+    beyond = np.flatnonzero(out > 0.01)
+    if beyond.size and not jumps.any():
+        names = _named(log, beyond)
+        ranges = ", ".join(
+            f"{log.names[k]} {q[:, k].min():.2f} .. {q[:, k].max():.2f} "
+            f"({facts.low[k]:.2f} .. {facts.high[k]:.2f})"
+            for k in beyond
+        )
+        yield Finding(
+            "limits",
+            f"positions are outside the URDF's limits: {ranges}",
+            "put the limits right, or look for an offset between robot and URDF; half a range "
+            "beyond them messages are dropped",
+            names,
+        )
+
+
+def _velocities(log: JointLog) -> Iterator[Finding]:
+    zero = log.dq is not None and not np.nan_to_num(log.dq).any()
+    if zero and not moving(log).any():
+        return  # of an arm at rest they are true
+    if log.dq is None or zero:
+        yield Finding(
+            "no velocities",
+            "all velocities are 0 though the arm moves"
+            if zero
+            else "the messages have no velocities",
+            "they are taken from positions, which needs even stamps; publish them if there are any",
+            fault=False,
+        )
+        return
+    if len(log) < 50:
+        return
+    # Both smoothed over a tenth of a second, so that a driver's own filter hardly matters.
+    times = log.times
+    middle = 0.5 * (times[1:] + times[:-1])
+    slope = np.diff(log.q, axis=0) / np.diff(times)[:, None]
+    fastest = JUMP * np.quantile(np.abs(slope), 0.99, axis=0)
+    motion = (np.abs(slope) <= fastest).all(axis=1)  # not a jump that a clock left behind
+    middle, slope = middle[motion], slope[motion]
+    width = max(1, round(0.1 / float(np.median(np.diff(times)))))
+    window = np.ones(width) / width
+    for k, name in enumerate(log.names):
+        told = np.interp(middle, times, log.dq[:, k])
+        if not np.isfinite(told).all():
+            continue
+        a, b = (np.convolve(x, window, mode="valid") for x in (slope[:, k], told))
+        if a.std() < STILL:
+            continue
+        if b.std() < 1e-3 * a.std():
+            yield Finding(
+                "velocity missing",
+                f"the velocity of {name} stays the same though the joint moves by "
+                f"{np.ptp(log.q[:, k]):.2f} rad",
+                "publish it, or no velocities at all: then they are taken from the positions",
+                (name,),
+            )
+            continue
+        factor = float(a @ b / (a @ a))
+        match = float(np.corrcoef(a, b)[0, 1])
+        if abs(match) > 0.9 and not 0.75 < factor < 1.33:
+            unit = ", as degrees would be" if abs(factor / np.degrees(1.0) - 1.0) < 0.1 else ""
+            yield Finding(
+                "velocity scale",
+                f"the velocity of {name} is {factor:.3g} times what the positions give{unit}",
+                "publish rad/s, or no velocities at all: then they are taken from the positions",
+                (name,),
+                amount=factor,
+            )
+        elif match < 0.5:
+            yield Finding(
+                "velocity",
+                f"the velocity of {name} is not that of its position (correlation {match:.2f})",
+                "look whether joints are exchanged, or publish no velocities",
+                (name,),
+                amount=match,
+            )
+
+
+def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
+    if log.y is None:
+        yield Finding(
+            "no efforts",
+            "the messages have no efforts",
+            "without efforts, or a six-axis sensor (target: wrench), nothing can be learned",
+        )
+        return
+    active = moving(log)
+    y = log.y[active]
+    if len(y) < 50:
+        return
+    stuck = _stuck(log, samples)
+    seconds = float(np.mean(active)) * log.times[-1]
+    for k, name in enumerate(log.names):
+        column = y[:, k]
+        if not np.isfinite(column).all():
+            continue
+        if np.ptp(column) == 0.0:
+            yield Finding(
+                "effort missing",
+                f"the effort of {name} is always {column[0] + 0.0:g}",  # not -0
+                "leave the joint out of `joints` if its effort isn't measured",
+                (name,),
+            )
+            continue
+        zeros = float(np.mean(column == 0.0))
+        if zeros > 0.3:
+            yield Finding(
+                "efforts mostly zero",
+                f"the effort of {name} is exactly 0 in {100 * zeros:.0f} % of the messages in "
+                "motion",
+                "a current below its sensor's step: what the joint needs can't be learned from it",
+                (name,),
+                amount=zeros,
+            )
+            continue
+        values, counts = np.unique(column, return_counts=True)
+        step = float(np.median(np.diff(values)))
+        if values.size < 200 and step > COARSE * column.std():
+            little = seconds < LITTLE  # in which the deviation is not what it will be
+            doubt = "; in more motion it may be less" if little else ""
+            yield Finding(
+                "coarse steps",
+                f"the effort of {name} comes in steps of {step:.3g}, "
+                f"{step / column.std():.2f} of its standard deviation{doubt}",
+                "more digits in the driver; the filters need a lower cut-off",
+                (name,),
+                amount=step,
+                fault=not little,
+            )
+            continue
+        end = int(np.argmax(counts[[0, -1]]))
+        extreme, often = float(values[[0, -1]][end]), int(counts[[0, -1]][end])
+        if often > CLIPPED * len(column) and often > 10.0 * np.median(counts):
+            # One limit is for both signs: it must not take the other end's good efforts away.
+            largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
+            limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
+            yield Finding(
+                "clipped efforts",
+                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
+                f"{100 * often / len(column):.1f} % of the messages in motion",
+                "the driver or amplifier saturates: such samples aren't learned with "
+                f"{'samples.saturation' if largest else 'samples.saturation_after'}",
+                (name,),
+                amount=abs(extreme),
+                mends=limit,
+            )
+        elif stuck[k]:
+            yield Finding(
+                "effort stuck",
+                f"{stuck[k]} messages have an effort of {name} that has been the same to the last "
+                f"digit for more than {samples.stuck_after:g} s while the joint moves",
+                "look at the joint's sensor and its driver; the learner leaves that effort out",
+                (name,),
+                amount=float(stuck[k]),
+            )
+
+
+def _stuck(log: JointLog, samples: StreamConfig) -> Indices:
+    """(k,) messages in which each joint's effort sticks, as the learner counts them."""
+    count = np.zeros(len(log.names), dtype=np.int64)
+    if log.y is not None:
+        sticks = StuckReadings(
+            round(samples.stuck_after * SECOND), samples.stuck_motion, own_joint=True
+        )
+        rows = zip(log.stamps.tolist(), log.y.tolist(), log.q.tolist(), strict=True)
+        for stamp, efforts, positions in rows:
+            count[sticks(stamp, efforts, positions)] += 1
+    return count
+
+
+def _motion(log: JointLog) -> Iterator[Finding]:
+    times, active = log.times, moving(log)
+    edges = np.flatnonzero(np.diff(np.concatenate(([True], active, [True])).astype(int)))
+    rests = [(times[a], times[b - 1]) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    rests = [(a, b) for a, b in rests if b - a > RESTS]
+    if rests:
+        told = listing([f"{a:.1f} .. {b:.1f} s" for a, b in rests], most=4)
+        yield Finding(
+            "rest",
+            f"the arm stands for {sum(b - a for a, b in rests):.1f} s ({told})",
+            "nothing: what is learned is the motion, and rest need not be removed",
+            amount=sum(b - a for a, b in rests),
+            fault=False,
+        )
+    seconds = float(np.mean(active)) * times[-1]
+    if seconds < LITTLE:
+        yield Finding(
+            "little motion",
+            f"the arm moves for {seconds:.1f} s only",
+            "record a minute or more of varied motion (semiparam excite finds one)",
+            amount=seconds,
+            fault=False,
+        )
+    stands = np.flatnonzero(np.ptp(log.q, axis=0) < STANDS)
+    if stands.size:
+        names = _named(log, stands)
+        at = ", ".join(f"{log.q[0, k]:.3f}" for k in stands)
+        yield Finding(
+            "joint stands",
+            f"{listing(names)} never moves (at {at})",
+            "nothing of it can be learned here; record a motion that it takes part in",
+            names,
+            fault=False,
+        )
+
+
+# -------------------------------------------------------------------------------------------------
+# What is found in arrays
+
+
+def _named(log: JointLog, joints: Indices) -> tuple[str, ...]:
+    return tuple(log.names[int(k)] for k in joints)
+
+
+def _emptied(log: JointLog) -> Mask:
+    """(n,) messages that put all joints at exactly 0, where the one before or after doesn't."""
+    zero: Mask = (log.q == 0.0).all(axis=1) & (log.q.shape[1] > 1)
+    near = np.concatenate((log.q[:1], log.q, log.q[-1:]))
+    far = np.maximum(np.abs(near[:-2]).max(axis=1), np.abs(near[2:]).max(axis=1)) > SPIKE
+    empty: Mask = zero & far & (np.mean(zero) < 0.1)
+    return empty
+
+
+def _held(log: JointLog) -> Mask:
+    """(n,) messages that repeat the one before while the arm moves, by what comes after them."""
+    same = np.zeros(len(log), dtype=bool)
+    if len(log) < 10:
+        return same
+    same[1:] = _equal(log.q[1:], log.q[:-1])
+    if log.y is not None:
+        same[1:] &= _equal(log.y[1:], log.y[:-1])
+    fresh = np.flatnonzero(~same)
+    if fresh.size < 3:
+        return np.zeros(len(log), dtype=bool)
+    run = np.diff(np.append(fresh, len(log))) - 1  # repeats after each fresh reading
+    move = np.nan_to_num(np.abs(np.diff(log.q[fresh], axis=0))).max(axis=1)
+    usual = float(np.median(move[run[:-1] == 0])) if (run[:-1] == 0).any() else 0.0
+    held = np.zeros(len(log), dtype=bool)
+    for i in np.flatnonzero(run[:-1]):
+        # A reading at rest repeats as well: what counts is that the arm was elsewhere afterwards.
+        if move[i] > max(0.1 * usual * run[i], 3.0 * usual, 1e-3):
+            held[fresh[i] + 1 : fresh[i + 1]] = True
+    return held
+
+
+def _equal(a: Array, b: Array) -> Mask:
+    """(n,) rows that are the same; a number that is missing in both is no difference."""
+    equal: Mask = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
+    return equal
+
+
+def _turns(q: Array, facts: JointFacts) -> Mask:
+    """(n - 1, k) steps of about a turn."""
+    steps = np.diff(q, axis=0)
+    whole = np.round(steps / TURN)
+    usual = np.quantile(np.abs(steps), 0.9, axis=0)
+    near: Mask = np.abs(steps - TURN * whole) < np.maximum(5.0 * usual, 0.05)
+    turns: Mask = near & (whole != 0.0) & facts.turning & (usual < 1.0)
+    return turns
+
+
+def _unwrapped(q: Array, facts: JointFacts) -> Array:
+    if len(q) < 2:
+        return q
+    turns = np.where(_turns(q, facts), np.round(np.diff(q, axis=0) / TURN), 0.0)
+    unwrapped: Array = q - TURN * np.concatenate((0.0 * q[:1], np.cumsum(turns, axis=0)))
+    return unwrapped
+
+
+def spikes(q: Array, least: float = SPIKE) -> Mask:
+    """(n, k) single values far from both neighbours, which are near to each other.
+
+    least: the smallest distance that counts, in the values' unit.
+    """
+    found = np.zeros(q.shape, dtype=bool)
+    if len(q) < 10:
+        return found
+    away = np.abs(q[1:-1] - 0.5 * (q[:-2] + q[2:]))
+    across = np.abs(q[2:] - q[:-2])
+    usual = np.quantile(away, 0.95, axis=0)
+    found[1:-1] = (away > np.maximum(least, 20.0 * usual)) & (across < 0.5 * away)
+    return found

@@ -1,0 +1,445 @@
+"""Faults that only the dynamics show: signs, scales, exchanged efforts, gravity, tilt, delay.
+
+Each is a hypothesis that has to explain the efforts much better than what is told does. Two fits
+judge: one of the URDF's own torques with a factor and friction that can't be negative, joint by
+joint, and one with free inertial parameters for all joints. The thresholds keep a distance from
+what the logs of five real arms show without any fault (docs/measured.md): a URDF with wrong masses,
+a payload or a missing friction effect is no fault here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import listing
+from semiparam_dynamics.offline.doctor.dynamics import (
+    AnchoredFit,
+    Columns,
+    FreeFit,
+    anchored,
+    anchored_fit,
+)
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.messages import LITTLE, STANDS
+
+TURNED = 0.8  # of the error, with the other sign
+GAIN = 0.1  # of the effort's variance: what a hypothesis must explain more at least
+SWAPPED = 0.5  # of both errors, with two efforts exchanged
+EXPLAINED = 0.15  # of the effort's variance: a larger error is no evidence on scales
+SHARE = 0.3  # of the effort's deviation that the URDF's torque must make
+SMALL, LARGE = 0.3, 20.0  # times the URDF's torque
+LEVEL = 0.92  # of the error, with another gravity direction
+AGREED = 0.6  # of the error with the URDF's torques, where free parameters can't decide
+ANGLE = 2.5  # degrees
+ALIKE = 1.1  # times the least error: as likely
+SAME = 1.02  # times the error: gravity explains nothing
+WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
+NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
+SLIGHT = 0.97  # of the squared errors that a shift leaves: other columns that lack explain as much
+SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
+DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
+EXCHANGED = "exchanged joints"
+LAGS = 0.001 * np.arange(-40, 61, 5)  # s
+
+
+@dataclass(frozen=True)
+class Physics:
+    """The findings, and the columns with efforts' signs and gravity as they were found."""
+
+    findings: list[Finding]
+    columns: Columns
+    explained: Array  # (k,) share of each effort's variance, by free parameters
+    delay: float = 0.0  # s by which the efforts seem to come late
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """Efforts' signs (k,), exchanged joints and gravity (3,), the findings that say so, the error.
+
+    alone: (k,) the joints with efforts that aren't exchanged.
+    error: of the anchored fits, which know that friction can't push.
+    """
+
+    findings: list[Finding]
+    sign: Array
+    gravity: Array
+    alone: Mask
+    error: float
+
+
+def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Physics:
+    """Compare the hypotheses, the coarsest first; `used` (k,) are the joints with efforts."""
+    likeliest = _efforts_then_gravity(names, columns, used)
+    if likeliest.findings:
+        # Turned efforts look like another gravity, and the other way round: the fewest faults.
+        candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
+        if likeliest.gravity.any():
+            candidates.append(_upside_down(names, columns, used))
+        likeliest = min(candidates, key=lambda h: (_faults(h, used), h.error))
+    findings, alone = list(likeliest.findings), likeliest.alone
+    if (np.ptp(columns.q, axis=0) < STANDS).any():
+        doubt = "; or the joint that stands does not"
+        findings = [_doubted(finding, "tilted base", doubt) for finding in findings]
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
+    elif columns.grid[-1] - columns.grid[0] < LITTLE:
+        doubt = "; in so little motion contacts look the same"
+        findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
+    scale = likeliest.sign.copy()
+    columns = _turned(columns, likeliest.sign, likeliest.gravity)
+    torques = anchored(columns, columns.gravity)
+    for finding, factors in _scales(names, columns, torques, alone):
+        findings.append(finding)
+        scale *= factors
+    if (scale != 1.0).any():
+        mend = {"samples.effort_scale": tuple(float(f"{v:.4g}") for v in scale)}
+        kinds = ("effort sign", "effort scale")
+        findings = [replace(f, mends=mend) if f.kind in kinds else f for f in findings]
+    explained, delay = np.full(len(names), np.nan), 0.0
+    if alone.any():
+        fit = FreeFit(columns, alone)
+        explained[alone] = 1.0 - fit.errors(columns.gravity)
+        if alone.sum() == used.sum():
+            late, delay = _delay(columns, fit.sharpened((columns.gravity,)))
+            findings += late
+    return Physics(findings, columns, explained, delay)
+
+
+def _faults(hypothesis: Hypothesis, used: Mask) -> int:
+    """Their number; the sign of all efforts is one convention."""
+    number = len(hypothesis.findings)
+    if (hypothesis.sign[used] < 0.0).all():
+        number -= int(used.sum()) - 1
+    return number
+
+
+def _doubted(finding: Finding, kind: str, doubt: str) -> Finding:
+    """A finding of a kind as a note that mends nothing, with what may be the matter instead."""
+    if finding.kind != kind:
+        return finding
+    return replace(finding, evidence=finding.evidence + doubt, mends={}, fault=False)
+
+
+def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
+    y, grid = columns.y * sign, columns.y_grid * sign
+    return replace(columns, y=y, y_grid=grid, gravity=gravity)
+
+
+def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    right = _turned(columns, sign, columns.gravity)
+    # Constants that differ from joint to joint would look like another gravity.
+    torques = anchored(right, columns.gravity)
+    for _, factors in _scales(names, right, torques, alone):
+        right = _turned(right, factors, columns.gravity)
+    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be told
+    more, gravity = _gravity(right, alone) if whole else ([], columns.gravity)
+    error = unexplained(_turned(columns, sign, gravity), alone)
+    return Hypothesis(findings + more, sign, gravity, alone, error)
+
+
+def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    findings, gravity = _gravity(columns, used)
+    tilted = replace(columns, gravity=gravity)
+    more, sign, alone = _turned_or_exchanged(names, tilted, used)
+    error = unexplained(_turned(columns, sign, gravity), alone)
+    return Hypothesis(findings + more, sign, gravity, alone, error)
+
+
+def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
+    """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
+    columns = replace(columns, gravity=-columns.gravity)
+    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    error = unexplained(_turned(columns, sign, columns.gravity), alone)
+    finding = Finding(
+        "tilted base",
+        "gravity is 180 degrees from where it is told to be: with the URDF's torques and friction "
+        f"{100 * error:.1f} % of the efforts' variance is unexplained upside down",
+        "gravity is set in the frame of the root link",
+        amount=180.0,
+        mends={"gravity": tuple(columns.gravity.tolist())},
+    )
+    return Hypothesis([finding, *findings], sign, columns.gravity, alone, error)
+
+
+def _turned_or_exchanged(
+    names: tuple[str, ...], columns: Columns, used: Mask
+) -> tuple[list[Finding], Array, Mask]:
+    """Findings, signs (k,), and the joints (k,) with efforts that aren't exchanged."""
+    torques = anchored(columns, columns.gravity)
+    findings = list(_exchanged(names, columns, torques, used))
+    mixed = {name for finding in findings for name in finding.joints}
+    alone = used & np.array([name not in mixed for name in names])
+    sign = np.ones(len(names))
+    for finding in _signs(names, columns, torques, alone):
+        findings.append(finding)
+        sign[names.index(finding.joints[0])] = -1.0
+    return findings, sign, alone
+
+
+def _fits(columns: Columns, torques: tuple[Array, Array], y: Array, joint: int) -> AnchoredFit:
+    inertia, weight = torques
+    return anchored_fit(y, inertia[:, joint], weight[:, joint], columns.effects[:, joint])
+
+
+def _signs(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[Finding]:
+    for k in np.flatnonzero(used):
+        y = columns.y[:, k]
+        as_is, turned = (_fits(columns, torques, s * y, int(k)).error for s in (1.0, -1.0))
+        if turned < TURNED * as_is and as_is - turned > GAIN:
+            yield Finding(
+                "effort sign",
+                f"the effort of {names[k]} has the opposite sign: with the URDF's torques and "
+                f"friction {100 * as_is:.0f} % of its variance is unexplained as it is, "
+                f"{100 * turned:.1f} % turned",
+                "samples.effort_scale turns it; or the joint's axis in the URDF is the wrong way "
+                "round",
+                (names[k],),
+                amount=-1.0,
+            )
+
+
+def _exchanged(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[Finding]:
+    joints = np.flatnonzero(used)
+    if joints.size < 2:
+        return
+    # error[i, j]: of the effort j by the torques of joint i, of either sign
+    error = np.ones((len(names), len(names)))
+    for i in joints:
+        for j in joints:
+            y = columns.y[:, j]
+            error[i, j] = min(_fits(columns, torques, s * y, int(i)).error for s in (1.0, -1.0))
+    left = set(joints.tolist())
+    pairs = [(i, j) for i in joints for j in joints if i < j]
+    ratios = {(i, j): (error[i, j] + error[j, i]) / (error[i, i] + error[j, j]) for i, j in pairs}
+    for i, j in sorted(pairs, key=lambda pair: ratios[pair]):
+        before, after = error[i, i] + error[j, j], error[i, j] + error[j, i]
+        both = error[i, j] < error[j, j] and error[j, i] < error[i, i]
+        if {i, j} <= left and both and ratios[i, j] < SWAPPED and before - after > 2.0 * GAIN:
+            left -= {i, j}
+            yield Finding(
+                EXCHANGED,
+                f"the efforts of {names[i]} and {names[j]} are exchanged: "
+                f"{50 * before:.0f} % of their variance is unexplained as they are, "
+                f"{50 * after:.1f} % the other way",
+                "put the names in the order of the values where the messages are filled",
+                (names[i], names[j]),
+                amount=ratios[i, j],
+            )
+
+
+def _scales(
+    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
+) -> Iterator[tuple[Finding, Array]]:
+    """Efforts that are no N m; each with the factors (k,) that make them so."""
+    inertia, weight = torques
+    total = inertia + weight
+    factors, shares = np.ones(len(names)), np.zeros(len(names))
+    for k in np.flatnonzero(used):
+        y = columns.y[:, k]
+        fit = anchored_fit(y, total[:, k], 0.0 * y, columns.effects[:, k])
+        spread = float(y.std())
+        share = fit.inertia * float(total[:, k].std()) / spread if spread > 0.0 else 0.0
+        if fit.error < EXPLAINED and share > SHARE and fit.inertia > 0.0:
+            factors[k], shares[k] = 1.0 / fit.inertia, share
+    wrong = [k for k in np.flatnonzero(shares) if not SMALL < 1.0 / factors[k] < LARGE]
+    if not wrong:
+        return
+    all_wrong = len(wrong) == np.count_nonzero(shares)
+    told = ", ".join(f"{names[k]} {1.0 / factors[k]:.3g}" for k in wrong)
+    mend = np.where(np.isin(np.arange(len(names)), wrong), factors, 1.0)
+    unknown = [names[k] for k in range(len(names)) if not shares[k]]
+    if all_wrong and unknown:
+        # The same driver most likely: their factor is that of the others till it is known.
+        mend = np.where(shares == 0.0, np.median(factors[wrong]), mend)
+    guess = (
+        f"; {listing(unknown)} can't be told and got the others'" if all_wrong and unknown else ""
+    )
+    yield (
+        Finding(
+            "effort scale",
+            f"efforts are not in N m: measured over the URDF's torque {told}",
+            "currents need the torque constant times the gear: samples.effort_scale has the "
+            f"factors that fit the URDF's masses{guess}",
+            tuple(names[k] for k in wrong),
+            amount=float(np.median([factors[k] for k in wrong])),
+        ),
+        mend,
+    )
+
+
+def unexplained(columns: Columns, used: Mask) -> float:
+    """Mean over the joints; unlike the free fit it knows that friction can't push."""
+    torques = anchored(columns, columns.gravity)
+    errors = [_fits(columns, torques, columns.y[:, k], int(k)).error for k in np.flatnonzero(used)]
+    return float(np.mean(errors)) if errors else 1.0
+
+
+def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
+    """The finding on gravity, if there is one, and gravity as it is (3,)."""
+    findings, gravity = _gravity_now(columns, used)
+    if findings:
+        # It has to be there without a delay, too, which looks like a little tilt.
+        fit = FreeFit(columns, used)
+        _, lag = _delay(columns, fit.sharpened((gravity,)))
+        if abs(lag) > NOTED:
+            return _gravity_now(replace(columns, y=columns.shifted(lag)), used)
+    return findings, gravity
+
+
+def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
+    gravity = columns.gravity
+    if not used.any() or not gravity.any():
+        return [], gravity
+    fit = FreeFit(columns, used)
+    nothing = np.zeros(3)
+    fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
+    told, without = fit.error(gravity), fit.error(nothing)
+    direction, best = _best_direction(fit, gravity)
+    if _weighed(columns, used) and without < min(SAME * told, ALIKE * best):
+        finding = Finding(
+            "gravity left out",
+            "the efforts have no gravity in them: without gravity the squared errors are "
+            f"{100 * without / told:.0f} % of those with it",
+            "the driver gives what it commands beyond its own gravity compensation: gravity is set "
+            "to 0",
+            mends={"gravity": (0.0, 0.0, 0.0)},
+            amount=without / told,
+        )
+        return [finding], nothing
+    if _angle(direction, gravity) <= ANGLE:
+        return [], gravity
+    if _opposite(columns, used, direction):
+        direction, best = _narrowed(fit, -direction)
+    angle = _angle(direction, gravity)
+    by = ""
+    if best >= LEVEL * told:
+        # Where the arm moves little, free parameters can put on another gravity.
+        best = unexplained(replace(columns, gravity=direction), used)
+        told = unexplained(columns, used)
+        if best >= AGREED * told:
+            return [], gravity
+        by = " by the URDF's torques"
+    direction = np.round(direction, 3) + 0.0  # no -0
+    text = ", ".join(f"{v:.2f}" for v in direction)
+    finding = Finding(
+        "tilted base",
+        f"gravity is {angle:.1f} degrees from where it is told to be: with [{text}] the squared "
+        f"errors{by} are {100 * best / told:.0f} % of those as told",
+        "gravity is set in the frame of the root link; or the URDF's first joints are turned",
+        amount=angle,
+        mends={"gravity": tuple(direction.tolist())},
+    )
+    return [finding], direction
+
+
+def _weighed(columns: Columns, used: Mask) -> bool:
+    """Whether the URDF's weight should make a good part of an effort."""
+    _, weight = anchored(columns, columns.gravity)
+    return bool((weight.std(axis=0) > WEIGHED * columns.scale)[used].any())
+
+
+def _angle(a: Array, b: Array) -> float:
+    """Degrees between two directions."""
+    cosine = float(a @ b) / float(np.linalg.norm(a) * np.linalg.norm(b))
+    return float(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))))
+
+
+def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
+    """Whether the URDF's weight explains the efforts much better with gravity the other way.
+
+    The free fit can't tell the two apart: with negative masses the opposite direction explains as
+    much, and that of an arm on a wall is as far from the told one.
+    """
+    as_found, turned = (
+        unexplained(replace(columns, gravity=sign * direction), used) for sign in (1.0, -1.0)
+    )
+    return turned < AGREED * as_found
+
+
+def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
+    """The direction of gravity with the least error: of many, then by rings that narrow down.
+
+    Where the arm moves little there are several minima, tens of degrees apart. Half of them stand
+    for negative masses: of what is upside down :func:`_upside_down` judges, and of walls
+    :func:`_opposite`.
+    """
+    around = float(np.linalg.norm(gravity)) * _sphere(DIRECTIONS)
+    return _narrowed(fit, min((gravity, *around[around @ gravity > 0.0]), key=fit.error))
+
+
+def _narrowed(fit: FreeFit, best: Array) -> tuple[Array, float]:
+    """The direction with the least error near `best` (3,), and that error."""
+    size, error = float(np.linalg.norm(best)), fit.error(best)
+    for width in np.radians([12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
+        for candidate in _ring(best, width):
+            if (e := fit.error(size * candidate)) < error:
+                best, error = size * candidate, e
+    # On floors, walls and ceilings gravity is along an axis: that is taken where it is as likely.
+    axes = size * np.vstack((np.eye(3), -np.eye(3)))
+    nearest = axes[int(np.argmax(axes @ best))]
+    if (e := fit.error(nearest)) < ALIKE * error:
+        best, error = nearest, e
+    return best, error
+
+
+def _sphere(count: int) -> Array:
+    """(count, 3) unit vectors on a spiral, about evenly over all directions."""
+    k = np.arange(count) + 0.5
+    z, turn = 1.0 - 2.0 * k / count, np.pi * (1.0 + np.sqrt(5.0)) * k
+    flat = np.sqrt(1.0 - z**2)
+    return np.column_stack((flat * np.cos(turn), flat * np.sin(turn), z))
+
+
+def _ring(center: Array, width: float, count: int = 8) -> Array:
+    """(count, 3) unit vectors `width` rad from `center`."""
+    axis = center / np.linalg.norm(center)
+    other = np.eye(3)[int(np.argmin(np.abs(axis)))]
+    u = np.cross(axis, other)
+    u /= np.linalg.norm(u)
+    v = np.cross(axis, u)
+    turn = 2.0 * np.pi * np.arange(count)[:, None] / count
+    ring: Array = np.cos(width) * axis + np.sin(width) * (np.cos(turn) * u + np.sin(turn) * v)
+    return ring
+
+
+def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
+    """The finding on the efforts' delay, if there is one, and the delay as it seems, s."""
+    squares = [fit.delayed_squares(float(lag)) for lag in LAGS]
+    errors = np.array([values.sum() for values in squares])
+    k = int(np.argmin(errors))
+    if not 0 < k < len(LAGS) - 1:
+        return [], 0.0
+    a, b, c = errors[k - 1 : k + 2]
+    lag = float(LAGS[k] + 0.5 * (LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300))
+    now = squares[int(np.argmin(np.abs(LAGS)))]
+    slight = errors[k] > SLIGHT * now.sum()
+    if abs(lag) < NOTED or slight or _deviations(columns.times, now - squares[k]) < SURE:
+        return [], lag
+    finding = Finding(
+        "effort delay",
+        f"efforts come about {1e3 * abs(lag):.0f} ms {'late' if lag > 0.0 else 'early'} against "
+        f"the positions: shifted, the squared errors are {100 * errors[k] / now.sum():.0f} % of "
+        "those as they are",
+        "read both in one cycle of the driver; or samples.effort_delay shifts them. Elasticity "
+        "looks like a few ms",
+        amount=lag,
+        mends={"samples.effort_delay": round(lag, 4)},
+        fault=abs(lag) > LATE,
+    )
+    return [finding], lag
+
+
+def _deviations(times: Array, values: Array) -> float:
+    """The sum of values (n,) in standard deviations, by blocks of a second."""
+    blocks = np.floor(times - times[0]).astype(int)
+    sums = np.bincount(blocks, values)[np.unique(blocks)]
+    spread = float(np.sqrt(sums.size) * sums.std())
+    return float(sums.sum()) / max(spread, 1e-300)

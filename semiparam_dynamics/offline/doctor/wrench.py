@@ -1,0 +1,326 @@
+"""Faults of a six-axis sensor's readings: messages, stuck and clipped axes, signs, axes and units.
+
+What a sensor reads of slow motion is the weight behind it and an offset. The weight that the URDF
+has there tells sign, axes and units: force f = s Q g(q) + c, with the URDF's weight g(q) at the
+sensor, an offset c, a factor s, and a rotation Q by right angles. Masses may be wrong: s is free
+within the bounds that a joint's effort has.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
+from semiparam_dynamics.base.errors import RobotModelError, listing
+from semiparam_dynamics.base.parameters import from_flat, to_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
+from semiparam_dynamics.offline.doctor.messages import CLIPPED, moving, spikes, stamp_findings
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
+
+BLOCK = 0.2  # s over which readings are averaged before they are compared with weight
+LEAST_BLOCKS = 15
+TURNED = 0.1  # of the weight: spread of its direction at the sensor, from which it tells something
+UNEXPLAINED = 0.3  # of the variance: what leaves less explains the readings
+BETTER = 0.5  # of the error as it is told: what another sign, or other axes, must leave at most
+SMALL, LARGE = 0.3, 20.0  # measured over the URDF's: outside is another unit
+HELD = 0.1  # share of the messages in motion that repeat the reading before
+STUCK = 0.5  # s that one axis stays the same while the arm moves
+APART = 0.5  # share of the wrenches that the joint states must cover
+
+
+@dataclass(frozen=True)
+class WrenchLog:
+    """n wrenches as they were sent.
+
+    Attributes
+    ----------
+    stamps: (n,) ns. values: (n, 6) force (N) and moment (N m). frames: the messages' frame_ids.
+    """
+
+    stamps: Stamps
+    values: Array
+    frames: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.stamps)
+
+
+def read_wrench_log(path: str | Path, topic: str = "") -> WrenchLog:
+    """The wrenches of a bag; `topic` is the bag's only one of its type where it isn't named.
+
+    Raises BagError where the bag can't be read or has no such topic.
+    """
+    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
+
+    stamps, rows, frames = [], [], set()
+    with BagReader(path) as bag:
+        for _, message, _ in bag.messages([bag.choose(WRENCH, topic)]):
+            force, moment = message.wrench.force, message.wrench.torque
+            stamps.append(stamp_of(message))
+            rows.append([force.x, force.y, force.z, moment.x, moment.y, moment.z])
+            frames.add(str(message.header.frame_id).lstrip("/"))  # as ROS 1 had it
+    values = np.array(rows, dtype=np.float64).reshape(-1, 6)
+    return WrenchLog(np.array(stamps, dtype=np.int64), values, tuple(sorted(frames)))
+
+
+def wrench_findings(
+    log: WrenchLog,
+    joints: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None = None,
+) -> tuple[list[Finding], str]:
+    """What is wrong with the wrenches, and why they were not compared with the URDF's weight.
+
+    joints: without what would spoil a comparison. urdf: text. locked: positions of its other
+    joints. The second is empty where they were.
+    """
+    if not len(log):
+        lack = "the topic of the wrench has no messages"
+        return [Finding("no wrench", lack, "record the sensor's topic")], "there are no wrenches"
+    findings = [
+        replace(f, kind=f"wrench: {f.kind}", evidence=f"of the wrenches: {f.evidence}")
+        for f in stamp_findings(log.stamps)
+    ]
+    findings += _numbers(log)
+    whole = np.isfinite(log.values).all(axis=1)
+    clean = replace(log, stamps=log.stamps[whole], values=log.values[whole])
+    if len(clean) < 3 or len(joints) < 3:
+        return findings, "there are too few readings"
+    inside = (clean.stamps >= joints.stamps.min()) & (clean.stamps <= joints.stamps.max())
+    if np.mean(inside) < APART:
+        findings.append(
+            Finding(
+                "wrench: another clock",
+                f"{100 * np.mean(~inside):.0f} % of the wrenches have stamps outside the joint "
+                "states' time",
+                "stamp both by one clock: what is measured at other times can't be paired",
+                amount=float(np.mean(~inside)),
+            )
+        )
+        return findings, "the wrenches are not of the joint states' time"
+    clean = replace(clean, stamps=clean.stamps[inside], values=clean.values[inside])
+    findings += _axes(clean, joints)
+    more, skipped = _weight(clean, joints, urdf, config, locked)
+    return findings + more, skipped
+
+
+def _numbers(log: WrenchLog) -> Iterator[Finding]:
+    share = np.mean(~np.isfinite(log.values), axis=0)
+    if share.any():
+        names = listing([WRENCH_AXES[k] for k in np.flatnonzero(share)])
+        yield Finding(
+            "wrench: not a number",
+            f"{names} of the wrench are NaN or infinite in up to {100 * share.max():.3g} % of the "
+            "messages",
+            "such messages teach nothing: put the sensor's driver right",
+            amount=float(share.max()),
+        )
+    if len(log.frames) > 1:
+        yield Finding(
+            "wrench: several frames",
+            f"the wrenches name the frames {listing(log.frames)}",
+            "one sensor a topic; samples.wrench_frames names those that mean the same",
+        )
+
+
+def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
+    """What single axes show while the arm moves."""
+    times = (log.stamps - joints.stamps[0]) / SECOND
+    active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
+    if active.sum() < 50:
+        return
+    constant = np.ptp(log.values[active], axis=0) == 0.0
+    if constant.any():
+        names = [WRENCH_AXES[k] for k in np.flatnonzero(constant)]
+        told = listing([f"{n} {log.values[active][0, WRENCH_AXES.index(n)]:g}" for n in names])
+        yield Finding(
+            "wrench: axis missing",
+            f"while the arm moves these never change: {told}",
+            "an axis that isn't measured, or a sensor that has stopped: nothing can be learned "
+            "from it",
+        )
+    same = np.zeros(len(log), dtype=bool)
+    same[1:] = (log.values[1:] == log.values[:-1]).all(axis=1)
+    held = float(np.mean(same[active]))
+    if not constant.all() and held > HELD:
+        yield Finding(
+            "wrench: repeated readings",
+            f"{100 * held:.0f} % of the wrenches in motion repeat the one before to the last digit",
+            "publish at the rate at which the sensor is read",
+            amount=held,
+        )
+    stuck: list[str] = []
+    wrong = 0
+    for k in np.flatnonzero(~constant):
+        column = log.values[:, k]
+        changes = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1, [len(column)]))
+        runs = [(a, b - 1) for a, b in itertools.pairwise(changes.tolist()) if active[a:b].all()]
+        longest = max((float(times[b] - times[a]) for a, b in runs), default=0.0)
+        if longest > STUCK and held <= HELD:
+            stuck.append(f"{WRENCH_AXES[k]} for {longest:.1f} s")
+            continue
+        values, counts = np.unique(column[active], return_counts=True)
+        ends = counts[[0, -1]]
+        extreme = float(values[[0, -1]][int(np.argmax(ends))])
+        if ends.max() > max(CLIPPED * active.sum(), 10.0 * np.median(counts)):
+            yield Finding(
+                "wrench: clipped",
+                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
+                f"{100 * ends.max() / active.sum():.1f} % of the messages in motion",
+                "the sensor's range is too small: such samples aren't learned with "
+                "samples.saturation",
+                amount=abs(extreme),
+            )
+        wrong += int(spikes(column[:, None], float(column.std())).sum())
+    if stuck:
+        yield Finding(
+            "wrench: stuck",
+            f"while the arm moves these stay the same to the last digit: {listing(stuck)}",
+            "look at the sensor's driver or cable",
+        )
+    if wrong:
+        yield Finding(
+            "wrench: wrong readings",
+            f"{wrong} readings are far from the ones before and after",
+            "broken readings: look at the sensor's driver or the bus",
+            amount=float(wrong),
+        )
+
+
+def _weight(
+    log: WrenchLog,
+    joints: JointLog,
+    urdf: str,
+    config: InverseDynamicsConfig,
+    locked: Mapping[str, float] | None,
+) -> tuple[list[Finding], str]:
+    """Sign, axes and units, by the weight that the URDF has behind the sensor."""
+    frame = config.robot.sensor_frame or (log.frames[0] if len(log.frames) == 1 else "")
+    if not frame:
+        return [], "neither the messages nor sensor_frame name the sensor's frame"
+    settings = to_flat(config) | {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
+    try:
+        robot = from_flat(InverseDynamicsConfig, settings).robot
+        model = RobotModel(urdf, robot, locked=locked)
+    except RobotModelError as error:
+        lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
+        return [lack], "the sensor's place in the URDF is not known"
+    accepted = {"", *frame_names(parse_urdf(urdf), frame)}
+    accepted |= {name.lstrip("/") for name in config.samples.wrench_frames}
+    if other := [name for name in log.frames if name not in accepted]:
+        return [
+            Finding(
+                "wrench: frame",
+                f"the wrenches are in {listing(other)}, not in sensor_frame ({frame})",
+                "all of them are dropped: name the messages' frame with sensor_frame, or list it "
+                "in samples.wrench_frames if it is the same place",
+            )
+        ], "the wrenches are in another frame"
+    block = np.asarray((log.stamps - log.stamps[0]) // round(BLOCK * SECOND), dtype=np.int64)
+    _, first, of = np.unique(block, return_index=True, return_inverse=True)
+    if first.size < LEAST_BLOCKS:
+        return [], "there are too few readings"
+    y = _means(log.values, of)
+    seconds = (log.stamps - joints.stamps[0]) / SECOND
+    q = np.column_stack([np.interp(seconds, joints.times, column) for column in joints.q.T])
+    q = _means(q, of)
+    told: Array = model.regressors(q, 0.0 * q, 0.0 * q) @ model.prior
+    force, weight = _centered(y[:, :3]), _centered(told[:, :3])
+    size = float(np.linalg.norm(told[:, :3], axis=1).mean())
+    if size < 1e-6:
+        return [], "the URDF has no mass behind the sensor"
+    if float(np.sqrt(np.mean(np.sum(weight**2, axis=1)))) < TURNED * size:
+        return [], "the sensor hardly turns, so that weight tells nothing of its axes"
+    if not force.any():
+        return [], "the forces never change"
+    return list(_compared(y, told, force, weight)), ""
+
+
+def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Finding]:
+    factor, error = _fit(force, weight)
+    best_error, best = min(
+        ((_fit(force @ Q, weight), Q) for Q in _right_angles()),
+        key=lambda pair: pair[0][1] if pair[0][0] > 0.0 else 2.0,
+    )
+    if best_error[1] > UNEXPLAINED:
+        yield Finding(
+            "wrench: not the URDF's weight",
+            f"the weight that the URDF has behind the sensor leaves {100 * min(error, 1.0):.0f} % "
+            "of the forces' variance unexplained, whatever the sign, the axes and the unit",
+            "look at sensor_frame, gravity and the masses of the URDF; or the sensor was touched, "
+            "or the motion is too fast to see weight",
+            amount=error,
+            fault=False,
+        )
+        return
+    if factor < 0.0 or best_error[1] < BETTER * error:
+        turned = bool((best == -np.eye(3)).all())
+        axes = listing(
+            [
+                f"{axis} is the URDF's {'-' if best[k].sum() < 0.0 else ''}"
+                f"{'xyz'[int(np.argmax(np.abs(best[k])))]}"
+                for k, axis in enumerate("xyz")
+            ]
+        )
+        yield Finding(
+            "wrench: sign" if turned else "wrench: axes",
+            f"with the URDF's weight behind the sensor {100 * min(error, 1.0):.0f} % of the "
+            f"forces' variance is unexplained as they are, {100 * best_error[1]:.1f} % "
+            + ("turned" if turned else f"where {axes}"),
+            "the sensor reports the reaction: publish the opposite, force and moment"
+            if turned
+            else "put the sensor's frame in the URDF right, or publish in the frame that it has",
+            amount=best_error[1],
+        )
+        factor = best_error[0]
+    if not SMALL < factor < LARGE:
+        yield _unit("forces", "N", factor)
+    torque_factor, left = _fit(_centered(y[:, 3:]), _centered(told[:, 3:]))
+    if left < UNEXPLAINED and not SMALL < torque_factor / factor < LARGE and torque_factor > 0.0:
+        yield _unit("moments", "N m", torque_factor)
+
+
+def _unit(what: str, unit: str, factor: float) -> Finding:
+    return Finding(
+        f"wrench: unit of {what}",
+        f"{what} are {factor:.3g} times what the URDF's masses behind the sensor make",
+        f"publish {unit}; or the URDF's masses behind the sensor are wrong by this factor",
+        amount=factor,
+    )
+
+
+def _fit(measured: Array, told: Array) -> tuple[float, float]:
+    """The factor of `told` in `measured`, both about their means, and the share left over."""
+    power, total = float(np.sum(told**2)), float(np.sum(measured**2))
+    if power <= 0.0 or total <= 0.0:
+        return 1.0, 1.0
+    factor = float(np.sum(measured * told)) / power
+    return factor, float(np.sum((measured - factor * told) ** 2)) / total
+
+
+def _right_angles() -> Iterator[Array]:
+    """The 24 rotations by right angles, and -1."""
+    for order in itertools.permutations(range(3)):
+        for signs in itertools.product((1.0, -1.0), repeat=3):
+            Q = np.zeros((3, 3))
+            Q[range(3), order] = signs
+            if np.linalg.det(Q) > 0.0 or (Q == -np.eye(3)).all():
+                yield Q
+
+
+def _means(values: Array, of: Indices) -> Array:
+    count = np.bincount(of)
+    return np.column_stack([np.bincount(of, column) / count for column in values.T])
+
+
+def _centered(values: Array) -> Array:
+    return np.asarray(values - values.mean(axis=0))

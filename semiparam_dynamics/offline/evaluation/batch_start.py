@@ -1,0 +1,321 @@
+"""A semiparametric estimator trained in batch, ready to continue sample by sample.
+
+The rigid body is identified first, by the recursion. Then the residual's models are trained by any
+batch estimator on what it leaves, and their centers, hyperparameters and weights become the
+recursion's state (see `learning.recursive_rls`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
+from semiparam_dynamics.dynamics.residual import (
+    FourierFeatures,
+    KernelModel,
+    KernelResidual,
+    kernel_width,
+)
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.dynamics.sample import Motion, Sample
+from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
+from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+
+# The batch estimators that a residual can be trained with.
+# Name: (class in `learning`, the residual whose features it has).
+LEARNERS = {
+    "nystrom_krls": ("NystromKRLS", "nystrom"),
+    "falkon": ("Falkon", "nystrom"),
+    "nytro": ("NYTRO", "nystrom"),
+    "nystrom_sgm": ("NystromSGM", "nystrom"),
+    "krls": ("KRLS", "nystrom"),
+    "random_features": ("RandomFeaturesKRLS", "random_fourier"),
+}
+DEFAULTS = {"nystrom": "nystrom_krls", "random_fourier": "random_features"}
+CENTERS = ("novelty", "uniform", "leverage_scores")
+
+# From a model to be started, its inputs (n, d) and its targets (n, T): a batch model of them.
+Fit = Callable[[KernelModel, Array, Array], Any]
+
+
+@dataclass(frozen=True)
+class BatchStart:
+    """A trained estimator, which continues to learn, and its errors on what it was trained on."""
+
+    estimator: SemiparametricEstimator
+    learner: str  # the batch estimator's class
+    rigid_body: Array  # (n_axes,) root mean square of what the rigid body leaves
+    semiparametric: Array  # (n_axes,) the same of the sum
+    held_out: Array  # (n_axes,) the same with each sample left out of the residual's training
+
+
+def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty") -> BatchStart:
+    """Train an estimator on `data` in batch.
+
+    Parameters
+    ----------
+    learner : a name in `LEARNERS`; None takes the one for the residual. Or an estimator. One that
+        isn't fitted is fitted with the configuration's hyperparameters. One that was fitted to
+        `data.standardized()` becomes the residual as it is, and the configuration follows its
+        kernel's width and its penalty; the second level is fitted by copies of it.
+    centers : how centers are chosen, see :class:`BatchFit`.
+
+    The configuration of the estimator is `estimator.config`; a file of its `save` needs just it.
+    Raises ConfigurationError for a learner or a kernel that the residual can't have.
+    """
+    config = data.config
+    if learner is None or isinstance(learner, str):
+        learner = batch_learner(learner or DEFAULTS[config.residual])
+    config = replace(config, residual=residual_of(learner))
+    fitted = _is_fitted(learner)
+    if fitted:
+        config = _following(learner, config, data)
+    estimator = SemiparametricEstimator(data.model, config)
+    estimator.rigid_body.restore(data.identifier.state())
+    residual = estimator.residual
+    fit = BatchFit(learner, centers, config.seed, data.share)
+
+    def given(model: KernelModel, X: Array, Z: Array) -> Any:
+        return learner if fitted and model is residual.shared else fit(model, X, Z)
+
+    trained, held_out = start_residual(residual, data, given)
+    # The standard deviations follow the errors made before each sample was learned.
+    stamps, y = data.motion.stamps, data.motion.y
+    before = {"rigid_body": y - data.rigid_body_before, "semiparametric": held_out}
+    estimator.errors.record_block(stamps, y, before, lambda spreads: {})
+    rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (y - data.rigid_body, trained, held_out)]
+    return BatchStart(estimator, type(learner).__name__, *rms)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """A motion that the rigid body has been identified on."""
+
+    model: RobotModel
+    config: EstimatorConfig
+    motion: Motion
+    rigid_body: Array  # (n, n_axes) Phi pi, with pi as identified from all samples
+    rigid_body_before: Array  # (n, n_axes) the same as predicted before each sample was learned
+    identifier: RigidBodyIdentifier
+
+    @property
+    def share(self) -> float:
+        """The mean weight of a sample, with which batch estimators learn all of them."""
+        return float(self.motion.weights.mean())
+
+    def inputs(self, residual: KernelResidual) -> Array:
+        """The residual's inputs (n, d), not standardized."""
+        motion = self.motion
+        return residual.inputs(motion.q, motion.dq, motion.ddq, self.rigid_body)
+
+    def targets(self, residual: KernelResidual) -> Array:
+        """The residual's targets (n, T)."""
+        if residual.exact:
+            return np.concatenate((self.motion.y, self.motion.entries), axis=1)
+        return self.motion.y - self.rigid_body
+
+    def standardized(self) -> tuple[Array, Array]:
+        """Inputs (n, d) and targets (n, T) of the residual as its batch estimator sees them.
+
+        Whoever selects an estimator outside fits it to these.
+        """
+        residual = SemiparametricEstimator(self.model, self.config).residual
+        inputs = self.inputs(residual)
+        residual.standardizer.fit(self.motion.stamps, inputs)
+        return residual.standardizer.transform(inputs), self.targets(residual)
+
+
+def training_data(
+    model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]
+) -> TrainingData:
+    """Identify the rigid body on samples in their order, and keep what the residual needs.
+
+    Samples that are not measured on all axes are passed over. Raises LearningError if fewer than
+    two are left.
+    """
+    motion = Motion.of(samples, expected_scales(model).active)
+    if len(motion) < 2:
+        raise LearningError("There are no two samples measured on all axes to train on.")
+    identifier = RigidBodyIdentifier.of(model, config.rigid_body)
+    before = identifier.update_motion(motion).values
+    after = motion.rigid_body(identifier.parameters)
+    return TrainingData(model, config, motion, after, before, identifier)
+
+
+def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tuple[Array, Array]:
+    """Continue from models that `fit` trains in batch on `data`.
+
+    The second level is trained on what the first would have left of each sample had it not learned
+    it, as when samples come one by one. Returns errors (n, n_axes) on the samples, and those as if
+    each of them had not been learned.
+    """
+    inputs, targets, pi = data.inputs(residual), data.targets(residual), data.identifier.parameters
+    residual.standardizer.fit(data.motion.stamps, inputs)
+    X = residual.standardizer.transform(inputs)
+    first = residual.shared
+    outputs, left_out = start_model(first, fit(first, X, targets), X, data.share)
+    errors = targets - outputs
+    trained = first.residuals(errors, pi)
+    errors /= left_out[:, None]
+    held_out = first.residuals(errors, pi)
+    for j, (model, own, wanted) in enumerate(residual.joints):
+        fitted = fit(model, X[:, own], errors[:, wanted])
+        outputs, left_out = start_model(model, fitted, X[:, own], data.share)
+        second = model.residuals(outputs, pi)[:, 0]
+        trained[:, j] -= second
+        held_out[:, j] = (held_out[:, j] - second) / left_out
+    return trained, held_out
+
+
+def start_model(
+    model: KernelModel, fitted: Any, X: Array, share: float = 1.0
+) -> tuple[Array, Array]:
+    """Continue from a model trained in batch on inputs X (n, d), which count `share` each.
+
+    fitted : of this model's Gaussian kernel, its targets laid out alike, with centers_ or
+        frequencies_, and coef_ (m, T). More centers than the capacity are projected on half as many
+        as that, so that new places can have some.
+    Returns what `fitted_rows` does: outputs (n, T), and 1 - leverage (n,).
+    """
+    # Not at the top: it needs scikit-learn, which a node would load for nothing.
+    from semiparam_dynamics.learning.recursive_rls import (
+        fitted_rows,
+        fourier_start,
+        nystrom_start,
+        recursion_from,
+    )
+
+    features, penalty = model.features, model.core.penalty
+    transform: Callable[[Array], Array]
+    if isinstance(features, FourierFeatures):
+        features.frequencies, weights = fourier_start(fitted)
+        transform = features.transform
+    else:
+        fits = len(getattr(fitted, "centers_", ())) <= features.capacity
+        most = features.capacity if fits else features.capacity - features.capacity // 2
+        basis, weights = nystrom_start(fitted, most)
+        features.start(basis)
+        transform = basis.transform
+    whole = recursion_from(transform, X, weights, penalty / share, features.capacity)
+    model.core = RecursiveLeastSquares(
+        whole.n_features, whole.n_outputs, penalty, capacity=features.capacity
+    )
+    root = math.sqrt(share)
+    model.core.restore({"R": root * whole.R, "U": root * whole.U, "refreshed": np.array(0)})
+    return fitted_rows(whole, transform, X)
+
+
+@dataclass(frozen=True)
+class BatchFit:
+    """Fits copies of an estimator with the hyperparameters of the model that each will start.
+
+    template : an estimator; its kernel, penalty, centers and seed are replaced, the rest stays.
+    centers : how centers are chosen: by "novelty", as the recursion would add them, or
+        "uniform" or "leverage_scores", half as many as there may be: the other half is left to
+        places that the training data don't show.
+    share : how much each sample counts.
+    """
+
+    template: Any
+    centers: str = "novelty"
+    seed: int = 0
+    share: float = 1.0
+
+    def __call__(self, model: KernelModel, X: Array, Z: Array) -> Any:
+        """The estimator fitted to inputs X (n, d) and targets Z (n, T)."""
+        from sklearn.base import clone
+
+        from semiparam_dynamics.learning.kernels import Gaussian
+
+        features = model.features
+        width = features.length_scale
+        values: dict[str, Any] = {"penalty": model.core.penalty / (self.share * len(X))}
+        values |= {"kernel": Gaussian(width), "length_scale": width}
+        if isinstance(features, FourierFeatures):
+            values |= {"n_features": features.capacity, "kind": "pair"}
+            values |= {"random_state": features.seed}
+        else:
+            values |= self._centers(features, X) | {"random_state": self.seed}
+        estimator = clone(self.template)
+        known = estimator.get_params(deep=False)
+        estimator.set_params(**{name: value for name, value in values.items() if name in known})
+        return estimator.fit(X, Z)
+
+    def _centers(self, features: IncrementalNystromFeatures, X: Array) -> dict[str, Any]:
+        if self.centers != "novelty":
+            half = features.capacity - features.capacity // 2
+            return {"centers": self.centers, "n_centers": min(half, len(X))}
+        chosen = novel_centers(features, X)
+        return {"centers": chosen, "n_centers": len(chosen)}
+
+
+def novel_centers(features: IncrementalNystromFeatures, X: Array) -> Array:
+    """The rows of X (n, d) that `features`, begun anew, would make centers, in their order."""
+    d = X.shape[1]
+    numbers = features.length_scale, features.capacity, features.novelty
+    trial = IncrementalNystromFeatures(d, *numbers, sparing=features.sparing)
+    for x in np.ascontiguousarray(X):
+        trial.grow(x, trial.transform(x))
+        if trial.n_centers == trial.capacity:
+            break
+    return trial.centers.copy()
+
+
+def batch_learner(name: str) -> Any:
+    """An unfitted estimator by its name in LEARNERS."""
+    if name not in LEARNERS:
+        raise ConfigurationError(f"learner must be one of {', '.join(LEARNERS)}, not '{name}'.")
+    from semiparam_dynamics import learning
+
+    return getattr(learning, LEARNERS[name][0])()
+
+
+def residual_of(learner: Any) -> str:
+    """Which residual has an estimator's features: `nystrom` or `random_fourier`."""
+    for class_name, residual in LEARNERS.values():
+        if type(learner).__name__ == class_name:
+            return residual
+    return "random_fourier" if hasattr(learner, "frequencies_") else "nystrom"
+
+
+def _is_fitted(learner: Any) -> bool:
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(learner)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _following(fitted: Any, config: EstimatorConfig, data: TrainingData) -> EstimatorConfig:
+    """The configuration with the hyperparameters of a fitted estimator."""
+    from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
+
+    d = data.inputs(SemiparametricEstimator(data.model, config).residual).shape[1]
+    if fitted.n_features_in_ != d:
+        raise ConfigurationError(
+            f"the estimator was fitted to {fitted.n_features_in_} inputs, the residual has {d}: "
+            "fit it to data.standardized()"
+        )
+    kernel = as_kernel(getattr(fitted, "kernel", None))
+    width = np.unique(getattr(fitted, "length_scale", getattr(kernel, "length_scale", np.nan)))
+    if not isinstance(kernel, Gaussian) or len(width) > 1:
+        raise ConfigurationError("the residual needs a Gaussian kernel of one width for all inputs")
+    name = config.residual
+    changes: dict[str, object] = {f"{name}.length_scale": float(width[0]) / kernel_width(1.0, d)}
+    if hasattr(fitted, "penalty"):
+        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.motion) * data.share
+    if hasattr(fitted, "frequencies_"):
+        changes["random_fourier.n_features"] = 2 * len(fitted.frequencies_)
+    return replace(config, **changes)

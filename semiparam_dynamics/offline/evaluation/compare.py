@@ -1,0 +1,361 @@
+"""Comparison of evaluations by their results.json: ratios of errors, settings, comparability."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.page import (
+    LOOKS,
+    PROTOCOL_TITLES,
+    bullets,
+    cell,
+    escape,
+    head,
+    note,
+    number,
+    page,
+    section,
+    shorten,
+    table,
+)
+
+SAME = 1e-6  # relative difference of errors that are called equal
+# Share of the scored samples that may lack: a stand before the first motion is not scored where
+# nothing was learned before.
+LACKING = 0.05
+MODEL = "semiparametric"
+# Settings that change what is measured and scored, beside what is predicted.
+JOINTS = "joints"
+MEASURING = ("filter.", "samples.", "target", JOINTS, "sensor_frame", "gravity")
+
+
+@dataclass(frozen=True)
+class Result:
+    """An evaluation's results.json, and the folder it was found in."""
+
+    name: str
+    values: Mapping[str, Any]
+
+
+def read_result(place: Path) -> Result:
+    """The results of an evaluation's folder, or of the file itself.
+
+    Raises ConfigurationError where there are none, or not an evaluation's.
+    """
+    path = place / "results.json" if place.is_dir() else place
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigurationError(
+            f"{place}: no results of an evaluation can be read ({error}); name the folder that "
+            "`semiparam evaluate --out` wrote"
+        ) from None
+    wanted = {"samples", "target", "axes", "scores", "parameters"}
+    if not isinstance(values, dict) or not wanted <= values.keys():
+        raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
+    if damaged := [key for key, whole in WHOLE.items() if not whole(values.get(key))]:
+        raise ConfigurationError(
+            f"{path} is damaged ({', '.join(damaged)}): this is not what `semiparam evaluate` "
+            "writes; evaluate again"
+        )
+    return Result(str(place), values)
+
+
+def _whole_scores(value: object) -> bool:
+    """Whether these are, by protocol and model, scores whose errors are numbers or null."""
+    return isinstance(value, dict) and all(
+        isinstance(models, dict)
+        and all(
+            isinstance(scores, dict) and _is_list(scores.get("rmse", []), float, int, type(None))
+            for scores in models.values()
+        )
+        for models in value.values()
+    )
+
+
+def _whole_origin(value: object) -> bool:
+    """Whether these are the files that an evaluation was made of; older results name none."""
+    if value is None:
+        return True
+    return (
+        isinstance(value, dict)
+        and all(isinstance(value.get(key), str) for key in ("urdf", "urdf_sha256", "model"))
+        and _are_bags(value.get("tested"), "path", "begin", "states")
+        and _are_bags(value.get("trained"), "path")
+    )
+
+
+def _are_bags(value: object, *keys: str) -> bool:
+    return isinstance(value, list) and all(
+        isinstance(bag, dict) and set(keys) <= bag.keys() and isinstance(bag["path"], str)
+        for bag in value
+    )
+
+
+def _is_list(value: object, *kinds: type) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, kinds) for entry in value)
+
+
+# Whether what stands under a key of results.json is what an evaluation writes, as far as read here.
+WHOLE: Mapping[str, Callable[[object], bool]] = {
+    "samples": lambda value: isinstance(value, int),
+    "target": lambda value: isinstance(value, str),
+    "axes": lambda value: _is_list(value, str) and bool(value),
+    "scores": _whole_scores,
+    "parameters": lambda value: isinstance(value, dict),
+    "scored": lambda value: (
+        value is None
+        or (isinstance(value, dict) and all(isinstance(n, int) for n in value.values()))
+    ),
+    "origin": _whole_origin,
+}
+
+
+def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
+    """The parameters that are not the same in all, with each one's value; None: it has none.
+
+    Among them what was learned before, by files' names, and the version that did it.
+    """
+    flat = [_before(r) | dict(_flat(r.values["parameters"])) for r in results]
+    names = dict.fromkeys(name for one in flat for name in one)
+    found = {name: [one.get(name) for one in flat] for name in names}
+    return {name: values for name, values in found.items() if any(v != values[0] for v in values)}
+
+
+def obstacles(results: Sequence[Result]) -> list[str]:
+    """Why figures of the results do not compare, in sentences; none where they do.
+
+    Bags are the same where their measurements begin at one stamp and have the same positions,
+    wherever they lie; URDFs by their text. An older results.json names neither: there the number of
+    samples and the URDF's own errors, in which nothing is learned, tell.
+    """
+    first = results[0]
+    measuring = _measuring(results)
+    found = [told for other in results[1:] for told in _between(first, other, bool(measuring))]
+    if measuring:
+        found.append(
+            f"What is measured is treated otherwise ({', '.join(measuring)}), so that errors are "
+            "those of other signals."
+        )
+    return found
+
+
+def _measuring(results: Sequence[Result]) -> list[str]:
+    """The settings that differ and change what is measured and scored."""
+    first = results[0]
+    # What is scored are the axes: an empty list of joints stands for those that are measured.
+    same = {JOINTS} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
+    differing = settings_that_differ(results)
+    return [name for name in differing if name.startswith(MEASURING) and name not in same]
+
+
+def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
+    """In sentences, why figures of two results do not compare, beside settings.
+
+    measuring: whether what is measured is treated otherwise, which changes the numbers that tell.
+    """
+    others = [
+        what
+        for key, what in (("target", "targets"), ("axes", "axes"))
+        if first.values[key] != other.values[key]
+    ]
+    if others:
+        yield from (f"{other.name} has other {what} than {first.name}." for what in others)
+        return
+    if not any(math.isfinite(ratio) for ratio in _all_ratios(first, other, ALL_MODELS)):
+        yield f"{other.name} and {first.name} have no scores in common."
+    if first.values.get("origin") and other.values.get("origin"):
+        yield from _other_origin(first, other)
+        if not measuring:
+            for protocol, (here, there) in _scored_otherwise(first, other).items():
+                title = PROTOCOL_TITLES.get(protocol, protocol)
+                yield (
+                    f"{title}: {other.name} was scored on {there} samples, {first.name} on {here}: "
+                    "they do not compare."
+                )
+        return
+    a, b = first.values["samples"], other.values["samples"]
+    if a != b and not measuring:
+        yield f"{other.name} was scored on {b} samples, {first.name} on {a}: the bags differ."
+    elif not measuring and not _same_urdf(first, other):
+        yield (
+            f"The URDF's own errors, in which nothing is learned, differ between {other.name} "
+            f"and {first.name}: the bags or the URDFs differ."
+        )
+
+
+def _before(result: Result) -> dict[str, object]:
+    """What was learned before the scoring, and by which version; of older results, what is told."""
+    told: dict[str, object] = {}
+    if version := result.values.get("version"):
+        told["semiparam_dynamics"] = version
+    if origin := result.values.get("origin"):
+        names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
+        told |= {"bags learned before": names, "saved model": origin["model"]}
+    return told
+
+
+def _other_origin(first: Result, other: Result) -> Iterator[str]:
+    """In sentences, what two results that name their files were not both made of."""
+    here, there = (r.values["origin"] for r in (first, other))
+    a, b = ([(bag["begin"], bag["states"]) for bag in origin["tested"]] for origin in (here, there))
+    if a != b:
+        names = [", ".join(bag["path"] for bag in origin["tested"]) for origin in (there, here)]
+        yield f"{other.name} was scored on other bags ({names[0]}) than {first.name} ({names[1]})."
+    if here["urdf_sha256"] != there["urdf_sha256"]:
+        yield (
+            f"{other.name} has another URDF ({there['urdf']}) than {first.name} ({here['urdf']})."
+        )
+
+
+def _scored_otherwise(first: Result, other: Result) -> dict[str, tuple[int, int]]:
+    """The protocols of both that scored other samples of the same bags, with both numbers.
+
+    Of other bags or URDFs the numbers tell nothing more, and older results name none.
+    """
+    if not (first.values.get("origin") and other.values.get("origin")):
+        return {}
+    if any(_other_origin(first, other)):
+        return {}
+    here, there = (r.values.get("scored") or {} for r in (first, other))
+    pairs = {name: (here[name], there[name]) for name in here if name in there}
+    return {name: (a, b) for name, (a, b) in pairs.items() if abs(a - b) > LACKING * max(a, b)}
+
+
+def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:
+    """Squared error in `other` by that in `first`, of each of `first`'s axes.
+
+    NaN where one of them has none, or not this axis.
+    """
+    a, b = (
+        dict(zip(r.values["axes"], scores.get("rmse") or [], strict=False))
+        for r in (first, other)
+        for scores in [r.values["scores"].get(protocol, {}).get(model, {})]
+    )
+    pairs = [(a.get(axis), b.get(axis)) for axis in first.values["axes"]]
+    return [(y / x) ** 2 if x and y is not None else math.nan for x, y in pairs]
+
+
+def mean_ratio(values: Sequence[float]) -> float:
+    """The geometric mean of the ratios that are known, NaN where none is."""
+    known = [value for value in values if math.isfinite(value) and value > 0.0]
+    return math.exp(sum(map(math.log, known)) / len(known)) if known else math.nan
+
+
+def protocols(results: Sequence[Result]) -> list[str]:
+    """The protocols that all results have and scored on the same samples, in the report's order."""
+    left_out: set[str] = set()
+    if not _measuring(results):  # else all numbers may differ, which is told once
+        left_out = {p for other in results[1:] for p in _scored_otherwise(results[0], other)}
+    shared = (p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results))
+    return [p for p in shared if p not in left_out]
+
+
+def verdicts(results: Sequence[Result]) -> list[str]:
+    """A sentence for each protocol and result beside the first, on the semiparametric model."""
+    first, told = results[0], []
+    for other in results[1:]:
+        for protocol in protocols(results):
+            axes = ratios(first, other, protocol, MODEL)
+            mean = mean_ratio(axes)
+            if math.isnan(mean):
+                continue
+            named = zip(axes, first.values["axes"], strict=True)
+            worst = max((r, name) for r, name in named if math.isfinite(r))
+            if all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes):
+                sentence = "the same errors"
+            else:
+                sentence = (
+                    f"{number(mean)} × the squared error (worst axis {worst[1]}: "
+                    f"{number(worst[0])} ×)"
+                )
+            told.append(f"{PROTOCOL_TITLES[protocol]}: {other.name} has {sentence}.")
+    return told
+
+
+def comparison_text(results: Sequence[Result]) -> str:
+    """The comparison for a terminal."""
+    first, lines = results[0], [f"compared with {results[0].name}, semiparametric model:"]
+    if hindered := obstacles(results):
+        lines = ["These figures do not compare:", *(f"- {one}" for one in hindered), "", *lines]
+    lines += [f"- {one}" for one in verdicts(results)]
+    lines += ["", "squared error relative to the first, mean over axes:"]
+    for other in results[1:]:
+        lines.append(other.name)
+        for protocol in protocols(results):
+            for model in ALL_MODELS:
+                mean = mean_ratio(ratios(first, other, protocol, model))
+                title = PROTOCOL_TITLES[protocol]
+                lines.append(f"  {title:<36} {LOOKS[model].name:<15} {number(mean):>9}")
+    if differing := settings_that_differ(results):
+        lines += ["", "settings that differ:"]
+        lines += [f"  {n}: {', '.join(map(str, values))}" for n, values in differing.items()]
+    else:
+        lines += ["", "no setting differs"]
+    return "\n".join(lines)
+
+
+def comparison_page(results: Sequence[Result]) -> str:
+    """The comparison as a self-contained page."""
+    first, others, hindered = results[0], results[1:], obstacles(results)
+    warning = ""
+    if hindered:
+        told = bullets(hindered)
+        warning = f'<div class="warnings"><h3>These figures do not compare</h3>{told}</div>'
+    rows = []
+    for protocol in protocols(results):
+        for model in ALL_MODELS:
+            cells = []
+            for other in others:
+                axes = ratios(first, other, protocol, model)
+                known = [axis for axis in axes if math.isfinite(axis)]
+                span = f"{number(min(known))} to {number(max(known))}" if known else ""
+                cells.append(cell(number(mean_ratio(axes)), span))
+            rows.append([head(PROTOCOL_TITLES[protocol], LOOKS[model].name), *cells])
+    header = [head("Protocol, model"), *(head(shorten(one.name, 40)) for one in others)]
+    differing = settings_that_differ(results)
+    names = [head("Setting"), *(head(shorten(one.name, 40)) for one in results)]
+    settings = [[head(n), *(cell(str(v)) for v in values)] for n, values in differing.items()]
+    sections = [
+        f"<h1>Comparison with {escape(first.name)}</h1>{bullets(verdicts(results), 'verdicts')}",
+        warning,
+        section(
+            "ratios",
+            "Squared errors relative to the first",
+            note("The geometric mean over the axes, and the smallest and the largest axis."),
+            table(header, rows),
+        ),
+        section(
+            "settings",
+            "Settings that differ",
+            table(names, settings, "parameters") if settings else note("None."),
+        ),
+    ]
+    return page("semiparam compare", sections)
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for name, value in values.items():
+        inner = isinstance(value, Mapping)
+        pairs += _flat(value, f"{prefix}{name}.") if inner else [(f"{prefix}{name}", value)]
+    return pairs
+
+
+def _same_urdf(first: Result, other: Result) -> bool:
+    """Whether the URDF's own errors are the same in all protocols of both."""
+    axes = _all_ratios(first, other, ["urdf"])
+    return all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes)
+
+
+def _all_ratios(first: Result, other: Result, models: Sequence[str]) -> list[float]:
+    """The ratios of these models' errors in all protocols of both."""
+    shared = first.values["scores"].keys() & other.values["scores"].keys()
+    return [r for protocol in shared for m in models for r in ratios(first, other, protocol, m)]

@@ -1,0 +1,332 @@
+"""The findings of an evaluation in words, the unwelcome ones included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from semiparam_dynamics.base.errors import listing
+from semiparam_dynamics.dynamics.filtering import AFTER_UNREAD, BETWEEN, PARTIAL, STANDING, UNREAD
+from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.scored_run import LEAST_PART
+from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
+
+LOW_COVERAGE = 0.85  # where 95 % are promised
+WORSE = 1.01  # less is not worth a word
+SHORT = 30.0  # s of motion
+UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are far below
+UNFIT_JOINT = 0.5  # the same of a joint that contradicts the URDF: one whose sign is wrong has more
+ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
+CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
+# Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
+ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, UNREAD, AFTER_UNREAD)
+
+NOTICING = (
+    "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
+    "nothing is learned. Delayed is left out: its errors are not the node's, and other changes "
+    "would be noticed in them."
+)
+WHEN = {
+    "delayed": "on motion it had not seen, in blocks of half a second (delayed)",
+    "frozen": "on motion after learning was stopped (frozen)",
+    "sequential": "learning each sample right after predicting it (sequential)",
+}
+# The same where it isn't known which states a given model had learned.
+WHEN_UNKNOWN = WHEN | {
+    "delayed": "with the model given, which learns on, in blocks of half a second (delayed)",
+    "frozen": "with the model given, which learns no more (frozen)",
+}
+# The same where nearly all states that frozen is scored on had been learned, and the others are
+# scored on them alone.
+WHEN_KNOWN = WHEN | {
+    "delayed": "on states that it had learned, in blocks of half a second (delayed)",
+    "frozen": "on states that it had learned, after learning was stopped (frozen)",
+}
+# And where the others are scored on what was learned first, too.
+WHEN_KNOWN_LATE = {
+    "delayed": "from the first sample on, in blocks of half a second (delayed)",
+    "delayed_rest": WHEN_KNOWN["delayed"].replace("(delayed)", "(delayed, on the frozen part)"),
+    "frozen": WHEN_KNOWN["frozen"],
+    "sequential": WHEN["sequential"],
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """The report's head: what was judged, how good it is, and what to be careful about."""
+
+    subject: str
+    headline: str
+    verdicts: list[str]
+    warnings: list[str]
+
+
+def find(evaluation: Evaluation) -> Findings:
+    """Put an evaluation in words."""
+    judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
+    judged = {name: run for name, run in judged.items() if run.scores.samples}
+    scores = evaluation.scores()
+    verdicts = [
+        _verdict(when, scores[name])
+        for name, when in _whens(evaluation).items()
+        if name in scores and scores[name].samples
+    ]
+    if doubt := _doubt(evaluation):
+        verdicts.insert(0, doubt)  # learning hides the mistake, so that the rest sounds well
+    return Findings(
+        subject=_subject(evaluation),
+        headline=verdicts[0],
+        verdicts=verdicts[1:],
+        warnings=[
+            *_contradictions(evaluation),  # first: where there is one, the rest means little
+            *evaluation.doubts,
+            *_model_warnings(evaluation, judged),
+            *_data_warnings(evaluation),
+        ],
+    )
+
+
+def mean_nmse(scores: RunningScores, model: str) -> float:
+    """Over the axes that have one; NaN where none has."""
+    nmse = scores.nmse(model)
+    finite = nmse[np.isfinite(nmse)]
+    return float(finite.mean()) if finite.size else np.nan
+
+
+def _subject(evaluation: Evaluation) -> str:
+    model, samples = evaluation.model, evaluation.samples
+    if model.config.target == "wrench":
+        what = f"the six-axis reading at {model.config.sensor_frame}"
+    else:
+        joints = "joint" if model.n_axes == 1 else "joints"
+        what = f"the efforts of {model.n_axes} {joints} ({listing(model.axes)})"
+    motion = evaluation.motion
+    rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
+    scored = evaluation.runs["sequential"].scores.samples
+    of_them = f" ({scored} of them scored)" if scored != samples else ""
+    rest = f" and {evaluation.standing:.1f} s at rest" if evaluation.standing >= 0.1 else ""
+    moving = motion - evaluation.standing
+    amount = f"{samples} samples{of_them}, {moving:.1f} s of motion{rest}{rate}"
+    source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    told = f"{amount}{source}, predicting {what}. {_split(evaluation)}"
+    return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
+
+
+def _whens(evaluation: Evaluation) -> Mapping[str, str]:
+    """What is said of each of the scores, in the order in which it is said."""
+    if (evaluation.repeated_share() or 0.0) <= 1.0 - LEAST_PART:
+        return WHEN_UNKNOWN if _given(evaluation) else WHEN
+    return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
+
+
+def _given(evaluation: Evaluation) -> str:
+    """Path of the saved model that it began from; empty where there was none."""
+    return evaluation.origin.model if evaluation.origin else ""
+
+
+def _learned_before(evaluation: Evaluation) -> bool:
+    """Whether something was learned before the first sample, so that frozen has all of them."""
+    frozen = evaluation.runs.get("frozen")
+    sequential = evaluation.runs["sequential"].scores
+    return frozen is not None and frozen.scores.samples == sequential.samples
+
+
+def _split(evaluation: Evaluation) -> str:
+    frozen = evaluation.runs.get("frozen")
+    if frozen is None:
+        return "The models knew nothing at the first of them."
+    if _learned_before(evaluation):
+        learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
+        if given := _given(evaluation):
+            learned = " and ".join(["what is in " + Path(given).name, *evaluation.trained_on])
+        return f"The models had learned {learned} before."
+    return (
+        f"The models knew nothing at the first of them; frozen are the last "
+        f"{frozen.scores.samples}, predicted by what was learned before."
+    )
+
+
+def _verdict(when: str, scores: RunningScores) -> str:
+    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
+    if not (np.isfinite(semi) and rigid > 0.0):
+        when = when[0].upper() + when[1:]
+        if np.isfinite(mean_nmse(scores, "urdf")) and not np.isfinite(semi):
+            return f"{when}, the semiparametric model diverged."
+        return f"{when}, the measurement never varied: there is nothing to compare with."
+    if semi > 2.0 * rigid:
+        how = f"{semi / rigid:.1f} times the squared error of the rigid body"
+    elif (percent := round(100.0 * abs(1.0 - semi / rigid))) == 0:
+        how = "The same squared error as the rigid body"
+    else:
+        how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
+    words = f"{how} {when}"
+    if semi > WORSE * rigid:
+        words += ": the learned model is worse than the rigid body alone"
+    return f"{words} (nmse {number(semi)} against {number(rigid)})."
+
+
+def _doubt(evaluation: Evaluation) -> str:
+    """The headline where efforts contradict the URDF; empty where they do not.
+
+    A six-axis sensor's offset alone may put a true reading as far away.
+    """
+    model, scores = evaluation.model, evaluation.runs["sequential"].scores
+    nmse = scores.nmse("urdf")
+    contrary = np.flatnonzero(nmse > CONTRARY)
+    # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
+    varied = ~np.isnan(nmse)
+    rigid = scores.nmse("rigid_body")
+    fits = not contrary.size or (
+        float(np.mean(rigid[varied])) <= UNFIT and float(rigid[contrary].max()) <= UNFIT_JOINT
+    )
+    if model.config.target != "effort" or not (
+        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD) or not fits
+    ):
+        return ""
+    return (
+        f"The measurement contradicts the URDF on {len(contrary)} of {model.n_axes} joints: look "
+        "at signs, units and the order of names before anything else (semiparam doctor)."
+    )
+
+
+def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    if contrary:
+        yield (
+            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
+            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, the "
+            "URDF's <dynamics>, and the sensor's frame if it is one. Learning hides such a mistake."
+        )
+
+
+def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:
+    axes = evaluation.model.axes
+    for protocol, run in judged.items():
+        scores, title = run.scores, PROTOCOL_TITLES[protocol]
+        semi, rigid, last, urdf = (
+            mean_nmse(scores, name)
+            for name in ("semiparametric", "rigid_body", "persistence", "urdf")
+        )
+        if semi > WORSE * last:
+            yield (
+                f"{title}: persistence, the rigid body's prediction plus the last residual, is "
+                f"better than the semiparametric model (nmse {number(last)} against "
+                f"{number(semi)}). {_on_persistence(protocol, semi, rigid)}"
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
+        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE]
+        if worse:
+            named = listing([f"{axes[i]} ({ratios[i]:.2f} ×)" for i in worse])
+            yield f"{title}: semiparametric is worse than the rigid body alone on {named}."
+        if urdf < rigid:
+            yield (
+                f"{title}: the URDF's own parameters predict better than the identified rigid "
+                f"body (nmse {number(urdf)} against {number(rigid)})."
+            )
+        lost = scores.measured & ~np.isfinite(scores.rmse("semiparametric"))
+        diverged = [axes[i] for i in np.flatnonzero(lost)]
+        if diverged:
+            yield f"{title}: the semiparametric model diverged on {listing(diverged)}."
+        useless = [axes[i] for i in np.flatnonzero(scores.nmse("semiparametric") >= 1.0)]
+        if useless:
+            yield f"{title}: no better than a constant on {listing(useless)} (nmse 1 or more)."
+        coverage = scores.coverage("semiparametric")
+        low = [i for i in np.argsort(coverage) if coverage[i] < LOW_COVERAGE]
+        if low:
+            named = listing([f"{axes[i]} ({100 * coverage[i]:.0f} %)" for i in low])
+            yield (
+                f"{title}: the predicted standard deviation is too small: fewer than the "
+                f"promised 95 % of the samples lie within two of them on {named}."
+            )
+
+
+def _leakage(evaluation: Evaluation) -> Iterator[str]:
+    share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
+    if share is None or frozen is None or share < LEAST_PART:
+        return
+    words = (
+        f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
+        "figure is better than on new motion"
+    )
+    if share > 1.0 - LEAST_PART:
+        yield f"{words}. There is hardly anything else: test on another motion."
+        return
+    told = [
+        f"{ratio:.2f} × the rigid body's on {which}"
+        for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
+        if np.isfinite(ratio := _ratio(scores))
+    ]
+    figures = f": the semiparametric squared error is {' and '.join(told)}" if told else ""
+    yield f"{words}{figures}."
+
+
+def _ratio(scores: RunningScores) -> float:
+    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
+    return semi / rigid if rigid > 0.0 else np.nan
+
+
+def _on_persistence(protocol: str, semi: float, rigid: float) -> str:
+    if protocol == "sequential":
+        return (
+            "That is usual where the residual hardly changes between two samples: judge a model "
+            "by the delayed and frozen scores."
+        )
+    if semi < rigid:
+        return (
+            f"The residual model gained on the rigid body alone (nmse {number(rigid)}), but less "
+            "than repeating the last residual does."
+        )
+    return "The residual model gained nothing here."
+
+
+def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
+    run = evaluation.runs["sequential"]
+    estimator, model = run.estimator, evaluation.model
+    rank = estimator.rigid_body.excitation_rank()
+    if rank < model.n_parameters:
+        yield (
+            f"The motion made only {rank} of {model.n_parameters} independent combinations of "
+            "parameters visible; the others stay near where identification started. A motion "
+            "that is rich in accelerations and postures excites more."
+        )
+    yield from _leakage(evaluation)
+    moving = evaluation.motion - evaluation.standing
+    if moving < SHORT:
+        yield f"Only {moving:.1f} s of motion were scored: the figures may be chance."
+    if not (estimator.residual.standardizer.ready and estimator.residual.n_features):
+        yield "The residual model never began to learn: the motion was shorter than its window."
+    nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
+    constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
+    if constant:
+        yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
+    never = [model.axes[i] for i in np.flatnonzero(~run.scores.measured)]
+    if never:
+        yield f"{listing(never)}: never measured, so that nothing was learned or scored of it."
+    # These are predicted, and no fault: at 1 kHz nine in ten are not learned.
+    skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
+    if skipped:
+        # One message may count under several reasons, and of efforts once for each joint, so that
+        # no sum of the counts is a number of messages.
+        received = max(evaluation.received, evaluation.samples, 1)
+        counts = [(reason, min(count, received)) for reason, count in skipped]
+        share = 100.0 * counts[0][1] / received
+        percent = f"{share:.0f}" if share >= 10.0 else f"{share:.2g}"
+        reasons = [f"{reason}: {count}" for reason, count in counts]
+        reasons[0] += f" ({percent} %)"
+        yield f"Of {received} messages some were not used in full: {listing(reasons)}."
+    if evaluation.timing and evaluation.motion > 0.0:
+        period = evaluation.motion / evaluation.samples
+        slow = float(np.percentile(evaluation.timing, 99))
+        if slow > period:
+            yield (
+                f"One step in a hundred took longer ({1e3 * slow:.2f} ms) than the time between "
+                f"two samples ({1e3 * period:.2f} ms): a node on this machine would have to leave "
+                "out updates."
+            )

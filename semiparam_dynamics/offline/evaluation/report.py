@@ -1,0 +1,514 @@
+"""The files of an evaluation, its report on one HTML page, and its table for a terminal."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics import __version__
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.config_files import dump_yaml
+from semiparam_dynamics.base.errors import listing
+from semiparam_dynamics.base.output_files import write_files
+from semiparam_dynamics.base.parameters import parameters, to_flat
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import Evaluation
+from semiparam_dynamics.offline.evaluation.findings import Findings, find, mean_nmse
+from semiparam_dynamics.offline.evaluation.prediction_plots import (
+    calibration_curve,
+    coverage_plot,
+    error_panels,
+    prediction_panels,
+    residual_panels,
+    score_histogram,
+)
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.page import (
+    LOOKS,
+    MEASURED,
+    PROTOCOL_MEANINGS,
+    PROTOCOL_TITLES,
+    axis_groups,
+    axis_units,
+    bullets,
+    cell,
+    escape,
+    grid,
+    head,
+    legend,
+    note,
+    number,
+    page,
+    plain,
+    section,
+    setting,
+    table,
+)
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
+
+TERMINAL_WIDTH = 100  # letters
+FILES = ("results.json", "params.yaml", "report.html")
+
+
+def write_results(evaluation: Evaluation, directory: Path) -> None:
+    """Write results.json, params.yaml and report.html into `directory`, made if need be.
+
+    Raises StorageError where that fails.
+    """
+    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
+    write_files({directory / name: text for name, text in zip(FILES, contents, strict=True)})
+
+
+def results_json(evaluation: Evaluation) -> str:
+    """The text of results.json: strict JSON, null where there is no number."""
+    return json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
+
+
+# -------------------------------------------------------------------------------------------------
+# The terminal's table.
+
+
+def summary_table(results: Mapping[str, Any]) -> str:
+    """Normalised mean squared errors, a line per protocol and model, from results.json's dict."""
+    axes = results["axes"]
+    width = max(12, *(len(axis) for axis in axes)) if len(axes) <= 8 else 0
+    shown = axes if width else []
+    lines = [f"normalised mean squared error, {results['samples']} samples"]
+    header = "".join(f" {axis:>{width}}" for axis in shown)
+    lines.append(f"{'protocol':<16} {'model':<15} {'mean':>9}{header}")
+    for protocol, models in results["scores"].items():
+        for name in ALL_MODELS:
+            values = models[name]["nmse"]
+            known = [value for value in values if value is not None]
+            mean = sum(known) / len(known) if known else float("nan")
+            cells = "".join(f" {plain(value):>{width}}" for value in values) if width else ""
+            lines.append(f"{protocol:<16} {name.replace('_', ' '):<15} {plain(mean):>9}{cells}")
+    return "\n".join([*lines, *_facts(results)])
+
+
+def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
+    """The report's head as text: what was found, mean errors, and what to be careful about.
+
+    facts : also step times and what was skipped, with which :func:`summary_table` ends, too.
+    """
+    findings, scores = find(evaluation), evaluation.scores()
+    width = max(len(PROTOCOL_TITLES[protocol]) for protocol in scores)
+    names = [LOOKS[name].name.lower() for name in ALL_MODELS]
+    lines = [*_wrapped(findings.headline), ""]
+    for sentence in findings.verdicts:
+        lines += _wrapped(sentence, "- ")
+    header = "".join(f"  {name:>14}" for name in names)
+    lines += ["", f"{'mean nmse':<{width}}{header}"]
+    for protocol, of in scores.items():
+        cells = (f"  {plain(mean_nmse(of, name)):>14}" for name in ALL_MODELS)
+        lines.append(f"{PROTOCOL_TITLES[protocol]:<{width}}{''.join(cells)}")
+    if findings.warnings:
+        lines += ["", "Be careful:"]
+        for sentence in findings.warnings:
+            lines += _wrapped(sentence, "- ")
+    return "\n".join([*lines, "", *_facts(evaluation.results())] if facts else lines)
+
+
+def _wrapped(text: str, bullet: str = "") -> list[str]:
+    return textwrap.wrap(
+        bullet + text, TERMINAL_WIDTH, subsequent_indent=" " * len(bullet), break_on_hyphens=False
+    )
+
+
+def _facts(results: Mapping[str, Any]) -> list[str]:
+    timing = results["timing_us"]
+    lines = [f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us"]
+    if "changes" in results:
+        lines.append(f"noticed: {_noticed(results['changes'])}")
+    if results["skipped"]:
+        skipped = ", ".join(f"{count} x {why}" for why, count in results["skipped"].items())
+        lines.append(f"skipped: {skipped}")
+    return lines
+
+
+def _noticed(changes: Sequence[Mapping[str, Any]]) -> str:
+    counts = Counter((c["protocol"], c["name"] or c["cause"]) for c in changes)
+    told = (f"{count} x {cause} ({protocol})" for (protocol, cause), count in counts.items())
+    return ", ".join(told) or "no change"
+
+
+# -------------------------------------------------------------------------------------------------
+# The page.
+
+TITLE = "Inverse dynamics, learned and judged"
+MOST_CHANGES = 200  # that the page lists
+
+
+def report(evaluation: Evaluation) -> str:
+    """The whole page, as HTML text."""
+    runs = {name: run for name, run in evaluation.runs.items() if run.scores.samples}
+    bags = f": {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    return page(
+        f"{TITLE}{bags}",
+        [
+            _summary(evaluation, find(evaluation)),
+            _errors(evaluation, runs),
+            _scores(evaluation),
+            *([_changes(evaluation)] if evaluation.config.changes.detect else []),
+            _predictions(evaluation, runs),
+            _calibration(evaluation, runs),
+            _parameters(evaluation),
+            section("run", "The run", *_run_facts(evaluation)),
+        ],
+    )
+
+
+def _summary(evaluation: Evaluation, findings: Findings) -> str:
+    warned = findings.warnings
+    if warned:
+        box = f'<div class="warnings"><h3>Be careful</h3>{bullets(warned)}</div>'
+    else:
+        box = '<div class="warnings none"><p>Nothing in the figures calls for a warning.</p></div>'
+    header = [head("Mean nmse"), *(head(LOOKS[name].name) for name in ALL_MODELS)]
+    rows = [
+        [
+            head(PROTOCOL_TITLES[protocol]),
+            *_marked([mean_nmse(scores, name) for name in ALL_MODELS]),
+        ]
+        for protocol, scores in evaluation.scores().items()
+    ]
+    return (
+        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<p class="headline">{escape(findings.headline)}</p>\n'
+        f"<p>{escape(findings.subject)}</p>\n{bullets(findings.verdicts, 'verdicts')}\n"
+        f"{table(header, rows)}\n"
+        + note(
+            "nmse: mean squared error over the variance of the measured axis, 0 perfect, 1 as good "
+            "as a constant; here its mean over the axes. Bold: the best of the row. Persistence "
+            "needs no model of the residual: the rigid body's prediction plus the last residual."
+        )
+        + f"\n{box}\n</section>"
+    )
+
+
+def _marked(values: list[float]) -> list[str]:
+    finite = [value for value in values if np.isfinite(value)]
+    best = min(finite, default=np.nan)
+    return [cell(number(value), style="best" if value == best else "") for value in values]
+
+
+def _errors(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
+    parts = [
+        note(
+            "Root mean squared error in windows, averaged over the axes. Where models learn, their "
+            "curves should fall; all panels of a row have one scale."
+        ),
+        legend(LOOKS[name] for name in ALL_MODELS),
+    ]
+    for group in axis_groups(evaluation.model):
+        parts += [f"<h3>{escape(group.name)}</h3>", grid(error_panels(runs, group))]
+    return section("errors", "Error over time", *parts)
+
+
+def _scores(evaluation: Evaluation) -> str:
+    parts = [
+        note(
+            "Each cell: nmse; below it root mean squared error, and the share of samples within "
+            "two predicted standard deviations (95 % where they are right)."
+        )
+    ]
+    for protocol, scores in evaluation.scores().items():
+        title, meaning = PROTOCOL_TITLES[protocol], PROTOCOL_MEANINGS[protocol]
+        parts.append(
+            f'<h3 id="scores-{protocol}">{escape(title)} <small>{escape(meaning)}; '
+            f"{scores.samples} samples</small></h3>"
+        )
+        parts.append(_score_table(evaluation, scores))
+    return section("scores", "Scores", *parts)
+
+
+def _score_table(evaluation: Evaluation, scores: RunningScores) -> str:
+    model = evaluation.model
+    units = axis_units(model)
+    header = [head("Model"), head("Mean"), *map(head, model.axes)]
+    nmse = np.array([[mean_nmse(scores, name), *scores.nmse(name)] for name in ALL_MODELS])
+    marks = np.where(nmse == np.nanmin(nmse, axis=0, initial=np.inf), "best", "")
+    rows = []
+    for i, name in enumerate(ALL_MODELS):
+        rmse, coverage = scores.rmse(name), scores.coverage(name)
+        details = [_percent(float(coverage.mean()))]
+        for axis in range(model.n_axes):
+            parts = (f"{number(rmse[axis])} {units[axis]}", _percent(coverage[axis]))
+            details.append(" · ".join(filter(None, parts)))
+        cells = map(cell, map(number, nmse[i]), details, marks[i])
+        rows.append([head(LOOKS[name].name), *cells])
+    return table(header, rows)
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.0f} %" if np.isfinite(share) else ""
+
+
+def _changes(evaluation: Evaluation) -> str:
+    names, noticed = evaluation.tested_on, evaluation.noticed
+    header = [head(title) for title in ("Noticed", "Began", "Protocol", "Recording", "What")]
+    rows = [
+        [
+            cell(f"{change.time:.2f} s"),
+            cell(f"{change.onset:.2f} s"),
+            cell(PROTOCOL_TITLES[change.protocol], style="words"),
+            cell(names[change.recording] if names else str(change.recording + 1)),
+            cell(f"{change.cause} {change.name}".rstrip(), style="words"),
+        ]
+        for change in noticed[:MOST_CHANGES]
+    ]
+    more = f" The first {MOST_CHANGES} of {len(noticed)}." if len(noticed) > MOST_CHANGES else ""
+    return section(
+        "changes",
+        "Changes noticed",
+        note(f"Times are from the beginning of the recording; results.json has all.{more}"),
+        table(header, rows) if rows else "<p>None.</p>",
+    )
+
+
+def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:
+    return "delayed" if "delayed" in runs else next(iter(runs))
+
+
+def _predictions(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
+    shown = _protocol_to_show(runs)
+    looks = [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]]
+    panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
+    return section(
+        "predictions",
+        "Predicted and measured",
+        note(
+            f"The last seconds, {shown}: {PROTOCOL_MEANINGS[shown]}. Both sides are filtered alike."
+        ),
+        legend(looks, "± 2 predicted standard deviations"),
+        grid(panels),
+    )
+
+
+def _calibration(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
+    shown = _protocol_to_show(runs)
+    axes, units = evaluation.model.axes, axis_units(evaluation.model)
+    samples = len(runs[shown].trace.points()[0])
+    return section(
+        "calibration",
+        "Residuals and predicted standard deviation",
+        note(
+            "Of the semiparametric model. Narrower than the normal distribution, or above the "
+            "diagonal: the standard deviation is too cautious; the other way round it promises too "
+            f"much. Histograms and calibration are of the last {samples} samples at most, coverage "
+            "is of all."
+        ),
+        grid([score_histogram(runs), calibration_curve(runs), coverage_plot(runs, axes)]),
+        f"<h3>Residuals per axis <small>{escape(shown)}</small></h3>",
+        legend([LOOKS["rigid_body"], LOOKS["semiparametric"]]),
+        grid(residual_panels(runs[shown], axes, units)),
+    )
+
+
+def _parameters(evaluation: Evaluation) -> str:
+    model, identified = evaluation.model, evaluation.runs["sequential"].estimator.rigid_body
+    weak = int(np.sum(excitation(model, identified) < WEAKLY_EXCITED))
+    prior = evaluation.config.estimator.rigid_body.prior
+    start = "the URDF's values" if prior == "urdf" else "zero"
+    return section(
+        "parameters",
+        "Identified parameters",
+        f"<p>{model.n_parameters} base parameters, identified from {escape(start)} on. The motion "
+        f"excited {identified.excitation_rank()} independent combinations of them. Known hardly "
+        f"better than at the start (sd shrank by less than {WEAKLY_EXCITED:g}, marked): "
+        f"{weak or 'none'}.</p>",
+        note(
+            "As they are at the end of the sequential run. A base parameter is a combination that "
+            "motion can tell from the others: single links' masses need not be positive or equal "
+            "the URDF's. Share in the output: value times what an ordinary motion makes of one "
+            "unit, on a square-root scale. The standard deviations take errors of successive "
+            "samples as independent; filtered ones are not, so take them as lower bounds. m: "
+            "mass, mc: mass times centre of mass, I: moments of inertia at the joint; for "
+            "prismatic joints read N for N m and m for rad."
+        ),
+        parameter_table(model, identified),
+    )
+
+
+def _run_facts(evaluation: Evaluation) -> list[str]:
+    """The last section's parts: step times, messages left out, configuration and version."""
+    return [
+        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
+        *_origin(evaluation),
+        "<h3>Time per sample</h3>",
+        _times(evaluation),
+        "<h3>Messages not used</h3>",
+        _skipped(evaluation),
+        "<h3>Configuration</h3>",
+        _configuration(evaluation.config),
+    ]
+
+
+def _origin(evaluation: Evaluation) -> list[str]:
+    """Which files were read, and by which command; nothing of either where none is known."""
+    command = f"<p><code>{escape(evaluation.command)}</code></p>" if evaluation.command else ""
+    if (origin := evaluation.origin) is None:
+        return [command]
+    rows = [
+        [
+            head(use),
+            cell(recording.path, style="words"),
+            cell(
+                f"{datetime.fromtimestamp(recording.begin * 1e-9, timezone.utc):%Y-%m-%d %H:%M:%S}"
+            ),
+            cell(f"{recording.seconds:.1f} s"),
+            cell(str(recording.measurements)),
+        ]
+        for use, recordings in (("learned", origin.trained), ("judged", origin.tested))
+        for recording in recordings
+    ]
+    titles = ("Bag", "Path", "Began (UTC, by its stamps)", "Length", "Measurements")
+    urdf = f"URDF from {origin.urdf}, SHA-256 {origin.urdf_sha256[:12]}."
+    start = f" Begun from {origin.model}." if origin.model else ""
+    return [command, table([head(title) for title in titles], rows), note(urdf + start)]
+
+
+def _times(evaluation: Evaluation) -> str:
+    times = 1e6 * np.array(evaluation.timing or [np.nan])
+    header = [
+        head("Filter, predict, learn: the last samples"),
+        head("p50"),
+        head("p99"),
+        head("max"),
+    ]
+    values = [np.percentile(times, 50), np.percentile(times, 99), times.max()]
+    row = [head("µs, on the machine of the evaluation"), *(cell(f"{v:.0f}") for v in values)]
+    return table(header, [row])
+
+
+def _skipped(evaluation: Evaluation) -> str:
+    if not evaluation.skipped:
+        return "<p>None: every message was used.</p>"
+    rows = [[cell(why, style="words"), cell(str(n))] for why, n in evaluation.skipped.most_common()]
+    return table([head("Reason", style="words"), head("Messages")], rows)
+
+
+def _configuration(config: InverseDynamicsConfig) -> str:
+    values = to_flat(config)
+    rows = []
+    for about in parameters(type(config)):
+        value = values[about.name]
+        rows.append(
+            [
+                head(about.name),
+                cell(setting(value), style="words" if value == about.default else "words best"),
+                cell(about.unit, style="unit"),
+                cell(about.description, style="words"),
+            ]
+        )
+    header = [head("Parameter"), head("Value", "bold: not the default", "words")]
+    header += [head("Unit", style="unit"), head("Meaning", style="words")]
+    return table(header, rows)
+
+
+# -------------------------------------------------------------------------------------------------
+# The identified parameters beside the URDF's, and how well the motion showed each.
+
+UNITS = {
+    "m": "kg",
+    "mcx": "kg m",
+    "mcy": "kg m",
+    "mcz": "kg m",
+    "viscous": "N m s/rad",
+    "coulomb": "N m",
+    STRIBECK: "N m",
+    ASYMMETRY: "N m",
+    "offset": "N m",
+    "rotor_inertia": "kg m²",
+}
+WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
+BAR = 170.0  # width of a row's plot, px
+
+
+def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
+    """A table of the base parameters, with a small plot in each row."""
+    columns = expected_scales(model).column
+    deviations = identified.standard_deviations()
+    excited = excitation(model, identified)
+    share = np.stack([identified.parameters, deviations, model.prior]) * columns
+    reach = float(np.max(np.abs(np.concatenate((share[0], share[2]))), initial=0.0)) or 1.0
+    rows = []
+    for j, label in enumerate(model.labels):
+        weak = excited[j] < WEAKLY_EXCITED
+        rows.append(
+            [
+                cell(label, style="weak" if weak else ""),
+                cell(number(identified.parameters[j])),
+                cell(f"± {number(deviations[j], 2)}"),
+                cell(_urdf_value(model, j)),
+                cell(_unit(label), style="unit"),
+                f"<td>{_bar(*(share[:, j] / reach), from_urdf=_inertial(label))}</td>",
+                cell(f"{number(excited[j])} ×", style="weak" if weak else ""),
+            ]
+        )
+    header = [
+        head("Parameter"),
+        head("Identified"),
+        head("sd"),
+        head("URDF"),
+        head("Unit", style="unit"),
+        head("Share in the output", "● ± 2 sd identified, ◇ URDF", "words"),
+        head("Excited", "sd shrank by"),
+    ]
+    return table(header, rows, "parameters")
+
+
+def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
+    """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
+    # Before any sample the ridge alone held a parameter.
+    core, expected = identified.core, expected_scales(model).parameter
+    factor: Array = expected / np.sqrt(core.penalty * core.covariance_diagonal())
+    return factor
+
+
+def _inertial(label: str) -> bool:
+    kind = label.split()[0]
+    return kind == "m" or kind.startswith(("mc", "I"))
+
+
+def _urdf_value(model: RobotModel, j: int) -> str:
+    return number(model.prior[j]) if _inertial(model.labels[j]) else "–"
+
+
+def _unit(label: str) -> str:
+    kind = label.split()[0]
+    if kind.startswith(PRESLIDING) or label in ("offset fx", "offset fy", "offset fz"):
+        return "N m" if kind.startswith(PRESLIDING) else "N"
+    return UNITS.get(kind, "kg m²")
+
+
+def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:
+    def x(at: float) -> float:
+        # A square-root scale: many parameters matter little, and would lie on one spot.
+        root = math.copysign(math.sqrt(min(abs(at), 1.1)), at)
+        return BAR / 2 + root * (BAR / 2 - 9.0)
+
+    rigid, urdf = LOOKS["rigid_body"].color, LOOKS["urdf"].color
+    marks = [
+        f'<line x1="{BAR / 2:g}" y1="0" x2="{BAR / 2:g}" y2="16" stroke="#d8dee4"/>',
+        f'<line x1="{x(value - 2 * deviation):.1f}" y1="8" x2="{x(value + 2 * deviation):.1f}" '
+        f'y2="8" stroke="{rigid}" stroke-width="1.5"/>',
+        f'<circle cx="{x(value):.1f}" cy="8" r="3" fill="{rigid}"/>',
+    ]
+    if from_urdf:
+        p = x(prior)
+        diamond = f"{p - 4.5:.1f},8 {p:.1f},3.5 {p + 4.5:.1f},8 {p:.1f},12.5"
+        marks.append(f'<polygon points="{diamond}" fill="none" stroke="{urdf}"/>')
+    return f'<svg class="bar" viewBox="0 0 {BAR:g} 16" aria-hidden="true">{"".join(marks)}</svg>'

@@ -1,0 +1,242 @@
+"""A protocol's results: scores, of parts of the samples too, and a trace of errors over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.dynamics.consistent import urdf_parameters
+from semiparam_dynamics.dynamics.estimator import BlockPrediction
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.learner.learner import MODELS
+from semiparam_dynamics.robot.model import RobotModel
+
+ALL_MODELS = ("urdf", *MODELS, "persistence")
+
+# Where a motion repeats, the test part has states that were learned, a little shifted, and a model
+# that only remembers does well on them. So they are told apart from the others and scored apart.
+SPACING = 0.01  # s between the states that are kept
+STILL = 1e-3  # rad or m, and per second
+TURN = 2.0 * np.pi
+REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
+
+
+class LearnedStates:
+    """Joint states (q, dq) that were learned, thinned to a hundred a second.
+
+    turning : (n_joints,) which joints turn without end: a turn further they are where they were.
+    """
+
+    def __init__(self, turning: Mask) -> None:
+        self._turning: Mask = np.concatenate((turning, np.zeros_like(turning)))
+        self._states: list[Array] = []
+        self._stamps: list[int] = []
+
+    def add(self, sample: Sample) -> None:
+        """Take in a sample that is learned."""
+        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < SPACING * 1e9:
+            return
+        self._stamps.append(sample.stamp)
+        self._states.append(np.concatenate((sample.q, sample.dq)))
+
+    def repeats(self) -> Repeats | None:
+        """A test of whether a state is among them; None if the arm never moved."""
+        if len(self._states) < 2:
+            return None
+        states, stamps = np.array(self._states), np.array(self._stamps)
+        means = np.arctan2(np.sin(states).mean(axis=0), np.cos(states).mean(axis=0))
+        around = np.where(self._turning, means, 0.0)
+        deviation = _differences(states, around, self._turning).std(axis=0)
+        moving = deviation > 1e-9 * max(float(np.abs(states).max()), 1e-9)
+        if not moving.any():
+            return None
+        # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
+        usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
+        ahead = np.arange(len(stamps)) + max(round(REACH / usual_gap), 1)
+        pairs = np.flatnonzero(ahead < len(stamps))
+        gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
+        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REACH)]
+        if not len(pairs):
+            return None
+        ways = _differences(states[ahead[pairs]], states[pairs], self._turning)
+        steps = np.linalg.norm(ways[:, moving] / deviation[moving], axis=1)
+        return Repeats(states, moving, deviation, float(np.median(steps)), self._turning)
+
+
+def _differences(states: Array, others: Array, turning: Mask) -> Array:
+    """Differences, (k, d) or (d,) each; of `turning` entries the shorter way round."""
+    ways: Array = states - others
+    ways[..., turning] = np.remainder(ways[..., turning] + np.pi, TURN) - np.pi
+    return ways
+
+
+class Repeats:
+    """Tells whether a state is as near to a learned one as motion takes it in 50 ms.
+
+    Distances are Euclidean over positions and velocities, each in units of its standard deviation
+    while learning. Those of `turning` entries are modulo a turn.
+    """
+
+    def __init__(
+        self, states: Array, moving: Mask, deviation: Array, radius: float, turning: Mask
+    ) -> None:
+        self._moving, self._deviation = moving, deviation[moving]
+        self._still, self._turning = states[0, ~moving], turning
+        # A period for each entry, 0 for none.
+        self._periods = np.where(turning[moving], TURN / self._deviation, 0.0)
+        periods = self._periods if self._periods.any() else None
+        self._tree = cKDTree(self._scaled(states), boxsize=periods)
+        self.radius = radius
+
+    def __call__(self, states: Array) -> Mask:
+        """Which of the states (q, dq), (k, 2 n_joints), repeat one that was learned; (k,)."""
+        # What stood still while learning tells by moving at all.
+        still = ~self._moving
+        ways = _differences(states[:, still], self._still, self._turning[still])
+        moved = np.any(np.abs(ways) > STILL, axis=1)
+        scaled = self._scaled(states)
+        distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
+        near: Mask = np.isfinite(distance) & ~moved
+        return near
+
+    def _scaled(self, states: Array) -> Array:
+        """The moving entries over their deviations, within their periods."""
+        scaled: Array = states[:, self._moving] / self._deviation
+        around = self._periods > 0.0
+        wrapped = np.remainder(scaled[:, around], self._periods[around])
+        # A remainder of almost a period may be rounded to one.
+        scaled[:, around] = np.where(wrapped < self._periods[around], wrapped, 0.0)
+        return scaled
+
+
+WINDOWS = 400  # at most; windows double in length when they are used up
+POINTS = 4000  # last samples kept whole
+
+
+class Trace:
+    """Mean squared errors in windows over the whole run, and the last samples as they were."""
+
+    def __init__(self, models: Iterable[str], n_axes: int) -> None:
+        self.models = tuple(models)
+        self.window = 0.5  # s, of motion
+        self._n_axes = n_axes
+        self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
+        self._counts = np.zeros((WINDOWS, n_axes))
+        self._elapsed = 0.0
+        self._last: int | None = None
+        self._points: list[tuple[float, Array, Array, Array]] = []
+
+    def add(self, stamps: Indices, y: Array, predictions: Mapping[str, Array], std: Array) -> None:
+        """Take in scored samples: stamps (k,), the others (k, n_axes).
+
+        std is the semiparametric model's.
+        """
+        last = stamps[0] if self._last is None else self._last
+        # Between two bags time passes, but no motion.
+        steps = np.diff(stamps, prepend=last) * 1e-9
+        steps = np.where((0.0 < steps) & (steps < 1.0), steps, 0.0)
+        elapsed = np.cumsum(np.concatenate(([self._elapsed], steps)))[1:]
+        self._last, self._elapsed = int(stamps[-1]), float(elapsed[-1])
+        values = np.stack([predictions[name] for name in self.models], axis=1)
+        while int(self._elapsed / self.window) >= WINDOWS:
+            self._double()
+        index = (elapsed / self.window).astype(np.intp)
+        # Time goes on: samples of one window follow each other.
+        starts = np.flatnonzero(np.diff(index, prepend=-1))
+        measured = ~np.isnan(y)
+        squares = np.where(measured[:, None], (y[:, None] - values) ** 2, 0.0)
+        self._squares[index[starts]] += np.add.reduceat(squares, starts, axis=0)
+        self._counts[index[starts]] += np.add.reduceat(measured.astype(np.float64), starts, axis=0)
+        if len(self._points) >= 2 * POINTS:
+            del self._points[:POINTS]
+        self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
+
+    def rmse(self) -> tuple[Array, Array, Mask]:
+        """Window centres (k,) in s, RMSE (k, models, n_axes), and what was measured (k, n_axes).
+
+        The RMSE is NaN where an axis was not measured.
+        """
+        used = np.flatnonzero(self._counts.any(axis=1))
+        with np.errstate(invalid="ignore"):
+            mean = self._squares[used] / self._counts[used, None]
+        centres: Array = (used.astype(np.float64) + 0.5) * self.window
+        return centres, np.sqrt(mean), self._counts[used] > 0.0
+
+    def points(self) -> tuple[Array, Array, Array, Array]:
+        """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
+        last = self._points[-POINTS:]
+        if not last:
+            none = np.zeros((0, self._n_axes))
+            return np.zeros(0), none, np.zeros((0, len(self.models), self._n_axes)), none
+        time, y, values, std = zip(*last, strict=True)
+        return np.array(time), np.array(y), np.array(values), np.array(std)
+
+    def _double(self) -> None:
+        half = WINDOWS // 2
+        for array in (self._squares, self._counts):
+            array[:half] = array[0::2] + array[1::2]
+            array[half:] = 0.0
+        self.window *= 2.0
+
+
+LEAST_PART = 0.05  # of the samples: fewer aren't scored apart
+
+
+class ScoredPredictions:
+    """Scores of a protocol's predictions as they come, in blocks.
+
+    Attributes
+    ----------
+    scores : of all samples.
+    rest : of those that were told to be part of it, None before the first.
+    repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
+    trace : errors over time, and the last predictions.
+    """
+
+    def __init__(self, model: RobotModel, protocol: str, repeats: Repeats | None = None) -> None:
+        self.model, self.protocol, self.repeats = model, protocol, repeats
+        self._urdf = urdf_parameters(model)
+        self.scores = RunningScores(ALL_MODELS, model.n_axes)
+        self.rest: RunningScores | None = None
+        self.repeated, self.new = (
+            RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
+        )
+        self.trace = Trace(ALL_MODELS, model.n_axes)
+
+    def add(
+        self, block: SampleBlock, prediction: BlockPrediction, residuals: Array, rest: Mask
+    ) -> None:
+        """Score k predictions.
+
+        residuals : (k, n_axes), of the rigid body, the last ones known before each sample.
+        rest : (k,), which samples belong to the rest.
+        """
+        values = dict(prediction.values)
+        values["urdf"] = block.regressors @ self._urdf
+        values["persistence"] = values["rigid_body"] + residuals
+        y, stds = block.y, prediction.stds
+        self.scores.add_rows(y, values, stds)
+        parts: list[tuple[RunningScores, Mask]] = []
+        if rest.any():
+            if self.rest is None:
+                self.rest = RunningScores(ALL_MODELS, self.model.n_axes)
+            parts.append((self.rest, rest))
+        if self.repeats is not None:
+            repeated = self.repeats(np.concatenate((block.q, block.dq), axis=1))
+            parts += [(self.repeated, repeated), (self.new, ~repeated)]
+        for part, rows in parts:
+            if rows.any():
+                of = BlockPrediction(values, stds).rows(rows)
+                part.add_rows(y[rows], of.values, of.stds)
+        self.trace.add(block.stamps, y, values, stds["semiparametric"])
+
+    def scores_apart(self) -> dict[str, RunningScores]:
+        """The scores of parts of the samples, by the name that they have in the results."""
+        parts = {"rest": self.rest}
+        if min(self.repeated.samples, self.new.samples) > LEAST_PART * self.scores.samples:
+            parts |= {"repeated": self.repeated, "new": self.new}
+        return {f"{self.protocol}_{name}": s for name, s in parts.items() if s is not None}

@@ -1,0 +1,500 @@
+"""Distances of a moving robot's links from one another and from a floor.
+
+The shapes are the URDF's collision elements, read by pinocchio; coal gives the distances (GJK; EPA
+for the depth where shapes overlap). A mesh counts as its convex hull, which is never smaller: a
+distance of two meshes of some thousand corners takes a hundred times as long.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import coal
+import numpy as np
+import pinocchio as pin
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, listing
+from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
+from semiparam_dynamics.offline.identification.motion_limits import MotionLimits, motion_limits
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf, parse_xml
+
+FLOOR = "the floor"
+TOLERANCE = 1e-3  # m, of the smallest distance over a motion
+_STANDS = 0.02  # m that links may reach below the root link's plane where it stands on a floor
+_UPRIGHT = 0.95  # cosine of the angle between the root link's z axis and the vertical
+_BUILT = 0.02  # m: by so much hulls that touch only as they are larger than the links may be apart
+_EXACT = 0.05  # m beyond the smallest distance up to which others are computed
+_NEAR = 0.2  # m beyond the clearance within which a pair takes part in a search
+_SHARPNESS = 500.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
+_COUNTS = 0.03  # m beyond the minimum up to which a distance counts in it: exp(-15) of the nearest
+_INSTANTS_PER_CYCLE = 40  # of the highest harmonic, before intervals are halved
+
+
+@dataclass(frozen=True)
+class CollisionConfig:
+    """What a motion keeps away from, and how far."""
+
+    clearance: float = parameter(
+        0.02, "distance kept between links, and from the floor", unit="m", low=0.0, high=1.0
+    )
+    floor: str = parameter(
+        "base",
+        "height of a level floor above the root link's origin, m; base: 0 where that link stands "
+        "upright and nothing reaches below it; none: no floor",
+    )
+
+
+@dataclass(frozen=True)
+class Approach:
+    """The nearest that a motion comes to a collision.
+
+    distance: m between the two links (of their hulls; negative: the depth of the overlap). margin:
+    m, that distance minus what is kept. time: s.
+    """
+
+    distance: float
+    margin: float
+    links: tuple[str, str]
+    time: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether everything keeps its distance."""
+        return self.margin >= 0.0
+
+    def told(self) -> str:
+        """The distance and the links in words."""
+        names = " and ".join(self.links)
+        if self.distance < 0.0:
+            return f"{names} overlap by {-self.distance:.3f} m at {self.time:.2f} s"
+        return f"smallest distance {self.distance:.3f} m, between {names} at {self.time:.2f} s"
+
+
+class Collisions:
+    """The pairs of links of a robot, or of a link and the floor, that may come near each other.
+
+    Left out are links that no joint moves against each other, neighbours (joined by one joint that
+    moves, bodies without a shape passed over), and pairs nearer than 2 cm in the neutral posture
+    (all joints at 0, or at the limit next to it) and also in the middle of the ranges. Pairs nearer
+    than the clearance in both must only not touch. For the floor, where those that touch are left
+    out, eight more postures count.
+    Not thread-safe.
+
+    Parameters
+    ----------
+    model: the robot with target effort; joints that it does not learn stand where it locks them.
+    config: clearance and floor.
+    folders: in which ``package://NAME/...`` and relative mesh files are looked for, before those of
+        AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
+    limits: of the motions, which tell how far sliding joints go that have no limits in the URDF;
+        None: those of `motion_limits`.
+
+    Attributes
+    ----------
+    pairs: names of the two links of each pair. kept: (n_pairs,) m, the distance each has to keep.
+    notes: sentences on what is not checked.
+
+    Raises RobotModelError where a collision element is no valid one, or a sliding joint has no
+    limits at all; ConfigurationError for a floor that is neither a height nor one of the words.
+
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        config: CollisionConfig | None = None,
+        folders: Iterable[Path] = (),
+        limits: MotionLimits | None = None,
+    ) -> None:
+        config = config or CollisionConfig()
+        limits = limits or motion_limits(model.urdf_text, model)
+        self._model = kinematics = model.kinematics
+        self._data = kinematics.createData()
+        self._joints = [kinematics.joints[kinematics.getJointId(n)] for n in model.joint_names]
+        self._columns = [joint.idx_v for joint in self._joints]
+        text, missing = _with_collisions(model.urdf_text, _package_roots(folders))
+        try:
+            self._geometry = pin.buildGeomFromUrdfString(kinematics, text, pin.COLLISION)
+        except (ValueError, RuntimeError) as error:
+            raise RobotModelError(f"the URDF's collision elements can't be read: {error}") from None
+        notes = []
+        if missing:
+            notes.append(
+                f"collision meshes of {listing(missing)} can't be found or read: without them are "
+                f"checked the other {self._geometry.ngeoms} shapes of the URDF; --meshes names a "
+                "folder that holds their packages"
+            )
+        elif not self._geometry.ngeoms:
+            notes.append("the URDF has no collision elements")
+        self._shapes = [geometry.name for geometry in self._geometry.geometryObjects]
+        self._links = [self._link(g.parentFrame) for g in self._geometry.geometryObjects]
+        self._to_hulls()
+        low, high = model.position_limits
+        # The URDF's own ranges are kept where it has some: a narrower one, in which links are near
+        # each other throughout, would leave their pair out. A slide's way must be finite, though.
+        endless = model.sliding & ~np.isfinite(high - low)
+        low, high = np.where(endless, limits.lower, low), np.where(endless, limits.upper, high)
+        self._neutral = np.clip(np.zeros(model.n_joints), low, high)
+        ends = np.isfinite(low) & np.isfinite(high)
+        self._half = np.where(ends, 0.5 * (high - low), np.pi)
+        self._middle = np.where(ends, 0.5 * (np.where(ends, low, 0) + np.where(ends, high, 0)), 0.0)
+        self._floor(config.floor, np.array(model.config.gravity), notes)
+        self._choose(config.clearance, notes)
+        self._reach = self._lever_arms(model, low, high)
+        self.notes = tuple(notes)
+
+    def _link(self, frame: int) -> str:
+        return str(self._model.frames[frame].name)
+
+    def _to_hulls(self) -> None:
+        """Replace meshes by their hulls."""
+        for shape in self._geometry.geometryObjects:
+            if isinstance(shape.geometry, coal.BVHModelBase):
+                with suppress(ValueError, RuntimeError):  # of a flat mesh
+                    shape.geometry.buildConvexHull(True, "Qt")
+                    shape.geometry = shape.geometry.convex
+            shape.geometry.computeLocalAABB()
+
+    def _floor(self, asked: str, gravity: Array, notes: list[str]) -> None:
+        """Add the floor where there is one; `self.floor` is its height, m, or None."""
+        strength = float(np.linalg.norm(gravity))
+        up = -gravity / strength if strength > 0.0 else np.array([0.0, 0.0, 1.0])
+        self.floor: float | None = None
+        if asked == "none" or not self._shapes:
+            return
+        if asked == "base":
+            lowest = self._lowest(up)
+            if up[2] < _UPRIGHT or lowest < -_STANDS:
+                notes.append(
+                    "no floor is checked: the root link does not stand on one (it is tilted, or "
+                    "links reach below it); --floor HEIGHT gives one"
+                )
+                return
+            self.floor = 0.0
+        else:
+            try:
+                self.floor = float(asked)
+            except ValueError:
+                self.floor = float("nan")
+            if not np.isfinite(self.floor):
+                raise ConfigurationError(
+                    f"--floor must be a height in m, base or none, not '{asked}'"
+                )
+        plane = coal.Halfspace(up, self.floor)
+        shape = pin.GeometryObject(FLOOR, 0, 0, pin.SE3.Identity(), plane)
+        self._geometry.addGeometryObject(shape)
+        self._links.append(FLOOR)
+
+    def _lowest(self, up: Array) -> float:
+        """The height (m) of the lowest point of all shapes in the neutral posture."""
+        self._geometry_data = self._geometry.createData()
+        self._place(self._neutral)
+        ground = coal.Halfspace(up, 0.0), coal.Transform3s.Identity()
+        heights = []
+        for shape, pose in zip(
+            self._geometry.geometryObjects, self._geometry_data.oMg, strict=True
+        ):
+            there = coal.Transform3s(pose.rotation, pose.translation)
+            request, result = coal.DistanceRequest(), coal.DistanceResult()
+            heights.append(coal.distance(*ground, shape.geometry, there, request, result))
+        return float(min(heights))
+
+    def _choose(self, clearance: float, notes: list[str]) -> None:
+        """Choose the pairs, and the distance that each has to keep."""
+        shapes = self._geometry.geometryObjects
+        bodies = [shape.parentJoint for shape in shapes]
+        carriers = set(bodies)
+
+        def neighbour(body: int) -> int:
+            while body and (body := self._model.parents[body]) not in carriers:
+                pass
+            return int(body)
+
+        for second in range(len(bodies)):
+            for first in range(second):
+                a, b = sorted((bodies[first], bodies[second]))
+                floor = self._links[second] == FLOOR
+                if a != b and (floor or neighbour(b) != a):
+                    self._geometry.addCollisionPair(pin.CollisionPair(first, second))
+        self._prepare()
+        apart = self._by_build()
+        ground = np.array([FLOOR in self._pair(i) for i in range(len(apart))], dtype=bool)
+        left_out = apart <= np.where(ground, 0.0, _BUILT)
+        touching = [self._pair(int(i)) for i in np.flatnonzero(left_out)]
+        left = self._ids[~left_out]
+        self._geometry.removeAllCollisionPairs()
+        for first, second in left:
+            self._geometry.addCollisionPair(pin.CollisionPair(int(first), int(second)))
+        self._prepare()
+        self.pairs = tuple(self._pair(i) for i in range(len(self._geometry.collisionPairs)))
+        self.kept: Array = np.where(apart[~left_out] < clearance, 0.0, clearance)
+        if touching:
+            words = list(dict.fromkeys(" and ".join(names) for names in touching))
+            notes.append(
+                "not checked, as they are nearer than 2 cm both in the neutral posture and in the "
+                "middle of the joints' ranges: "
+                f"{listing(words)}"
+            )
+        if near := [p for p, kept in zip(self.pairs, self.kept, strict=True) if kept < clearance]:
+            words = list(dict.fromkeys(" and ".join(names) for names in near))
+            notes.append(
+                f"nearer than the clearance by their build, kept from touching: {listing(words)}"
+            )
+
+    def _by_build(self) -> Array:
+        """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther.
+
+        From the floor, of eight random ones too: an arm at 0 may lie along it and yet leave it.
+        """
+        apart = np.maximum(self._distances(self._neutral), self._distances(self._middle))
+        floor = np.array([FLOOR in (self._links[a], self._links[b]) for a, b in self._ids], bool)
+        only = [int(index) for index in np.flatnonzero(floor)]
+        for q in np.random.default_rng(0).uniform(-1.0, 1.0, (8, len(self._neutral))):
+            there = self._distances(self._middle + q * self._half, only)
+            apart[floor] = np.maximum(apart[floor], there[floor])
+        return apart
+
+    def _prepare(self) -> None:
+        shapes = self._geometry.geometryObjects
+        self._geometry_data = self._geometry.createData()
+        endless = np.array([shape.name == FLOOR for shape in shapes], dtype=bool)
+        centers = np.array([shape.geometry.aabb_center for shape in shapes]).reshape(-1, 3)
+        radii = np.array([shape.geometry.aabb_radius for shape in shapes])
+        self._centers = np.where(endless[:, None], 0.0, centers)
+        self._radii = np.where(endless, np.inf, radii)
+        ids = [(pair.first, pair.second) for pair in self._geometry.collisionPairs]
+        self._ids = np.array(ids, dtype=np.intp).reshape(-1, 2)
+
+    def _pair(self, index: int) -> tuple[str, str]:
+        first, second = self._ids[index]
+        return self._links[int(first)], self._links[int(second)]
+
+    def _lever_arms(self, model: RobotModel, lower: Array, upper: Array) -> Array:
+        """(n_joints,) m (1 of sliding joints): no point moves farther for a radian of the joint."""
+        kinematics = self._model
+        ways = [float(np.linalg.norm(place.translation)) for place in kinematics.jointPlacements]
+        for name, low, high, slides in zip(
+            model.joint_names, lower, upper, model.sliding, strict=True
+        ):
+            if slides:
+                ways[kinematics.getJointId(name)] += float(max(abs(low), abs(high)))
+        ends = np.zeros(kinematics.njoints)
+        for shape, center, radius in zip(
+            self._geometry.geometryObjects, self._centers, self._radii, strict=True
+        ):
+            if shape.name != FLOOR:
+                end = float(np.linalg.norm(shape.placement.act(center))) + float(radius)
+                ends[shape.parentJoint] = max(ends[shape.parentJoint], end)
+        for joint in range(kinematics.njoints - 1, 0, -1):
+            parent = kinematics.parents[joint]
+            ends[parent] = max(ends[parent], ways[joint] + ends[joint])
+        turning = np.array([ends[kinematics.getJointId(name)] for name in model.joint_names])
+        return np.where(model.sliding, 1.0, turning)
+
+    def _place(self, q: Array) -> None:
+        """Place the shapes at the learned joints' positions (n_joints,)."""
+        x = pin.neutral(self._model)
+        for joint, value in zip(self._joints, q, strict=True):
+            pose = value if joint.nq == 1 else (np.cos(value), np.sin(value))
+            x[joint.idx_q : joint.idx_q + joint.nq] = pose
+        self._x = x
+        pin.updateGeometryPlacements(
+            self._model, self._data, self._geometry, self._geometry_data, x
+        )
+
+    def _distances(
+        self, q: Array, pairs: Iterable[int] | None = None, below: Array | float = np.inf
+    ) -> Array:
+        """(n_pairs,) m at q; of pairs whose enclosing spheres are farther than `below`, those's."""
+        self._place(q)
+        poses = self._geometry_data.oMg
+        centers = np.array([p.act(c) for p, c in zip(poses, self._centers, strict=True)])
+        centers = centers.reshape(-1, 3)
+        first, second = self._ids.T
+        radii = self._radii[first] + self._radii[second]
+        apart = np.linalg.norm(centers[first] - centers[second], axis=1) - radii
+        wanted = ~(apart >= below)
+        if pairs is not None:
+            only = np.zeros(len(wanted), dtype=bool)
+            only[list(pairs)] = True
+            wanted &= only
+        for index in np.flatnonzero(wanted):
+            result = pin.computeDistance(self._geometry, self._geometry_data, int(index))
+            apart[index] = result.min_distance
+        distances: Array = apart
+        return distances
+
+    def margins(self, q: Array, below: float = np.inf) -> Array:
+        """(n,) m, the smallest distance minus what is kept, at postures q (n, n_joints).
+
+        Where it is more than `below`, a lower bound.
+        """
+        return np.array(
+            [np.min(self._distances(row, below=self.kept + below) - self.kept) for row in q]
+        )
+
+    def nearest(self, trajectory: FourierTrajectory) -> Approach:
+        """The nearest that a period comes to a collision, to 1 mm.
+
+        No point moves faster than the joints' speeds times their lever arms, so an interval of
+        time whose ends are far enough from everything is clear throughout; others are halved.
+        """
+        count = _INSTANTS_PER_CYCLE * trajectory.harmonics
+        times = np.linspace(0.0, trajectory.period, count + 1)
+        best, when = np.inf, 0.0
+
+        def look(at: Array) -> Array:
+            nonlocal best, when
+            found = np.empty(len(at))
+            for k, q in enumerate(trajectory(at)[0]):
+                found[k] = self.margins(q[None], best + _EXACT)[0]
+                if found[k] < best:
+                    best, when = float(found[k]), float(at[k])
+            return found
+
+        margins = look(times)
+        begin, end = times[:-1], times[1:]
+        at_begin, at_end = margins[:-1], margins[1:]
+        while len(begin):
+            step = (end - begin)[:, None]
+            _, dq, ddq = (np.abs(values) for values in trajectory(np.concatenate((begin, end))))
+            k = len(begin)
+            speed = np.maximum(dq[:k], dq[k:]) + step * np.maximum(ddq[:k], ddq[k:])
+            way = (step * speed) @ self._reach
+            left = 0.5 * (at_begin + at_end - way) < best - TOLERANCE
+            begin, end, at_begin, at_end = (v[left] for v in (begin, end, at_begin, at_end))
+            middle = 0.5 * (begin + end)
+            between = look(middle)
+            begin, end = np.concatenate((begin, middle)), np.concatenate((middle, end))
+            at_begin = np.concatenate((at_begin, between))
+            at_end = np.concatenate((between, at_end))
+        distances = self._distances(trajectory([when])[0][0])
+        worst = int(np.argmin(distances - self.kept))
+        return Approach(float(distances[worst]), best, self.pairs[worst], when)
+
+    def collides(self, q: Array) -> bool:
+        """Whether some posture of q (n, n_joints) does not keep the distances."""
+        return any(self.margins(row[None], 0.0)[0] < 0.0 for row in q)
+
+    def near(self, q: Array) -> list[int]:
+        """The pairs that come within 0.2 m of what they keep, at some posture of q."""
+        found = [self._distances(row, below=self.kept + _NEAR) < self.kept + _NEAR for row in q]
+        return [int(pair) for pair in np.flatnonzero(np.any(found, axis=0))]
+
+    def smooth_margin(self, q: Array, pairs: Sequence[int]) -> float:
+        """The smooth minimum (m) of the margins of `pairs` over postures q (n, n_joints)."""
+        margins = self._margins(q, pairs)
+        lowest = float(margins.min())
+        total = float(np.exp(-_SHARPNESS * (margins - lowest)).sum())
+        return lowest - float(np.log(total)) / _SHARPNESS
+
+    def smooth_slope(self, q: Array, pairs: Sequence[int]) -> Array:
+        """(n, n_joints) m per rad or m, the slope of :meth:`smooth_margin` by q."""
+        margins = self._margins(q, pairs)
+        weights = np.exp(-_SHARPNESS * (margins - margins.min()))
+        weights /= weights.sum()
+        slope: Array = np.zeros(q.shape)
+        count = weights > np.exp(-_SHARPNESS * _COUNTS)
+        for k in np.flatnonzero(count.any(axis=1)):
+            close = np.flatnonzero(count[k])
+            self._distances(q[k], [pairs[int(c)] for c in close])
+            pin.computeJointJacobians(self._model, self._data, self._x)
+            for c in close:
+                slope[k] += weights[k, c] * self._slope(pairs[int(c)])
+        return slope
+
+    def _margins(self, q: Array, pairs: Sequence[int]) -> Array:
+        """(n, n_pairs) m; of those that hardly count in the smooth minimum, lower bounds."""
+        chosen = np.array(pairs, dtype=np.intp)
+        margins = np.full((len(q), len(chosen)), np.inf)
+        lowest = 1e3
+        for k, row in enumerate(q):
+            below = self.kept + (lowest + _COUNTS)
+            margins[k] = self._distances(row, pairs, below)[chosen] - self.kept[chosen]
+            lowest = min(lowest, float(margins[k].min()))
+        return margins
+
+    def _slope(self, pair: int) -> Array:
+        """(n_joints,) of a pair's distance, after `_distances` and the Jacobians, by its points."""
+        result = self._geometry_data.distanceResults[pair]
+        normal, slope = np.array(result.normal), np.zeros(self._model.nv)
+        points = result.getNearestPoint1(), result.getNearestPoint2()
+        for sign, index, point in zip((-1.0, 1.0), self._ids[pair], points, strict=True):
+            joint = self._geometry.geometryObjects[int(index)].parentJoint
+            if joint:
+                jacobian = pin.getJointJacobian(
+                    self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED
+                )
+                arm = np.array(point) - self._data.oMi[joint].translation
+                # A point's velocity is v + w x arm, along the normal n: n v + (arm x n) w.
+                slope += sign * (normal @ jacobian[:3] + _cross(arm, normal) @ jacobian[3:])
+        return slope[self._columns]
+
+
+def _cross(a: Array, b: Array) -> Array:
+    """The cross product of two vectors (3,): NumPy's takes ten times as long for one."""
+    (a0, a1, a2), (b0, b1, b2) = a.tolist(), b.tolist()
+    return np.array([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])
+
+
+def _with_collisions(text: str, roots: Sequence[Path]) -> tuple[str, list[str]]:
+    """The plain URDF with those collision elements whose meshes exist; links of the others."""
+    robot = ET.fromstring(parse_urdf(text).to_xml())  # nosec B314 # written here
+    elements = {link.get("name"): link for link in robot.findall("link")}
+    missing: list[str] = []
+    for link in parse_xml(text.strip()).findall("link"):
+        name = link.get("name", "")
+        for collision in link.findall("collision"):
+            mesh = collision.find("geometry/mesh")
+            kept = copy.deepcopy(collision)
+            if mesh is not None:
+                path = _mesh_file(mesh.get("filename", ""), roots)
+                if path is None or not _loads(path):
+                    missing.append(name)
+                    continue
+                kept.find("geometry/mesh").set("filename", str(path))  # type: ignore[union-attr]
+            elements[name].append(kept)
+    return ET.tostring(robot, encoding="unicode"), list(dict.fromkeys(missing))
+
+
+def _package_roots(folders: Iterable[Path]) -> list[Path]:
+    """The folders given with those above them, then those of the ROS environment."""
+    roots = [place for folder in folders for place in _with_parents(folder)]
+    for variable, inner in (("AMENT_PREFIX_PATH", "share"), ("ROS_PACKAGE_PATH", "")):
+        listed = os.environ.get(variable, "").split(os.pathsep)
+        roots += [Path(entry) / inner for entry in listed if entry]
+    return roots
+
+
+def _with_parents(folder: Path) -> Iterator[Path]:
+    folder = folder.expanduser().resolve()
+    yield folder
+    yield from folder.parents
+
+
+def _mesh_file(name: str, roots: Sequence[Path]) -> Path | None:
+    """The file that a mesh's name stands for, None where it is none."""
+    for scheme in ("package://", "model://"):
+        name = name.removeprefix(scheme)
+    path = Path(name.removeprefix("file://"))
+    for place in [path] if path.is_absolute() else [root / path for root in roots]:
+        if place.is_file():
+            return place
+    return None
+
+
+def _loads(path: Path) -> bool:
+    try:
+        coal.MeshLoader().load(str(path), np.ones(3))
+    except (ValueError, RuntimeError):
+        return False
+    return True

@@ -1,0 +1,594 @@
+"""An exciting trajectory for a robot: the best of several searches, compared with random motions.
+
+Swevers et al. 1997 (see fourier_trajectory.py) minimize -log det of the information matrix; the
+condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for the
+identification of base inertial parameters of robots", International Journal of Robotics Research
+11(4), 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.offline.identification.collisions import Approach, Collisions
+from semiparam_dynamics.offline.identification.fourier_trajectory import (
+    FourierTrajectory,
+    resting_directions,
+    series_basis,
+)
+from semiparam_dynamics.offline.identification.motion_limits import MotionLimits
+from semiparam_dynamics.robot.model import RobotModel, expected_scales
+
+OBJECTIVES = ("condition", "determinant")
+N_RANDOM_MOTIONS = 20
+_MAX_TRIES = 20  # random motions of which none keeps the effort limits
+_MAX_POSTURES = 500  # random middles of motions of which none is free of collisions
+_STEPS_AT_ONCE = 20  # of a search that has to keep clear of collisions
+_FAILURES = 4  # of these in a row, after which it ends
+_WORTH = 1e-3  # by which the objective has to fall
+_ROOM = 0.005  # m that it keeps more after each failure
+_DISTANCE_SCALE = 0.1  # m, of the constraint on distances
+_INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
+_SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
+_MOTION_FACTORS = 0.9 ** np.arange(60)  # by which a random motion is made smaller until it fits
+_RESULT_FACTORS = 0.99 ** np.arange(30)  # and the search's result
+# Of the Schatten norms that stand for the extreme singular values: smooth where those change
+# places, and larger than the condition number by a few per cent once the others are far away.
+_SCHATTEN_ORDER = 4.0
+_MIN_EIGENVALUE = 1e-14  # relative to the largest: zero up to rounding
+_DIFFERENCE_STEP = 1e-6  # of finite differences, rad and its derivatives
+_SHARPNESS = 100.0  # of the smooth maximum: it lies above the maximum by log(2 n) / this at most
+
+
+@dataclass(frozen=True)
+class ExcitationConfig:
+    """The form of an exciting trajectory, and the part of the robot's limits that it may use."""
+
+    period: float = parameter(20.0, "one period of the motion", unit="s", low=0.1, high=3600.0)
+    harmonics: int = parameter(
+        5, "multiples of the base frequency 1 / period in it", low=2, high=50
+    )
+    position_margin: float = parameter(
+        0.1, "share of a joint's range kept free at either end", low=0.0, high=0.45
+    )
+    velocity_scale: float = parameter(
+        0.8, "share of the velocity limits that may be used", low=0.01, high=1.0
+    )
+    effort_scale: float = parameter(
+        0.6,
+        "share of the effort limits that the URDF's rigid body may need; friction comes on top",
+        low=0.01,
+        high=1.0,
+    )
+    objective: str = parameter(
+        "condition",
+        "what is minimized: the base regressor's condition number, or -log det of its information",
+        choices=OBJECTIVES,
+    )
+    starts: int = parameter(3, "searches from different random motions", low=1, high=1000)
+    iterations: int = parameter(300, "steps of each search at most", low=1, high=100000)
+    seed: int = parameter(0, "of the random motions", low=0, high=2**31 - 1)
+
+
+@dataclass(frozen=True)
+class Excitation:
+    """An exciting trajectory and its properties.
+
+    conditions: condition numbers of the scaled base regressor over one period, evaluated on a grid
+    finer than the search's: of the result, of the motion that its search started from, and of
+    `N_RANDOM_MOTIONS` random ones within the limits and free of collisions.
+    """
+
+    trajectory: FourierTrajectory
+    joint_names: tuple[str, ...]
+    n_parameters: int
+    limits: MotionLimits  # that the motion may use
+    use: LimitUse
+    condition: float
+    start_condition: float
+    random_conditions: tuple[float, ...]
+    approach: Approach | None = None  # to a collision; None where none was checked
+
+
+def optimize_excitation(
+    model: RobotModel,
+    effort_model: RobotModel,
+    limits: MotionLimits,
+    config: ExcitationConfig | None = None,
+    progress: Callable[[float], None] = lambda share: None,
+    collisions: Collisions | None = None,
+) -> Excitation:
+    """Search for the trajectory whose base regressor is best conditioned within `limits`.
+
+    Sequential quadratic programming (scipy's SLSQP) from the best of the random motions.
+
+    Parameters
+    ----------
+    model: the robot with the columns that the learner identifies.
+    effort_model: the same joints with target effort; `model` itself where that is its target.
+    limits: everything the joints can do (`motion_limits`); `config` says how much may be used.
+    progress: called with the share done, from 0 to 1.
+    collisions: what the motion has to keep away from; None: nothing is checked.
+
+    Raises ConfigurationError where no motion keeps the effort limits, or none that keeps them is
+    free of collisions.
+
+    """
+    config = config or ExcitationConfig()
+    if effort_model.joint_names != model.joint_names or effort_model.config.target != "effort":
+        raise ConfigurationError("the effort model must have the same joints and target effort")
+    usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
+    problem = ExcitationProblem(
+        model,
+        effort_model,
+        usable,
+        config.period,
+        config.harmonics,
+        config.objective,
+        collisions if collisions is not None and collisions.pairs else None,
+    )
+    # The products are small: spread over threads they take three times the processor's time, and
+    # the motion that is found would depend on how many there are.
+    with threadpool_limits(limits=1):
+        rng = np.random.default_rng(config.seed)
+        count = max(N_RANDOM_MOTIONS, config.starts)
+        motions = [random_unknowns(problem, rng) for _ in range(count)]
+        starts = sorted(motions, key=problem.value)[: config.starts]
+        found: list[tuple[float, Array, Array]] = []
+        for number, start in enumerate(starts):
+
+            def report(share: float, done: int = number) -> None:
+                progress((done + share) / len(starts))
+
+            start = _clear_throughout(problem, start)
+            x = _search(problem, start, config.iterations, report)
+            found.append((problem.value(x), x, start))
+    _, x, start = min(found, key=lambda entry: entry[0])
+    trajectory = problem.trajectory(x)
+    return Excitation(
+        trajectory,
+        model.joint_names,
+        problem.scaling.shape[1],
+        usable,
+        limit_use(trajectory, usable, effort_model),
+        _condition(problem, x),
+        _condition(problem, start),
+        tuple(_condition(problem, motion) for motion in motions[:N_RANDOM_MOTIONS]),
+        problem.collisions.nearest(trajectory) if problem.collisions else None,
+    )
+
+
+def _search(
+    problem: ExcitationProblem, start: Array, iterations: int, progress: Callable[[float], None]
+) -> Array:
+    """The result of one search, within the limits; the start where that is no worse."""
+    steps = 0
+
+    def count(_: Array) -> None:
+        nonlocal steps
+        steps += 1
+        progress(min(steps / iterations, 1.0))
+
+    def search(x: Array, at_most: int) -> Array:
+        result = minimize(
+            problem.value,
+            x,
+            jac=problem.gradient,
+            method="SLSQP",
+            constraints={"type": "ineq", "fun": problem.constraints, "jac": problem.jacobian},
+            callback=count,
+            options={"maxiter": at_most, "ftol": 1e-5},
+        )
+        # Between the instants of the search's grid, or where it was stopped, a limit may be passed.
+        shrunk = (factor * result.x for factor in _RESULT_FACTORS)
+        return next((candidate for candidate in shrunk if _use(problem, candidate).kept), start)
+
+    problem.begin_search(start)
+    if not problem.collisions:
+        best = search(start, iterations)
+        return best if problem.value(best) < problem.value(start) else start
+    best, failures = start, 0
+    while steps < iterations and failures < _FAILURES:
+        # Distances have kinks and hidden sides: a long search loses its way among them.
+        x = search(best, min(_STEPS_AT_ONCE, iterations - steps))
+        found = _toward(problem, best, x)
+        if problem.value(found) < problem.value(best) - _WORTH:
+            best, failures = found, 0
+        else:
+            failures += 1
+            problem.demand(x, _ROOM)
+    return best
+
+
+def _toward(problem: ExcitationProblem, start: Array, x: Array) -> Array:
+    """The best allowed one of ten motions from `start`, which is allowed, to x."""
+    between: list[Array] = [start + share * (x - start) for share in np.linspace(1.0, 0.1, 10)]
+    for candidate in sorted(between, key=problem.value):
+        if problem.value(candidate) >= problem.value(start):
+            break
+        if _use(problem, candidate).kept and problem.missed(candidate) <= 0.0:
+            return candidate
+    return start
+
+
+def _condition(problem: ExcitationProblem, x: Array) -> float:
+    n = _INSTANTS_PER_CYCLE * problem.harmonics
+    states = problem.trajectory(x)(problem.period / n * np.arange(n))
+    return condition_number(problem.regressors(states) * problem.scaling)
+
+
+def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Array:
+    """Unknowns of a random motion within the limits that reaches some of them.
+
+    Harmonic k has amplitudes of some 1 / k, so that all are alike in velocity. Each joint is
+    stretched until position or velocity meets its limit, then all together are made smaller until
+    the efforts keep theirs. Raises ConfigurationError where gravity alone needs more effort.
+    """
+    worst = ""
+    postures = _MAX_POSTURES
+    for _ in range(_MAX_TRIES):
+        k = np.arange(2, problem.harmonics + 1)
+        decay = np.concatenate([[0.0], 1.0 / k, 1.0 / k])[:, None]
+        x = decay * rng.standard_normal(problem.shape)
+        x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
+        while problem.collides_at(x[0]):
+            if (postures := postures - 1) <= 0:
+                raise ConfigurationError(
+                    f"no posture free of collisions was found: {problem.collision_told(x[0])}; "
+                    "allow less clearance, set the floor with --floor, or narrow the joints' ranges"
+                )
+            x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
+        x = _fit(problem, x)
+        use = _use(problem, x)
+        if use.kept:
+            return _clear(problem, x).ravel()
+        worst = use.worst_effort
+    raise ConfigurationError(
+        f"no motion was found that keeps the effort limits, not even a small one: {worst};"
+        " allow more with effort_scale, or narrow the joints' ranges"
+    )
+
+
+def _fit(problem: ExcitationProblem, x: Array) -> Array:
+    """Unknowns (2 harmonics - 1, n_joints) of the same shape of motion, as large as limits allow.
+
+    Where even a thousandth of it needs too much effort, it is that thousandth.
+    """
+    moving = x.copy()
+    moving[0] = 0.0
+    use = _use(problem, moving)
+    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.velocity)
+    largest = x[1:] * stretch * (1.0 - 1e-9)
+    smallest = np.vstack([x[:1], 1e-3 * largest])
+    if not _use(problem, smallest).kept:
+        return smallest
+    for factor in _MOTION_FACTORS:
+        fitted = np.vstack([x[:1], factor * largest])
+        if _use(problem, fitted).kept:
+            return fitted
+    return smallest
+
+
+def _clear(problem: ExcitationProblem, x: Array) -> Array:
+    """The same motion about the same posture, made smaller until its instants are free."""
+    if not problem.collides(x):
+        return x
+    fewest, most = 0, len(_MOTION_FACTORS) - 1  # the posture itself is free
+    while fewest < most:
+        middle = (fewest + most) // 2
+        if problem.collides(np.vstack([x[:1], _MOTION_FACTORS[middle] * x[1:]])):
+            fewest = middle + 1
+        else:
+            most = middle
+    return np.vstack([x[:1], _MOTION_FACTORS[most] * x[1:]])
+
+
+def _clear_throughout(problem: ExcitationProblem, x: Array) -> Array:
+    """The same motion about the same posture, smaller until it is free between instants too."""
+    shape = x.reshape(problem.shape)
+    for factor in _MOTION_FACTORS:
+        smaller = np.vstack([shape[:1], factor * shape[1:]]).ravel()
+        if problem.missed(smaller) <= 0.0:
+            return smaller
+    return np.vstack([shape[:1], 0.0 * shape[1:]]).ravel()
+
+
+def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
+    return limit_use(problem.trajectory(x.ravel()), problem.limits, problem.effort_model)
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
+
+    position: distance from the middle of the range. velocity: |dq|. effort: |torque| of the URDF's
+    rigid body, without friction; 0 where it is not limited.
+    """
+
+    position: Array
+    velocity: Array
+    effort: Array
+    joint_names: tuple[str, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether no limit is passed."""
+        return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
+
+    @property
+    def worst_effort(self) -> str:
+        """In words, the joint that passes its effort limit most."""
+        worst = int(np.argmax(self.effort))
+        return f"{self.joint_names[worst]} needs {self.effort[worst]:.2f} of what it may use"
+
+
+def limit_use(
+    trajectory: FourierTrajectory, limits: MotionLimits, effort_model: RobotModel
+) -> LimitUse:
+    """The use of `limits` on a grid of 40 instants per cycle of the highest harmonic.
+
+    effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
+    """
+    n = _INSTANTS_PER_CYCLE * trajectory.harmonics
+    q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
+    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
+    relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
+    position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
+    return LimitUse(position, velocity, effort, effort_model.joint_names)
+
+
+class ExcitationProblem:
+    """Value, gradient, constraints and their Jacobian at a vector of unknowns.
+
+    The objective is smooth and has few constraints. Positions, velocities and accelerations are
+    linear in the series' coefficients. Regressor and efforts at one instant have as many arguments
+    as the state has entries, so their finite differences are taken there, three per joint, and
+    carried to the coefficients by the chain rule: several times cheaper than differences by every
+    coefficient, and exact in accelerations.
+
+    The unknowns x, (n_joints * (2 harmonics - 1),), are coordinates of the coefficients among
+    those that start at rest, in units of half of each joint's allowed range, the offset counted
+    from its middle. There are three constraints a joint, met where positive: one minus the smooth
+    maximum over a period (Kreisselmeier and Steinhauser, 1979) of position, velocity and effort,
+    relative to their limits. With `collisions` there is one more: the smooth minimum of the
+    distances, minus what is to be kept, in units of 0.1 m.
+
+    Parameters
+    ----------
+    model: the robot whose regressor is to be well conditioned.
+    effort_model: the same joints with target effort; the URDF's parameters give the efforts.
+    limits: that the motion may use.
+    period: s. harmonics: at least 2.
+    objective: see :func:`criterion`.
+    collisions: with at least one pair; None: not checked.
+
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        effort_model: RobotModel,
+        limits: MotionLimits,
+        period: float,
+        harmonics: int,
+        objective: str,
+        collisions: Collisions | None = None,
+    ) -> None:
+        self.collisions = collisions
+        self._pairs: list[int] = []  # that come near in the search
+        self._extra = 0.0  # m, kept beyond the clearance at the search's instants
+        self.model, self.effort_model, self.limits = model, effort_model, limits
+        self.period, self.harmonics, self.objective = period, harmonics, objective
+        # What counts only where it is seen to help is not what is to be excited.
+        self._columns = model.optional[0] == 0
+        self.scaling = scaling(model)[:, self._columns]
+        self._directions = resting_directions(harmonics)
+        self.shape = (self._directions.shape[1], model.n_joints)
+        n = _SEARCH_INSTANTS_PER_CYCLE * harmonics
+        t = period / n * np.arange(n)
+        self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
+        self._values_at: tuple[bytes, Array, Array, Array] | None = None
+        self._slopes_at: tuple[bytes, Array, Array] | None = None
+        self._distance_at: tuple[bytes, float] | None = None
+
+    def trajectory(self, x: Array) -> FourierTrajectory:
+        """The motion that the unknowns describe."""
+        coefficients = self._directions @ (x.reshape(self.shape) * self.limits.half)
+        coefficients[0] += self.limits.middle
+        return FourierTrajectory(coefficients, self.period)
+
+    def begin_search(self, start: Array) -> None:
+        """Choose the pairs of links that the search looks at, from how near the start's come."""
+        self._pairs, self._extra = [], 0.0
+        if self.collisions:
+            self.demand(start, 0.0)
+            # The smooth minimum lies below the minimum: the start is not to be left for that.
+            if self._pairs:
+                self._extra = min(0.0, _DISTANCE_SCALE * self._distance(start, self.collisions))
+                self._distance_at = None
+
+    def demand(self, x: Array, more: float) -> None:
+        """Look at the pairs near each other at x too, and keep `more` (m) more from now on."""
+        if self.collisions:
+            self._extra += more
+            self._pairs = sorted({*self._pairs, *self.collisions.near(self._forward(x)[0][0])})
+            self._slopes_at = self._distance_at = None
+
+    def missed(self, x: Array) -> float:
+        """How much (m) the motion falls short of the clearance; 0 where it keeps it."""
+        if self.collisions is None:
+            return 0.0
+        return max(0.0, -self.collisions.nearest(self.trajectory(x.ravel())).margin)
+
+    def collides_at(self, posture: Array) -> bool:
+        """Whether the arm collides standing at `posture`, a row of unknowns."""
+        return self.collisions is not None and self.collisions.collides(
+            self._posture(posture)[None]
+        )
+
+    def collides(self, x: Array) -> bool:
+        """Whether the motion collides at one of 40 instants per cycle of the highest harmonic."""
+        if self.collisions is None:
+            return False
+        n = _INSTANTS_PER_CYCLE * self.harmonics
+        times = self.period / n * np.arange(n)
+        return self.collisions.collides(self.trajectory(x.ravel())(times)[0])
+
+    def collision_told(self, posture: Array) -> str:
+        """What collides there, in words."""
+        if self.collisions is None:
+            return ""
+        standing = FourierTrajectory(self._posture(posture)[None], self.period)
+        return self.collisions.nearest(standing).told()
+
+    def _posture(self, row: Array) -> Array:
+        return self.limits.middle + self.limits.half * row
+
+    def value(self, x: Array) -> float:
+        """The objective, see :func:`criterion`."""
+        regressors = self._forward(x)[1]
+        return criterion(regressors, self.scaling, self.objective)[0]
+
+    def gradient(self, x: Array) -> Array:
+        """(len(x),) of `value`."""
+        return self._backward(x)[0]
+
+    def constraints(self, x: Array) -> Array:
+        """(3 n_joints,) of position, velocity and effort, and distances; none may be negative."""
+        states, _, efforts = self._forward(x)
+        rows = [1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)]
+        if self.collisions and self._pairs:
+            rows.append(np.array([self._distance(x, self.collisions)]))
+        return np.concatenate(rows)
+
+    def _distance(self, x: Array, collisions: Collisions) -> float:
+        """The constraint on distances."""
+        key = x.tobytes()
+        if self._distance_at is None or self._distance_at[0] != key:
+            margin = collisions.smooth_margin(self._looked_at(x), self._pairs)
+            self._distance_at = (key, (margin - self._extra) / _DISTANCE_SCALE)
+        return self._distance_at[1]
+
+    def _looked_at(self, x: Array) -> Array:
+        """(n / 2, n_joints) rad or m, the positions whose distances the search looks at."""
+        positions: Array = self._forward(x)[0][0]
+        return positions[::2]
+
+    def jacobian(self, x: Array) -> Array:
+        """(len(constraints), len(x)) of `constraints`."""
+        return self._backward(x)[1]
+
+    def _forward(self, x: Array) -> tuple[Array, Array, Array]:
+        """States (3, n, n_joints), regressors and efforts (n, n_joints) at x."""
+        key = x.tobytes()
+        if self._values_at is None or self._values_at[0] != key:
+            unit = x.reshape(self.shape) * self.limits.half
+            states = np.stack([basis @ unit for basis in self._bases])
+            states[0] += self.limits.middle
+            self._values_at = (key, states, *self._evaluate(states))
+        return self._values_at[1:]
+
+    def regressors(self, states: Iterable[Array]) -> Array:
+        """(n, n_axes, P) at q, dq, ddq, each (n, n_joints), of the columns to be excited."""
+        return self.model.regressors(*states)[:, :, self._columns]
+
+    def _evaluate(self, states: Array) -> tuple[Array, Array]:
+        regressors = self.regressors(states)
+        if self.effort_model is self.model:
+            return regressors, regressors @ self.model.prior[self._columns]
+        return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
+
+    def _ratios(self, states: Array, efforts: Array) -> tuple[Array, Array, Array]:
+        limits = self.limits
+        position = (states[0] - limits.middle) / limits.half
+        return position, states[1] / limits.velocity, efforts / limits.effort
+
+    def _backward(self, x: Array) -> tuple[Array, Array]:
+        key = x.tobytes()
+        if self._slopes_at is None or self._slopes_at[0] != key:
+            self._slopes_at = (key, *self._differentiate(x))
+        return self._slopes_at[1:]
+
+    def _differentiate(self, x: Array) -> tuple[Array, Array]:
+        states, regressors, efforts = self._forward(x)
+        slope = criterion(regressors, self.scaling, self.objective)[1]
+        half, (k, n) = self.limits.half, self.shape
+        weights = [_smooth(ratio)[1] for ratio in self._ratios(states, efforts)]
+        gradient = np.zeros((k, n))
+        rows = np.zeros((3, n, k, n))
+        for kind, basis in enumerate(self._bases):
+            for joint in range(n):
+                ahead = states.copy()
+                ahead[kind, :, joint] += _DIFFERENCE_STEP
+                moved, moved_efforts = self._evaluate(ahead)
+                by_state = np.einsum("tap,tap->t", slope, moved - regressors) / _DIFFERENCE_STEP
+                gradient[:, joint] += half[joint] * (basis.T @ by_state)
+                change = (
+                    weights[2] * (moved_efforts - efforts) / (_DIFFERENCE_STEP * self.limits.effort)
+                )
+                rows[2, :, :, joint] -= half[joint] * (change.T @ basis)
+        for joint in range(n):
+            rows[0, joint, :, joint] = -self._bases[0].T @ weights[0][:, joint]
+            scale = half[joint] / self.limits.velocity[joint]
+            rows[1, joint, :, joint] = -scale * (self._bases[1].T @ weights[1][:, joint])
+        jacobian = rows.reshape(3 * n, k * n)
+        if self.collisions and self._pairs:
+            slope = self.collisions.smooth_slope(self._looked_at(x), self._pairs)
+            by_unknowns = self._bases[0][::2].T @ (slope / _DISTANCE_SCALE) * half
+            jacobian = np.vstack([jacobian, by_unknowns.ravel()])
+        return gradient.ravel(), jacobian
+
+
+def _smooth(ratio: Array) -> tuple[Array, Array]:
+    """Smooth maximum of |ratio| over the rows (n, m): its values (m,) and slopes (n, m)."""
+    both = _SHARPNESS * np.stack([ratio, -ratio])
+    top = both.max(axis=(0, 1))
+    weights = np.exp(both - top)
+    total = weights.sum(axis=(0, 1))
+    slopes: Array = (weights[0] - weights[1]) / total
+    return (top + np.log(total)) / _SHARPNESS, slopes
+
+
+def scaling(model: RobotModel) -> Array:
+    """(n_axes, n_parameters) factors of a regressor's entries that give all equal weight.
+
+    As in the learner: one over the output's expected size and over the column's.
+    """
+    scales = expected_scales(model)
+    return 1.0 / (scales.output[:, None] * scales.column)
+
+
+def condition_number(scaled: Array) -> float:
+    """The ratio of the extreme singular values of scaled regressors (n, n_axes, P), stacked."""
+    return float(np.linalg.cond(scaled.reshape(-1, scaled.shape[2])))
+
+
+def criterion(regressors: Array, scaling: Array, objective: str) -> tuple[float, Array]:
+    """The objective, and its gradient by the regressors (n, n_axes, n_parameters).
+
+    condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
+    bound of the log of its condition number (up to a constant that vanishes with the norm's order).
+    determinant: -1/2 log det of A' A, divided by the number of parameters.
+    """
+    rows = (regressors * scaling).reshape(-1, regressors.shape[2])
+    eigenvalues, vectors = np.linalg.eigh(rows.T @ rows / len(regressors))
+    w = np.maximum(eigenvalues, _MIN_EIGENVALUE * eigenvalues[-1])
+    if objective == "determinant":
+        value = -0.5 * float(np.mean(np.log(w)))
+        slope = -1.0 / (w * len(w))
+    else:
+        large, small = w / w[-1], w[0] / w
+        sums = np.sum(large**_SCHATTEN_ORDER), np.sum(small**_SCHATTEN_ORDER)
+        value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _SCHATTEN_ORDER)
+        slope = (large**_SCHATTEN_ORDER / sums[0] - small**_SCHATTEN_ORDER / sums[1]) / w
+    inner = (vectors * slope) @ vectors.T
+    gradient: Array = (regressors * scaling) @ inner * (scaling / len(regressors))
+    return value, gradient

@@ -1,0 +1,314 @@
+"""From messages to recognition, and to learning what a teacher names; without any ROS.
+
+A frame waits until the one before it is done, and a newer one takes its place. Then, in a thread,
+its features are computed, it is recognised and published, and if it came under a label it is
+learned. So each frame is recognised by what was taught before it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    RefusedError,
+    SemiparamError,
+    StorageError,
+)
+from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot, model_path
+from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
+from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.backbone import Backbone, image_array
+from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
+from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
+
+TIMINGS = 2000  # frames over which the percentiles are taken
+WAITING = 1  # frames that may wait
+LOOK_AFTER = 4  # frames without a pause; less than hold_out's 6: what is held out is looked at
+
+
+class Frame(NamedTuple):
+    """A message with an image or features, and the label that held when it came."""
+
+    message: Any
+    label: str
+
+
+class RecognitionSession:
+    """One model's frames, labels and edits. Call it from one thread at a time.
+
+    Parameters
+    ----------
+    config: the node's parameters.
+    publish: called with what each frame was recognised as, in the session's thread.
+
+    Raises ConfigurationError, BackboneError and MissingExtraError, each with a sentence.
+    """
+
+    def __init__(
+        self, config: ObjectRecognitionNodeConfig, publish: Callable[[Recognition], None]
+    ) -> None:
+        self._config = config
+        self._publish = publish
+        self.backbone: Backbone | None = None
+        source: dict[str, object] = {"input": config.input, "normalize": config.normalize}
+        if config.input == "image":
+            self.backbone = Backbone(config.backbone)
+            source = {"input": config.input, **self.backbone.identity}
+        self.recognizer = Recognizer(config.recognition, source)
+        had, given = self.recognizer.n_inputs, self.backbone and self.backbone.n_features
+        if had is not None and given is not None and had != given:
+            raise ConfigurationError(
+                f"the prototypes have {had} numbers each, the network's features {given}: they "
+                "must come from that network"
+            )
+        path = model_path(config.model_file)
+        self.autosave = Autosave(
+            path if config.autosave else None, self._snapshot, config.save_interval
+        )
+        self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
+        self._learning = True
+        self._without_pause = 0  # frames answered since `_idle` was called
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all objects, end the teaching and count anew.
+
+        The file stays as it is until something is saved.
+        """
+        self._thread.clear()
+        with self.paused():
+            self.recognizer.reset()
+            self.autosave.begin_anew()
+            self._thread.restart()
+            self._thread.dropped = 0
+            self._count_anew()
+
+    def _count_anew(self) -> None:
+        limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
+        self.teacher = Teacher(limits, unknown)
+        self.refusals = Refusals()
+        self.seen = self.recognized = self.taught = self.taught_known = self.not_learned = 0
+        self.last: Recognition | None = None
+        self.last_edit = ""
+        self.edits = 0  # also those that were refused
+        self.refused_label = "", ""  # the label said last, and why, where it can't be taught
+        self._shown = ""  # the label of the last frame
+        self.timings: dict[str, deque[float]] = {  # us
+            name: deque(maxlen=TIMINGS) for name in ("features", "recognize", "learn", "frame")
+        }
+
+    def configure(self, config: ObjectRecognitionNodeConfig) -> None:
+        """Continue with other values of the live parameters."""
+        with self.paused():
+            self._config = config
+            self.recognizer.configure(config.recognition)
+            self.teacher.limits = config.recognition.limits
+            self.autosave.interval = config.save_interval
+        self._thread.call_idle()
+
+    def frame(self, message: Any) -> None:
+        """Take an Image, or a Float32MultiArray where the input is features."""
+        self.seen += 1
+        self._thread.put(Frame(message, self.teacher.label))
+
+    def label(self, message: Any) -> None:
+        """Take the teacher's label, a String."""
+        before = self.teacher.label
+        with self.paused():
+            self.refused_label = "", ""
+            try:
+                self.teacher.say(message.data, self.recognizer.classes, len(self.recognizer.labels))
+            except SemiparamError as error:
+                self.refusals.note(error)
+                label = message.data[:MAX_MESSAGE]
+                self.refused_label = label * label.isprintable(), str(error)[:MAX_MESSAGE]
+        if before and self.teacher.label != before:
+            self._want_saved()
+
+    def edit(self, message: Any) -> None:
+        """Take an edit of the objects, a String; what came of it is `last_edit`."""
+        self.edits += 1
+        try:
+            self.last_edit = self._edit(parse_edit(message.data))
+        except SemiparamError as error:
+            with self.paused():
+                self.refusals.note(error)
+            self.last_edit = f"refused: {error}"[:200]
+
+    def forget_last(self) -> str:
+        """Forget the object that was named last; returns a sentence.
+
+        Raises RefusedError, also where a name was refused since: nothing was learned under that.
+        """
+        if self.teacher.refused:
+            told = "the name said last was refused, and nothing was learned under it"
+            if self.teacher.last:
+                told += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
+            raise RefusedError(told, reason="edit of classes")
+        if not self.teacher.last:
+            told = "no object was named yet"
+            if self.teacher.named:
+                told = "the object named last is forgotten already, and no object was named since"
+            raise RefusedError(told, reason="edit of classes")
+        self.last_edit = self._edit(Edit("forget", self.teacher.last))
+        self.edits += 1
+        return self.last_edit
+
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """Save what was taught, in a thread; see `Autosave.begin`."""
+        with self.paused(drained=True):
+            self.autosave.begin(path, done)
+
+    def load(self, path: Path) -> None:
+        """Resume from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; what was taught is then what it was.
+        """
+        with self.paused(drained=True):
+            self.autosave.load(path, self.recognizer.load)
+
+    def finish(self) -> Path | None:
+        """End the teaching and save unsaved changes, unless autosave is off.
+
+        Returns the file that was written. Raises StorageError.
+        """
+        self._thread.close()
+        self.teacher.stop()
+        return self.autosave.finish()
+
+    def learned(self) -> str:
+        """Amount of learning, in words."""
+        return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
+
+    def differences(self) -> list[str]:
+        """No parameter beside the identity makes a difference to what was taught."""
+        return []
+
+    def save_if_due(self) -> None:
+        """Save pending changes if nothing has come for a while."""
+        self._thread.call_idle()
+
+    def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
+        """No frame is answered meanwhile; with `drained` also none waits."""
+        return self._thread.paused(drained=drained)
+
+    def drain(self) -> None:
+        """Wait until no frame waits, and look at all held-out examples that are due."""
+        with self.paused(drained=True):
+            while self._idle() is not None:
+                pass
+
+    @property
+    def learning(self) -> bool:
+        """Whether named frames are learned. Setting it to true continues after a `problem`."""
+        return self._learning
+
+    @learning.setter
+    def learning(self, wanted: bool) -> None:
+        self._learning = wanted
+        if wanted:
+            self._thread.restart()
+
+    @property
+    def problem(self) -> str:
+        """The error that ended recognition, as a sentence; empty where none did."""
+        return self._thread.problem
+
+    @property
+    def dropped(self) -> int:
+        """Frames that gave way to newer ones."""
+        return self._thread.dropped
+
+    def _edit(self, edit: Edit) -> str:
+        with self.paused(drained=True):  # a frame is taught under the name that it came with
+            self.teacher.refused |= edit.action == "name"  # until it is done
+            if edit.action == "name" and not self.learning:
+                raise RefusedError(
+                    "learning is switched off, and to name the unknown object is to learn it: "
+                    "call ~/learn with true first",
+                    reason="learning switched off",
+                )
+            before = self.recognizer.n_examples
+            done = self.recognizer.edit(edit)
+            if edit.action == "name":
+                self.taught += self.recognizer.n_examples - before
+            self.teacher.follow(edit)
+            self.autosave.changed()
+        self._want_saved()
+        return done
+
+    def _want_saved(self) -> None:
+        with self.paused():
+            self.autosave.request()
+        self._thread.call_idle()
+
+    def _snapshot(self) -> Snapshot:
+        try:
+            return self.recognizer.identity(), {}, self.recognizer.state()
+        except MemoryError:
+            raise StorageError("there is not enough memory to copy what was taught") from None
+
+    # In the thread.
+
+    def _idle(self) -> float | None:
+        """Begin a save that is due, and look at held-out examples again, one at a time."""
+        self._without_pause = 0
+        self.autosave.step()
+        return 0.0 if self.recognizer.refresh() else None
+
+    def _answer(self, frames: list[Frame]) -> None:
+        (frame,) = frames
+        start = time.perf_counter()
+        try:
+            x = self._features(frame.message)
+            self._note("features", start)
+            if frame.label != self._shown:
+                self.recognizer.restart_smoothing()
+                self._shown = frame.label
+            begun = time.perf_counter()
+            recognition = self.recognizer.recognize(x)
+            self._note("recognize", begun)
+            self.recognized += 1
+            self.last = recognition
+            self._publish(recognition)
+            if frame.label:
+                self._learn(x, frame.label, recognition.label == frame.label)
+            self._note("frame", start)
+        except SemiparamError as error:
+            self.refusals.note(error)
+        # Where frames come faster than they are answered there is no pause for either.
+        self.autosave.step()
+        self._without_pause += 1
+        if self._without_pause >= LOOK_AFTER:
+            self._idle()
+
+    def _features(self, message: Any) -> Array:
+        n_inputs, most = self.recognizer.n_inputs, self._config.recognition.limits.max_inputs
+        if self.backbone is None:
+            data = memoryview(message.data)[message.layout.data_offset :]  # copies nothing
+            return feature_vector(data, n_inputs, most, normalize=self._config.normalize)
+        image = image_array(
+            message.data, message.height, message.width, message.encoding, message.step
+        )
+        return feature_vector(self.backbone.features(image), n_inputs, most, normalize=False)
+
+    def _learn(self, x: Array, label: str, known: bool) -> None:
+        if not self.learning:
+            self.not_learned += 1
+            return
+        start = time.perf_counter()
+        self.recognizer.learn(x, label)
+        self._note("learn", start)
+        self.taught += 1
+        self.taught_known += known  # before it was learned
+        self.autosave.changed()
+
+    def _note(self, name: str, start: float) -> None:
+        self.timings[name].append((time.perf_counter() - start) * 1e6)

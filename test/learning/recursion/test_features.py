@@ -1,0 +1,135 @@
+"""Nyström features against those made at once, and Fourier features."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist
+
+from semiparam_dynamics.learning.recursion.features import (
+    IncrementalNystromFeatures,
+    draw_frequencies,
+    fourier_features,
+)
+
+
+def test_one_input_many_inputs_and_those_out_of_range_are_alike() -> None:
+    rng = np.random.default_rng(1)
+    X, frequencies = rng.standard_normal((6, 4)), rng.standard_normal((10, 4))
+    many = fourier_features(X, frequencies)
+    np.testing.assert_allclose(many[2], fourier_features(X[2], frequencies), atol=1e-15)
+    X[4] *= 1e9
+    phase = X @ frequencies.T
+    wanted = np.concatenate((np.cos(phase), np.sin(phase)), axis=1) / np.sqrt(10.0)
+    np.testing.assert_allclose(fourier_features(X, frequencies), wanted, atol=1e-15)
+    np.testing.assert_allclose(many[:4], wanted[:4], atol=1e-15)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(fourier_features(np.full(4, np.nan), frequencies)).all()
+
+
+def test_fourier_features_have_the_kernel_s_inner_products() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    phi = fourier_features(X, draw_frequencies(10_000, 5, 1.7, 0))
+    np.testing.assert_allclose(np.sum(phi**2, axis=1), 1.0, rtol=1e-12)
+    assert np.abs(phi @ phi.T - gaussian(X, X, 1.7)).max() < 0.04
+
+
+def gaussian(C: np.ndarray, X: np.ndarray, width: float) -> np.ndarray:
+    return np.exp(-0.5 * cdist(C, X, "sqeuclidean") / width**2)
+
+
+def grown(novelty: float, capacity: int = 150) -> tuple[IncrementalNystromFeatures, np.ndarray]:
+    X = np.random.default_rng(1).standard_normal((200, 3))
+    features = IncrementalNystromFeatures(3, 0.9, capacity, novelty)
+    for x in X:
+        features.grow(x, features.transform(x))
+    return features, X
+
+
+def test_nystrom_features_equal_those_of_a_factor_made_at_once() -> None:
+    features, X = grown(0.3)
+    C = features.centers
+    assert 5 < len(C) < 150
+    L = cholesky(gaussian(C, C, 0.9), lower=True)
+    expected = solve_triangular(L, gaussian(C, X, 0.9), lower=True).T
+    for x, phi in zip(X, expected, strict=True):
+        np.testing.assert_allclose(features.transform(x), phi, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(features.explained, phi @ phi, rtol=1e-7)
+
+
+def test_every_point_is_explained_or_the_centres_are_used_up() -> None:
+    features, X = grown(0.3)
+    for x in X:
+        features.transform(x)
+        assert features.explained >= 1.0 - 0.3 - 1e-9
+    full, _ = grown(0.01, capacity=7)
+    assert full.n_centers == 7
+
+
+def test_features_vanish_far_from_the_centres() -> None:
+    features, _ = grown(0.3)
+    features.transform(np.full(3, 1e3))
+    assert features.explained == 0.0
+
+
+def test_a_repeated_point_is_no_new_centre() -> None:
+    features = IncrementalNystromFeatures(2, 1.0, 10, 1e-6)
+    x = np.array([0.3, -0.2])
+    assert features.grow(x, features.transform(x))
+    assert not features.grow(x, features.transform(x))
+
+
+@pytest.mark.parametrize("capacity", [20, 150])
+def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) -> None:
+    wanted, X = grown(0.3, capacity)
+    features = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
+    rows = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
+    for start in range(0, len(X), 40):
+        block = X[start : start + 40]
+        phi = features.grow_rows(block)
+        assert phi.shape == (40, features.n_centers)
+        for x, row in zip(block, phi, strict=True):
+            if rows.grow(x, rows.transform(x)):
+                rows.transform(x)
+            known = rows.transform(x)
+            np.testing.assert_allclose(row[: len(known)], known, rtol=1e-9, atol=1e-11)
+            assert not row[len(known) :].any()
+    assert np.array_equal(features.centers, wanted.centers)
+    np.testing.assert_allclose(features.factor, wanted.factor, rtol=1e-9, atol=1e-11)
+    expected = np.array([wanted.transform(x) for x in X])
+    np.testing.assert_allclose(features.transform_rows(X), expected, rtol=1e-9, atol=1e-11)
+
+
+def test_the_nearest_centre_of_rows_is_that_of_one_after_the_other() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 2))
+    rows, one = (IncrementalNystromFeatures(2, 0.7, 30, 0.3) for _ in range(2))
+    assert not rows.nearest_rows(X).any()
+    for part in (X[:25], X[25:]):
+        there, before = rows.n_centers, rows.nearest_rows(part)
+        rows.grow_rows(part)
+        told = np.maximum(before, rows.nearest_rows(part, since=there))
+        expected = []
+        for x in part:
+            phi = one.transform(x)
+            expected.append(one.nearest)
+            one.grow(x, phi)
+        assert rows.n_centers == one.n_centers > there
+        np.testing.assert_allclose(told, expected, atol=1e-12)
+
+
+def test_sparing_features_keep_centres_for_what_comes_late() -> None:
+    """Points on a line, so near that each is half new; then some far away."""
+    X = np.linspace(0.0, 20.0, 600)[:, None]
+    plain, sparing, rows = (
+        IncrementalNystromFeatures(1, 0.5, 40, 0.3, sparing=spare) for spare in (False, True, True)
+    )
+    for x in X:
+        for one in (plain, sparing):
+            one.grow(x, one.transform(x))
+    rows.grow_rows(X)
+    assert plain.n_centers == 40 and plain.centers.max() < 17.0  # none left for the end
+    assert 20 < sparing.n_centers <= 40 and sparing.centers.max() > 19.0
+    np.testing.assert_array_equal(rows.centers, sparing.centers)
+    first = sparing.centers[:20]
+    np.testing.assert_array_equal(first, plain.centers[:20])

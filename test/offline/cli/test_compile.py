@@ -1,0 +1,53 @@
+"""`semiparam compile`: the core is compiled in a process that keeps it with the installation."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from semiparam_dynamics.base import jit
+from semiparam_dynamics.offline.cli.main import main
+
+
+def test_says_where_it_was_kept_and_what_hinders_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    called = []
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+
+    def compiled(command: list[str], **_: object) -> SimpleNamespace:
+        called.append(command)
+        (jit.KEPT / "core.nbc").write_bytes(bytes(2_000_000))
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(subprocess, "run", compiled)
+    monkeypatch.setattr(jit, "KEPT", tmp_path / "compiled")
+    assert main(["compile"]) == 0
+    assert f"kept in {tmp_path / 'compiled'}: 2.0 MB" in capsys.readouterr().out
+    (command,) = called
+    compile(command[-1], "the command", "exec")
+
+    with monkeypatch.context() as patch:
+        patch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+        assert main(["compile"]) == 2
+    assert "unset it, or all is kept there" in capsys.readouterr().err
+
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(jit, "KEPT", tmp_path / "file" / "compiled")
+    assert main(["compile"]) == 2
+    assert "run this as the user who installed" in capsys.readouterr().err
+    assert len(called) == 1
+
+
+def test_another_copy_in_the_folder_is_not_the_one_that_is_compiled(tmp_path: Path) -> None:
+    """As in the clone that was installed from."""
+    (tmp_path / "semiparam_dynamics").mkdir()
+    (tmp_path / "semiparam_dynamics" / "__init__.py").write_text("raise SystemExit('the other')")
+    program = jit.of_this_package("import semiparam_dynamics.base.jit as j; print(j.KEPT)")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, str(jit.KEPT)), done.stderr

@@ -1,0 +1,77 @@
+"""Bags read as they are, bad messages included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.offline.doctor.joint_log import _fits, read_joint_log
+from semiparam_dynamics.robot.urdf import parse_urdf
+from semiparam_dynamics.samples.bag_writer import BagWriter
+
+from ...dynamics.arms import small_arm
+
+STEP = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("logs") / "bag"
+    with BagWriter(path) as writer:
+        writer.joint_state(1, ["finger"], [0.5])
+        for k in range(20):
+            stamp, nan = (k + 1) * STEP, float("nan") if k == 7 else 1.0
+            writer.joint_state(stamp, ["b", "finger", "a"], [k, 9.0, -k], None, [nan, 0.0, 2.0])
+    return path
+
+
+def test_joints_are_in_the_wanted_order_with_what_each_message_has(bag: Path) -> None:
+    log = read_joint_log(bag, ("a", "b", "c"))
+    assert log.names == ("a", "b") and log.missing == ("c",) and log.unknown == ("finger",)
+    assert log.others == 1 and len(log) == 20
+    assert np.array_equal(log.q, np.column_stack((-np.arange(20.0), np.arange(20.0))))
+    assert log.dq is None and log.y is not None
+    assert np.isnan(log.y[7, 1]) and np.sum(np.isnan(log.y)) == 1
+    assert log.times.tolist() == pytest.approx([0.01 * k for k in range(20)])
+
+
+def test_rows_keep_all_columns_together(bag: Path) -> None:
+    log = read_joint_log(bag, ("a", "b"))
+    part = log.rows(slice(3, 6))
+    assert len(part) == 3 and part.q[0, 1] == 3.0 and part.dq is None
+    assert part.y is not None and part.y.shape == (3, 2) and part.unknown == log.unknown
+
+
+def test_a_bag_of_other_joints_is_refused_with_both_lists(bag: Path) -> None:
+    with pytest.raises(BagError, match=r"it has a, b, finger, the URDF elbow, wrist"):
+        read_joint_log(bag, ("elbow", "wrist"))
+
+
+def test_arrays_that_do_not_fit_the_names_are_counted() -> None:
+    names = ["a", "b"]
+    sizes = {(2, 0, 2): True, (2, 2, 2): True, (2, 2, 1): False, (1, 2, 2): False, (2, 3, 0): False}
+    for (q, dq, y), fit in sizes.items():
+        message = SimpleNamespace(
+            name=names, position=[0.0] * q, velocity=[0.0] * dq, effort=[0.0] * y
+        )
+        assert _fits(message) == fit
+
+
+def test_of_an_arm_s_and_its_gripper_s_messages_the_arm_s_are_read(tmp_path: Path) -> None:
+    tree = parse_urdf(small_arm().urdf_text)
+    *arm, hand = tree.actuated()
+    with BagWriter(tmp_path / "bag") as writer:
+        for k in range(300):
+            if k % 3 == 0:
+                writer.joint_state(k * STEP + 1, arm, [0.1 * k] * len(arm))
+            else:
+                writer.joint_state(k * STEP + 1, [hand], [0.5])
+        # One that names all of them is another publisher's.
+        writer.joint_state(300 * STEP + 1, tree.actuated(), [0.0] * len(tree.actuated()))
+    log = read_joint_log(tmp_path / "bag", tree.actuated(), tree=tree)
+    assert log.names == tuple(arm) and len(log) == 100
+    assert log.missing == () and log.others == 201

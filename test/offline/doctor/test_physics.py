@@ -1,0 +1,282 @@
+"""Faults that the dynamics show, on an arm whose truth is known."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import read_log
+from semiparam_dynamics.offline.doctor.examination import examine, examine_motion
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
+
+from ...dynamics.arms import URDF, small_arm
+from .logs import arm_log, examined, kinds
+
+SEVEN = Path(__file__).resolve().parents[2] / "data" / "seven_joint_arm.urdf"
+
+
+def found(examination, kind):
+    (finding,) = (finding for finding in examination.findings if finding.kind == kind)
+    return finding
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("velocities", [True, False])
+def test_an_arm_without_faults_is_accused_of_none(seed: int, velocities: bool) -> None:
+    examination = examined(arm_log(seed=seed, velocities=velocities))
+    assert kinds(examination) == []
+    assert examination.mended == ()
+    assert examination.physics is not None
+    assert examination.physics.explained.min() > 0.95
+
+
+@pytest.mark.parametrize("joint", [0, 1])
+def test_a_turned_sign_is_named_and_mended(joint: int) -> None:
+    log = arm_log()
+    sign = np.ones(log.q.shape[1])
+    sign[joint] = -1.0
+    examination = examined(dataclasses.replace(log, y=sign * log.y))
+    assert kinds(examination) == ["effort sign"]
+    assert found(examination, "effort sign").joints == (log.names[joint],)
+    assert np.array_equal(examination.config.samples.effort_scale, sign)
+
+
+def test_currents_are_named_and_the_factors_are_those_of_the_truth() -> None:
+    log = arm_log()
+    constant = np.linspace(7.0, 12.0, log.q.shape[1])
+    examination = examined(dataclasses.replace(log, y=log.y / constant))
+    assert kinds(examination) == ["effort scale"]
+    finding = found(examination, "effort scale")
+    named = [log.names.index(name) for name in finding.joints]
+    assert named
+    scale = np.array(examination.config.samples.effort_scale)
+    assert np.allclose(scale[named], constant[named], rtol=0.15)
+
+
+def test_a_current_of_the_wrong_sign_is_mended_by_one_parameter() -> None:
+    log = arm_log()
+    constant = np.full(log.q.shape[1], 10.0)
+    constant[1] = -10.0
+    examination = examined(dataclasses.replace(log, y=log.y / constant))
+    assert set(kinds(examination)) == {"effort sign", "effort scale"}
+    assert examination.config.samples.effort_scale[1] == pytest.approx(-10.0, rel=0.15)
+
+
+def test_masses_that_are_wrong_by_a_factor_of_two_are_no_fault() -> None:
+    log = arm_log()
+    assert kinds(examined(dataclasses.replace(log, y=2.0 * log.y))) == []
+    assert kinds(examined(dataclasses.replace(log, y=0.5 * log.y))) == []
+
+
+def test_exchanged_efforts() -> None:
+    log = arm_log()
+    order = np.arange(log.q.shape[1])
+    order[[0, 1]] = 1, 0
+    examination = examined(dataclasses.replace(log, y=log.y[:, order]))
+    assert kinds(examination) == ["exchanged joints"]
+    assert set(found(examination, "exchanged joints").joints) == set(log.names[:2])
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 3)])
+def test_exchanged_names(pair: tuple[int, int]) -> None:
+    """Positions are the other joint's as well as efforts: every joint's effort is off."""
+    log = arm_log()
+    order = np.arange(log.q.shape[1])
+    order[list(pair)] = pair[::-1]
+    dq = None if log.dq is None else log.dq[:, order]
+    other = dataclasses.replace(log, q=log.q[:, order], dq=dq, y=log.y[:, order])
+    examination = examined(other)
+    assert kinds(examination) == ["exchanged joints"]
+    finding = found(examination, "exchanged joints")
+    assert set(finding.joints) == {log.names[k] for k in pair}
+    assert "each other's names" in finding.evidence and finding.amount < 0.5
+
+
+def test_the_sign_of_all_efforts_is_no_arm_on_the_ceiling() -> None:
+    log = arm_log()
+    examination = examined(dataclasses.replace(log, y=-log.y))
+    assert set(kinds(examination)) == {"effort sign"}
+    assert np.all(np.array(examination.config.samples.effort_scale) == -1.0)
+
+
+def test_gravity_left_out_of_the_efforts() -> None:
+    examination = examined(arm_log(gravity=(0.0, 0.0, 0.0)))
+    assert kinds(examination) == ["gravity left out"]
+    assert examination.config.robot.gravity == (0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("angle", [4.0, 8.0, 30.0])
+def test_a_tilted_base_is_named_with_its_angle_and_mended(angle: float) -> None:
+    away = np.radians(angle)
+    gravity = (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
+    examination = examined(arm_log(gravity=gravity))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(angle, abs=2.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
+
+
+@pytest.mark.parametrize("turn", [0.0, 1.5, 4.7])
+def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder, turn) -> None:
+    folder = data_folder / "robots" / "airbot"
+    data = read_log(folder / "unloaded.npz")
+    log = JointLog(data.names, data.time + SECOND, data.q, data.dq, data.tau)
+    urdf, config = (folder / "airbot.urdf").read_text(), InverseDynamicsConfig()
+    away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
+    examination = examine(log, urdf, replace(config, gravity=tuple((9.81 * away).tolist())))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(30.0)
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
+    assert kinds(examine(log, urdf, config)) == []
+
+
+@pytest.mark.parametrize("turn", [1.644, 4.002])
+def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima(turn: float) -> None:
+    pytest.importorskip("mujoco", reason="needs the extra 'sim'")
+    effects = {
+        "friction_coulomb": 1.0,
+        "friction_stribeck": 0.5,
+        "friction_viscous": 1.0,
+        "rotor_inertia": 0.1,
+        "compliance": 1e-4,
+        "hardening_torque": 30.0,
+        "hysteresis": 3e-4,
+        "noise_effort": 0.1,
+        "noise_position": 2e-5,
+        "noise_velocity": 1e-3,
+    }
+    overrides = {f"effects__{name}": value for name, value in effects.items()}
+    arm = ArmSimulator(str(SEVEN), motion="exciting", rate=100.0, excitation=0.1, **overrides)
+    readings = list(itertools.islice(simulated(arm, "effort", SECOND), 1500))
+    q, dq, y = (np.array([getattr(m, name) for m in readings]) for name in ("q", "dq", "y"))
+    log = JointLog(tuple(arm.joint_names), np.array([m.stamp for m in readings]), q, dq, y)
+    away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
+    config = replace(InverseDynamicsConfig(), gravity=tuple((9.81 * away).tolist()))
+    examination = examine(log, arm.urdf, config)
+    assert kinds(examination) == ["tilted base"]
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
+
+
+WALLS = [(0.0, 9.81, 0.0), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0), (-9.81, 0.0, 0.0)]
+
+
+@pytest.mark.parametrize("gravity", WALLS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_an_arm_on_a_wall(gravity: tuple[float, float, float], seed: int) -> None:
+    """The opposite direction fits free parameters as well: the URDF's weight decides."""
+    examination = examined(arm_log(gravity=gravity, seed=seed))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(90.0, abs=3.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.5)
+
+
+@pytest.mark.parametrize("angle", [-135.0, 120.0])
+def test_an_arm_that_hangs_aslant(angle: float) -> None:
+    away = np.radians(angle)
+    gravity = (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
+    examination = examined(arm_log(gravity=gravity))
+    assert kinds(examination) == ["tilted base"]
+    assert found(examination, "tilted base").amount == pytest.approx(abs(angle), abs=2.0)
+    assert np.allclose(examination.config.robot.gravity, gravity, atol=0.4)
+
+
+def test_an_arm_on_the_ceiling() -> None:
+    examination = examined(arm_log(gravity=(0.0, 0.0, 9.81)))
+    assert kinds(examination) == ["tilted base"]
+    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, 9.81))
+
+
+def test_what_leaves_no_message_is_told_and_the_dynamics_are_not_examined() -> None:
+    log = arm_log(4.0)
+    q = np.where(np.arange(4) == 3, np.nan, log.q)  # a gripper's position that is never read
+    for fault, broken in (
+        ("stamps stand", dataclasses.replace(log, stamps=0 * log.stamps)),
+        ("not a number", dataclasses.replace(log, q=q)),
+    ):
+        examination = examined(broken)
+        assert kinds(examination) == [fault]
+        assert examination.physics is None and "no message" in examination.skipped
+
+
+def test_messages_in_bursts_do_not_end_an_examination() -> None:
+    log = arm_log(5.0, rate=1000.0)
+    rows = np.cumsum(np.resize([50, 50, 50, 1, 1], 120))
+    examination = examined(log.rows(rows))
+    assert "uneven stamps" in kinds(examination)
+    assert examination.physics is None and "too few to look at" in examination.skipped
+
+
+def test_what_is_configured_already_is_no_fault_and_is_kept() -> None:
+    log = arm_log()
+    constant = np.array([10.0, -10.0, 10.0, 10.0])
+    broken = dataclasses.replace(log, y=log.y / constant)
+    told = {"samples__effort_scale": tuple(constant.tolist())}
+    assert kinds(examined(broken, **told)) == []
+    half = {"samples__effort_scale": (10.0, 10.0, 10.0, 10.0)}
+    examination = examined(broken, **half)
+    assert kinds(examination) == ["effort sign"]
+    assert np.allclose(examination.config.samples.effort_scale, constant)
+
+
+@pytest.mark.parametrize("delay", [0.02, -0.02])
+def test_late_and_early_efforts_are_mended_and_then_are_none(delay: float) -> None:
+    log = arm_log(delay=delay)
+    examination = examined(log)
+    assert kinds(examination) == ["effort delay"]
+    finding, config = found(examination, "effort delay"), examination.config
+    assert finding.amount == pytest.approx(delay, abs=0.004)
+    assert ("late" if delay > 0.0 else "early") in finding.evidence
+    assert config.samples.effort_delay == pytest.approx(delay, abs=0.004)
+    half = {"samples__effort_delay": 0.5 * delay}
+    assert examined(log, **half).config.samples.effort_delay == pytest.approx(delay, abs=0.004)
+    told = {"samples__effort_delay": config.samples.effort_delay}
+    again = examined(log, **told)
+    assert "effort delay" not in [finding.kind for finding in again.findings]
+    assert again.config.samples.effort_delay == config.samples.effort_delay
+
+
+def test_a_small_delay_is_a_note() -> None:
+    finding = found(examined(arm_log(delay=0.01)), "effort delay")
+    assert not finding.fault and finding.amount == pytest.approx(0.01, abs=0.003)
+
+
+def test_a_joint_whose_readings_stand_makes_no_fault_of_gravity() -> None:
+    log = arm_log(gravity=(9.81 * np.sin(0.2), 0.0, -9.81 * np.cos(0.2)))
+    q = log.q.copy()
+    q[:, 2] = q[0, 2]
+    dq = log.dq * [1.0, 1.0, 0.0, 1.0]
+    examination = examined(dataclasses.replace(log, q=q, dq=dq))
+    assert "tilted base" not in kinds(examination)
+    assert "gravity" not in examination.mended
+
+
+def test_what_a_node_measured_gets_the_parameters_on_top_of_its_own() -> None:
+    log = arm_log()
+    settings = {"samples__effort_scale": (2.0, 2.0, 2.0, 2.0), "samples__effort_delay": 0.01}
+    config = replace(InverseDynamicsConfig(), **settings)
+    turned = dataclasses.replace(log, y=log.y * [1.0, -1.0, 1.0, 1.0])
+    findings, mends = examine_motion(turned, small_arm(), config)
+    assert [f.kind for f in findings if f.fault] == ["effort sign"]
+    assert mends == {"samples.effort_scale": (2.0, -2.0, 2.0, 2.0)}
+
+
+def test_a_joint_that_follows_a_learned_one_is_a_note() -> None:
+    log = arm_log(3.0)
+    names = tuple(name for name in log.names if name != "grip")
+    kept = [log.names.index(name) for name in names]
+    part = JointLog(names, log.stamps, log.q[:, kept], None, log.y[:, kept])
+    heavy = URDF.read_text().replace('<mass value="0.3"/>', '<mass value="3.0"/>')
+    text = heavy.replace('<origin xyz="0.02 0.03 0.01"', '<origin xyz="0.2 0.03 0.01"')
+    for mimic in (True, False):
+        followed = '<axis xyz="1 1 0"/>' + ('<mimic joint="lift"/>' if mimic else "")
+        urdf = text.replace('<axis xyz="1 1 0"/>', followed)
+        assert (urdf != text) == mimic
+        told = [f.evidence for f in examine(part, urdf, InverseDynamicsConfig()).findings]
+        assert any("grip moves with lift (<mimic>)" in one for one in told) == mimic

@@ -1,0 +1,187 @@
+"""The estimator started from batch training: what it knows, and that it goes on learning."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.parameters import from_flat, replace
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.kernels import Gaussian, Matern
+from semiparam_dynamics.learning.nystrom import NystromKRLS
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
+from semiparam_dynamics.offline.evaluation.batch_start import (
+    LEARNERS,
+    TrainingData,
+    batch_learner,
+    batch_start,
+    start_model,
+    training_data,
+)
+
+from ...dynamics import arms
+
+MODEL = arms.small_arm()
+Parts = tuple[list[Sample], list[Sample]]
+
+
+def config(**values: object) -> EstimatorConfig:
+    settings = {"nystrom.max_centers": 120, "nystrom.joint_max_centers": 40}
+    settings |= {"random_fourier.n_features": 100, **values}
+    return from_flat(EstimatorConfig, settings)
+
+
+@pytest.fixture(scope="module")
+def samples() -> Parts:
+    kept = arms.samples(MODEL, 12.0, extra=2.0)
+    return kept[:600], kept[600:]
+
+
+def data(samples: Parts, **values: object) -> TrainingData:
+    return training_data(MODEL, config(**values), samples[0])
+
+
+def rms(estimator: SemiparametricEstimator, test: list[Sample], name: str) -> float:
+    errors = [s.y - getattr(estimator.predict(s), name) for s in test]
+    return float(np.sqrt(np.mean(np.square(errors))))
+
+
+@pytest.fixture(scope="module")
+def unseen() -> list[Sample]:
+    """Another motion."""
+    return arms.samples(MODEL, 6.0, extra=2.0, seed=7, start=10**11)
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_any_learner_starts_an_estimator_that_goes_on(
+    learner: str,
+    samples: Parts,
+    unseen: list[Sample],
+    tmp_path: Path,
+) -> None:
+    train, test = samples
+    start = batch_start(data(samples), learner)
+    estimator = start.estimator
+    assert estimator.config.residual == LEARNERS[learner][1]
+    assert estimator.n_learned == len(train)
+    assert np.mean(start.semiparametric) < 0.5 * np.mean(start.rigid_body)
+    assert np.all(start.semiparametric < start.held_out)
+    asked = estimator.copy()  # the trust follows whatever is asked
+    assert rms(asked, test, "semiparametric") < 0.7 * rms(asked, test, "rigid_body")
+    whole = estimator.copy()  # with the residual in full from a recording's first sample on
+    whole.configure(replace(whole.config, trust__threshold=0.0))
+    errors = np.array([s.y - whole.predict(s).semiparametric for s in train])
+    np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=0)), start.semiparametric, rtol=1e-6)
+
+    estimator.save(tmp_path / "model.npz")
+    other = SemiparametricEstimator(MODEL, estimator.config)
+    other.load(tmp_path / "model.npz")
+    before = rms(other.copy(), unseen, "semiparametric")
+    for sample in unseen:
+        expected, found = estimator.predict(sample), other.predict(sample)
+        assert np.array_equal(expected.semiparametric, found.semiparametric)
+        assert np.array_equal(expected.std, found.std)
+        estimator.update(sample, expected)
+        other.update(sample, found)
+    assert rms(other, unseen, "semiparametric") < 0.8 * before
+    assert rms(other, unseen, "semiparametric") < rms(other, unseen, "rigid_body")
+
+
+def test_the_rigid_body_is_the_one_learned_sample_by_sample(
+    samples: Parts,
+) -> None:
+    one_by_one = SemiparametricEstimator(MODEL, config())
+    for sample in samples[0]:
+        one_by_one.update(sample)
+    start = batch_start(data(samples)).estimator
+    found, expected = start.rigid_body.parameters, one_by_one.rigid_body.parameters
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    for name in ("rigid_body", "y"):
+        np.testing.assert_allclose(
+            start.errors[name].value, one_by_one.errors[name].value, rtol=1e-9
+        )
+
+
+def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
+    samples: Parts,
+) -> None:
+    """Half in batch and half by recursion is all in batch: first level, fixed centres."""
+    values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
+    whole = data(samples, **values)
+    X, Z = whole.standardized()
+    C, half = X[::20], len(X) // 2
+    width = 1.0 * np.sqrt(X.shape[1] / 2)
+    first = NystromKRLS(Gaussian(width), 5.0 / half, centers=C).fit(X[:half], Z[:half])
+    both = NystromKRLS(Gaussian(width), 5.0 / len(X), centers=C).fit(X, Z)
+    whole_config = config(**values, **{"nystrom.length_scale": 1.0})
+    local = SemiparametricEstimator(MODEL, whole_config).residual.shared
+    start_model(local, first, X[:half])
+    for x, z in zip(X[half:], Z[half:], strict=True):
+        local.update(x, local.features.transform(x), z)
+    predicted = np.array([local.predict(x)[0] for x in X[::7]])
+    scale = np.abs(Z).max(axis=0)
+    assert np.abs((predicted - both.predict(X[::7])) / np.where(scale > 0, scale, 1)).max() < 1e-7
+
+
+def test_a_fitted_estimator_brings_its_hyperparameters(
+    samples: Parts,
+) -> None:
+    training = data(samples)
+    X, Z = training.standardized()
+    width = 0.5 * np.sqrt(X.shape[1] / 2)
+    chosen = Falkon(Gaussian(width), 2.0 / len(X), n_centers=60, random_state=1).fit(X, Z)
+    estimator = batch_start(training, chosen).estimator
+    assert estimator.config.nystrom.length_scale == pytest.approx(0.5)
+    assert estimator.config.nystrom.penalty == pytest.approx(2.0 * training.share)
+    shared = estimator.residual.shared
+    assert shared.core.n_features == len(chosen.centers_)
+    outputs = np.array([shared.predict(x)[0] for x in X[::50]])
+    np.testing.assert_allclose(outputs, chosen.predict(X[::50]), atol=1e-8 * np.abs(Z).max())
+
+
+def test_fitted_random_features_bring_their_frequencies(
+    samples: Parts,
+) -> None:
+    training = data(samples, residual="random_fourier")
+    X, left = training.standardized()
+    width = 1.5 * np.sqrt(X.shape[1] / 2)
+    chosen = RandomFeaturesKRLS(Gaussian(width), 1e-3, 80, random_state=4).fit(X, left)
+    estimator = batch_start(training, chosen).estimator
+    assert estimator.config.random_fourier.n_features == 160  # each phase is a pair
+    assert estimator.config.random_fourier.penalty == pytest.approx(1e-3 * len(X) * training.share)
+    guess = estimator.predict(samples[0][30]).residual
+    assert guess.inputs is not None
+    np.testing.assert_allclose(guess.inputs, X[30], atol=1e-10)
+    np.testing.assert_allclose(guess.value, chosen.predict(X[30:31])[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
+def test_other_centres_leave_room_for_new_places(centers: str, samples: Parts) -> None:
+    estimator = batch_start(data(samples), "nystrom_krls", centers).estimator
+    assert estimator.residual.shared.core.n_features <= 60
+    far = samples[1][0].q + 3.0
+    sample = estimator.sample(far, 0 * far, 0 * far, samples[1][0].y, samples[1][0].stamp)
+    before = estimator.residual.n_features
+    estimator.update(sample)
+    assert estimator.residual.n_features > before
+
+
+def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
+    with pytest.raises(ConfigurationError, match="must be one of"):
+        batch_learner("kernel_machine")
+    dead = [dataclasses.replace(s, y=np.append(s.y[:3], np.nan)) for s in samples[0][:9]]
+    for few in (samples[0][:1], dead):
+        with pytest.raises(LearningError, match="no two samples measured on all axes"):
+            training_data(MODEL, config(), few)
+    training = data(samples)
+    X, Z = training.standardized()
+    with pytest.raises(ConfigurationError, match="Gaussian kernel of one width"):
+        batch_start(training, NystromKRLS(Matern(), n_centers=10).fit(X, Z))
+    with pytest.raises(ConfigurationError, match="was fitted to 2 inputs"):
+        batch_start(training, NystromKRLS(n_centers=10).fit(X[:, :2], Z))

@@ -1,0 +1,272 @@
+"""What is said of an evaluation follows from its numbers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.offline.evaluation.findings import find, mean_nmse
+from semiparam_dynamics.offline.evaluation.prediction_plots import mean_rmse
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.page import axis_groups, number
+
+from ...dynamics.arms import measurements, small_arm
+
+GOOD = {
+    "urdf": 0.5,
+    "rigid_body": 0.2,
+    "nonparametric": 0.3,
+    "semiparametric": 0.1,
+    "persistence": 0.4,
+}
+
+
+def judged(errors: dict[str, float], std: float = 0.1, **facts: object) -> Evaluation:
+    """An evaluation whose models are off by given errors, the semiparametric by its std."""
+    model = small_arm()
+    runs = {}
+    for protocol in ("sequential", "delayed", "frozen"):
+        runs[protocol] = ProtocolRun(SemiparametricEstimator(model), protocol)
+        rng = np.random.default_rng(1)
+        for _ in range(400):
+            y = rng.standard_normal(4)
+            sign = rng.choice([-1.0, 1.0], 4)
+            runs[protocol].scores.add(
+                y,
+                {name: y + sign * errors[name] for name in ALL_MODELS},
+                {"semiparametric": np.full(4, std)},
+            )
+    given = {"samples": 400, "motion": 40.0, **facts}
+    return Evaluation(model, InverseDynamicsConfig(), runs, **given)  # type: ignore[arg-type]
+
+
+def about(evaluation: Evaluation, word: str) -> list[str]:
+    return [warning for warning in find(evaluation).warnings if word in warning]
+
+
+def test_headline_gives_the_delayed_ratio() -> None:
+    findings = find(judged(GOOD))
+    assert (
+        "75 % less squared error than the rigid body on motion it had not seen" in findings.headline
+    )
+    assert "blocks of half a second (delayed)" in findings.headline
+    assert len(findings.verdicts) == 2
+    assert "400 samples, 40.0 s of motion at 10 Hz" in findings.subject
+    assert "4 joints" in findings.subject
+
+
+@pytest.mark.parametrize(("share", "known"), [(1.0, True), (0.5, False), (None, False)])
+def test_the_headline_does_not_call_repeated_states_new(
+    share: float | None, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = judged(GOOD)
+    monkeypatch.setattr(evaluation, "repeated_share", lambda: share)
+    headline = find(evaluation).headline
+    assert ("on states that it had learned, in blocks" in headline) == known
+    assert ("on motion it had not seen" in headline) == (not known)
+
+
+def test_only_what_was_scored_on_learned_states_is_called_so() -> None:
+    model = small_arm()
+    once = list(measurements(model, 2.0))
+    shift = once[-1].stamp - once[0].stamp + 10_000_000
+    again = [replace(m, stamp=m.stamp + k * shift) for k in range(5) for m in once]
+    evaluation = evaluate(model, InverseDynamicsConfig(), [again])
+    share, findings = evaluation.repeated_share(), find(evaluation)
+    assert share is not None and share > 0.95
+    told = dict(
+        zip(
+            ("delayed", "delayed_rest", "frozen", "sequential"),
+            (findings.headline, *findings.verdicts),
+            strict=True,
+        )
+    )
+    assert "from the first sample on, in blocks of half a second (delayed) (" in told["delayed"]
+    assert "learned, in blocks of half a second (delayed, on the fro" in told["delayed_rest"]
+    assert "on states that it had learned, after learning was stopped" in told["frozen"]
+    for name, sentence in told.items():
+        scores = evaluation.results()["scores"][name]  # type: ignore[index]
+        semi, rigid = (
+            number(float(np.mean(scores[of]["nmse"]))) for of in ("semiparametric", "rigid_body")
+        )
+        assert f"(nmse {semi} against {rigid})" in sentence
+
+
+def test_good_models_raise_no_warning_about_models() -> None:
+    for word in ("persistence", "worse", "URDF's own", "standard deviation", "constant"):
+        assert not about(judged(GOOD), word)
+
+
+def test_persistence_that_wins_is_said_for_each_protocol() -> None:
+    for semiparametric, said in (
+        (0.2, "The residual model gained nothing here."),
+        (0.1, "gained on the rigid body alone (nmse 0.04"),
+    ):
+        errors = GOOD | {"persistence": 0.05, "semiparametric": semiparametric}
+        found = about(judged(errors), "persistence")
+        assert len(found) == 3
+        assert "usual" in next(w for w in found if w.startswith("Sequential"))
+        for protocol in ("Delayed", "Frozen"):
+            assert said in next(w for w in found if w.startswith(protocol))
+
+
+def test_worse_than_the_rigid_body_names_the_axes() -> None:
+    evaluation = judged(GOOD | {"semiparametric": 0.3})
+    assert "worse" in find(evaluation).headline
+    (warning,) = [w for w in about(evaluation, "rigid body alone") if w.startswith("Frozen")]
+    assert "lift (2.25 ×)" in warning
+
+
+def test_a_measurement_that_contradicts_the_urdf_is_said_once() -> None:
+    (warning,) = about(judged(GOOD | {"urdf": 2.0}), "far from the measurement")
+    assert "slew (" in warning and "sign and unit" in warning
+    assert not about(judged(GOOD | {"urdf": 1.2}), "far from the measurement")
+
+
+def test_a_wrong_sign_of_one_joint_is_found_in_a_recording() -> None:
+    model = small_arm()
+    recording = list(measurements(model, 4.0))
+    assert not about(evaluate(model, InverseDynamicsConfig(), [recording]), "far from")
+    flipped = np.array([1.0, 1.0, -1.0, 1.0])
+    wrong = [replace(m, y=m.y * flipped) for m in recording]
+    warning = find(evaluate(model, InverseDynamicsConfig(), [wrong])).warnings[0]
+    assert "far from the measurement" in warning
+    assert warning.split("on ")[1].startswith(f"{model.axes[2]} (")
+
+
+def test_overconfident_deviation_useless_model_and_better_urdf() -> None:
+    assert len(about(judged(GOOD, std=0.04), "standard deviation")) == 3
+    assert not about(judged(GOOD, std=0.06), "standard deviation")
+    assert len(about(judged(GOOD | {"semiparametric": 1.5}), "no better than a constant")) == 3
+    assert len(about(judged(GOOD | {"urdf": 0.1}), "URDF's own parameters")) == 3
+
+
+def test_facts_about_the_data() -> None:
+    evaluation = judged(GOOD, motion=4.0, timing=[0.02] * 5)
+    evaluation.received = 10000
+    evaluation.skipped["out of order"] += 100
+    evaluation.skipped[BETWEEN] += 9500  # predicted, which is no fault
+    evaluation.skipped[STANDING] += 50  # scored, so that they are among the samples
+    evaluation.skipped[PARTIAL] += 90  # the same, for a fault that is counted itself
+    assert about(evaluation, "Only 4.0 s")
+    told = "Of 10000 messages some were not used in full: out of order: 100 (1 %)."
+    assert about(evaluation, told)
+    assert about(evaluation, "took longer (20.00 ms)")
+    n = evaluation.model.n_parameters
+    assert about(evaluation, f"only 0 of {n} independent")  # nothing was learned at all
+    assert about(evaluation, "never began to learn")
+
+
+def test_messages_that_count_under_several_reasons_are_not_summed() -> None:
+    evaluation = judged(GOOD, received=3001)
+    # The second of each of two joints, in most of the messages.
+    evaluation.skipped.update({"unpaired joint state": 1968, "effort stuck": 3969, "late": 7})
+    (told,) = about(evaluation, "not used in full")
+    assert told == (
+        "Of 3001 messages some were not used in full: effort stuck: 3001 (100 %), "
+        "unpaired joint state: 1968 and late: 7."
+    )
+
+
+def test_messages_of_a_recording_are_those_received() -> None:
+    model = small_arm()
+    stream = list(measurements(model, 3.0))
+    twice = [m for m in stream for _ in range(2)]  # each second one is out of order
+    evaluation = evaluate(model, InverseDynamicsConfig(), [twice])
+    assert evaluation.received == 2 * len(stream) > 1.9 * evaluation.samples
+    (told,) = about(evaluation, "not used in full")
+    assert told.startswith(f"Of {2 * len(stream)} messages") and f": {len(stream)} (50 %)" in told
+
+
+def test_scores_of_a_real_evaluation(effort_evaluation: Evaluation) -> None:
+    scores = effort_evaluation.scores()
+    assert list(scores) == list(effort_evaluation.results()["scores"])  # type: ignore[call-overload]
+    delayed = scores["delayed"]
+    expected = np.mean(delayed.nmse("rigid_body"))
+    assert np.isclose(mean_nmse(delayed, "rigid_body"), expected)
+    assert "frozen are the last" in find(effort_evaluation).subject
+
+
+def test_training_before_is_said(wrench_evaluation: Evaluation) -> None:
+    subject = find(wrench_evaluation).subject
+    assert "six-axis reading at boom_sensor" in subject
+    assert "other recordings" in subject
+
+
+def test_the_headline_of_a_contradicted_urdf_is_that() -> None:
+    wrong, right = judged(GOOD | {"urdf": 2.0}), judged(GOOD | {"urdf": 1.2})
+    assert find(wrong).headline.startswith("The measurement contradicts the URDF on")
+    assert find(wrong).verdicts == [find(right).headline, *find(right).verdicts]
+
+
+def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_either() -> None:
+    urdf = np.array([2.0, 0.5, 0.5, 0.5])
+    wrong = judged(GOOD | {"urdf": urdf, "rigid_body": 0.6})  # type: ignore[dict-item]
+    right = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
+    assert find(wrong).headline.startswith("The measurement contradicts the URDF on 1 of 4 joints")
+    assert "less squared error" in find(right).headline
+
+
+def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_it_alone() -> None:
+    """As where its sign is wrong and the others are right."""
+    urdf = np.array([3.0, 0.5, 0.5, 0.5])
+    for own, told in ((0.9, True), (0.6, False)):
+        rigid = np.array([own, 0.05, 0.05, 0.05])
+        headline = find(judged(GOOD | {"urdf": urdf, "rigid_body": rigid})).headline  # type: ignore[dict-item]
+        assert headline.startswith("The measurement contradicts the URDF on 1 of 4") == told
+
+
+def test_a_joint_whose_effort_never_varies_does_not_count_as_one_that_nothing_fits() -> None:
+    urdf = np.array([2.0, 0.5, 0.5, 0.5])
+    evaluation = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
+    evaluation.runs["sequential"].scores._spread[3] = 0.0
+    assert np.isnan(evaluation.runs["sequential"].scores.nmse("rigid_body")[3])
+    assert "less squared error" in find(evaluation).headline
+
+
+def test_an_effort_that_was_never_measured_is_told_as_such_and_hides_no_other() -> None:
+    model = small_arm()
+    dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
+    evaluation = evaluate(model, InverseDynamicsConfig(), [dead])
+    findings = find(evaluation)
+    assert f"{model.axes[1]}: never measured" in " ".join(findings.warnings)
+    assert not about(evaluation, "diverged") and not about(evaluation, "squared error is .")
+    for run, group in itertools.product(evaluation.runs.values(), axis_groups(model)):
+        _, curves = mean_rmse(run, group)
+        assert all(np.isfinite(curve).all() for curve in curves.values())
+
+
+def test_a_model_that_diverged_is_told_where_something_was_measured() -> None:
+    evaluation = judged(GOOD | {"semiparametric": np.array([0.1, np.inf, 0.1, 0.1])})  # type: ignore[dict-item]
+    assert len(about(evaluation, "diverged on")) == 3
+    nothing = judged(GOOD | {"semiparametric": np.inf})
+    assert "the semiparametric model diverged" in find(nothing).headline
+
+
+def test_time_at_rest_is_no_motion() -> None:
+    evaluation = judged(GOOD, motion=340.0, standing=334.0)
+    assert "6.0 s of motion and 334.0 s at rest" in find(evaluation).subject
+    assert about(evaluation, "Only 6.0 s of motion")
+    model = small_arm()
+    moving = list(measurements(model, 3.0))
+    stands = [
+        replace(moving[-1], stamp=moving[-1].stamp + k * 10_000_000, dq=np.zeros(4))
+        for k in range(1, 301)
+    ]
+    found = evaluate(model, InverseDynamicsConfig(), [[*moving, *stands]])
+    assert abs(found.standing - 3.0) < 0.5 and abs(found.motion - 6.0) < 0.1
+
+
+def test_a_residual_of_random_features_that_never_began_is_told() -> None:
+    model, config = small_arm(), from_flat(InverseDynamicsConfig, {"residual": "random_fourier"})
+    found = evaluate(model, config, [list(measurements(model, 3.0))])
+    assert about(found, "never began to learn")

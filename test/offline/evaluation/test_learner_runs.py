@@ -1,0 +1,160 @@
+"""Evaluations led by a whole learner are the node's predictions in turn, to the last bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.parameters import from_flat, replace
+from semiparam_dynamics.changes.config import DEFER, LEARN
+from semiparam_dynamics.changes.monitor import ChangeMonitor
+from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.learner import Step
+from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.offline.evaluation.findings import NOTICING
+from semiparam_dynamics.offline.evaluation.report import report, summary_table
+from semiparam_dynamics.robot.inertia import compact_body
+from semiparam_dynamics.samples.bag import BagReader
+from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
+from semiparam_dynamics.samples.measurement import Measurement
+
+from ...changes.changing_arm import MODEL, Change, held, largest_weight, moving, nothing, pushed
+from ...dynamics.arms import URDF
+
+QUICK = {"nystrom.window": 3.0, "nystrom.joint_max_centers": 0, "filter.learn_ratio": 5.0}
+QUICK["nystrom.max_centers"] = 200
+DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
+BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
+ON, END = 12.0, 22.0  # s
+PUSH = largest_weight() * np.ones(4)
+
+
+def bag(folder: Path, change: Change, seconds: float = END, dead: bool = False) -> Path:
+    stream = list(moving(seconds, change))
+    if dead:  # one joint's effort, for some seconds, and another's all the while
+        for k, m in enumerate(stream):
+            m.y[[1, 2] if 800 <= k < 1100 else 2] = np.nan
+    write_measurements(folder / "bag", MODEL.joint_names, stream, "effort")
+    return folder / "bag"
+
+
+def live(path: Path, settings: dict[str, object]) -> list[Step]:
+    """The steps of a node that learns in turn, which `path` is played to."""
+    config = from_flat(InverseDynamicsNodeConfig, settings | {"defer_learning": False})
+    session, steps = Session(str(URDF), config), []
+    with BagReader(path) as recorded:
+        for _, message, _ in recorded.messages([recorded.choose(JOINT_STATE)]):
+            for step in session.joint_state(message):
+                steps.append(step)
+                session.learn(step)
+    session.finish()
+    return steps
+
+
+def offline(path: Path, settings: dict[str, object]) -> Evaluation:
+    return evaluate_bags(Bags([path], urdf=URDF), from_flat(InverseDynamicsConfig, settings))
+
+
+@pytest.mark.parametrize(
+    ("change", "settings", "dead"),
+    [
+        (held(BODY, ON), DETECTING, False),
+        (held(BODY, ON), DETECTING, True),
+        (pushed(PUSH, ON, ON + 0.5), QUICK | {"output.gate": 3.0}, True),
+        (held(BODY, ON), QUICK | {"nystrom.memory": 5.0}, True),
+    ],
+    ids=["detect", "detect-dead", "gate-dead", "memory-dead"],
+)
+def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings, dead) -> None:
+    path = bag(tmp_path, change, dead=dead)
+    steps = [step for step in live(path, settings) if not step.sample.between]
+    found = offline(path, settings)
+    run = found.runs["sequential"]
+    _, y, values, stds = run.trace.points()
+    # All but what the plots do not keep.
+    assert len(y) == len(steps) == found.samples == run.scores.samples
+    for k, name in ((1, "rigid_body"), (3, "semiparametric")):
+        told = np.array([getattr(step.prediction, name) for step in steps])
+        assert np.array_equal(values[:, k], told), name
+    assert np.array_equal(stds, [step.prediction.semiparametric_std for step in steps])
+    assert np.isfinite(stds).all()
+    assert np.isnan(y).any(axis=0).tolist() == [False, dead, dead, False]
+    for name, nmse in ((n, run.scores.nmse(n)) for n in ("semiparametric", "persistence")):
+        assert np.isnan(nmse).tolist() == [False, False, dead, False], name
+    assert sum(found.skipped.values()) > 0 or "nystrom.memory" in settings
+
+
+@pytest.fixture(scope="module")
+def loaded() -> tuple[list[Measurement], Evaluation]:
+    """A recording with a payload from ON on, evaluated with detection."""
+    recording = list(moving(END, held(BODY, ON)))
+    return recording, evaluate(MODEL, from_flat(InverseDynamicsConfig, DETECTING), [recording])
+
+
+def test_a_payload_is_noticed_and_corrected_frozen_too(loaded) -> None:
+    recording, noticing = loaded
+    without = from_flat(InverseDynamicsConfig, DETECTING | {"changes.detect": False})
+    trained = list(moving(ON, nothing))
+    frozen = {
+        detect: evaluate(
+            MODEL, replace(without, **{"changes.detect": detect}), [recording], [trained]
+        ).runs["frozen"]
+        for detect in (True, False)
+    }
+    squares = {k: np.sum(run.scores.rmse("semiparametric") ** 2) for k, run in frozen.items()}
+    assert squares[True] < 0.5 * squares[False]
+    assert frozen[True].estimator.n_learned == frozen[False].estimator.n_learned
+    assert frozen[True].learner.changes.held.n_learned == 0  # nor of the errors under the payload
+    (first,) = [c for c in noticing.noticed if c.cause == "payload"][:1]
+    assert first.protocol == "sequential" and first.recording == 0
+    assert ON < first.time < ON + 2.0 and ON - 0.5 < first.onset < first.time
+
+
+def test_after_a_change_the_corrected_errors_are_lower(loaded) -> None:
+    _, noticing = loaded
+    plain = replace(noticing.config, **{"changes.detect": False})
+    # What is learned of a payload is gone with it: it is put down again for the last seconds.
+    errors = []
+    for config in (noticing.config, plain):
+        released = list(moving(END + 6.0, held(BODY, ON, END)))
+        time, y, values, _ = evaluate(MODEL, config, [released]).runs["sequential"].trace.points()
+        after = time > END + 1.0
+        errors.append(np.mean((y - values[:, 3])[after] ** 2))
+    assert errors[0] < 0.5 * errors[1]
+
+
+def test_the_report_tells_what_was_noticed_and_what_was_left_out(loaded) -> None:
+    _, noticing = loaded
+    assert set(noticing.runs) == {"sequential", "frozen"}
+    results = noticing.results()
+    changes = results["changes"]
+    assert changes[0].keys() == {"protocol", "recording", "time", "onset", "cause", "name"}
+    assert "1 x payload (sequential)" in summary_table(results)
+    page = report(noticing)
+    assert NOTICING.split(":")[0] in page and "Changes noticed" in page and ">payload<" in page
+    quiet = evaluate(MODEL, from_flat(InverseDynamicsConfig, QUICK), [list(moving(4.0, nothing))])
+    assert "changes" not in quiet.results() and "Changes noticed" not in report(quiet)
+
+
+def test_a_second_recording_s_changes_have_its_number() -> None:
+    config = from_flat(InverseDynamicsConfig, DETECTING)
+    one, two = list(moving(ON, nothing)), list(moving(ON, held(BODY, 5.0), seed=1))
+    found = evaluate(MODEL, config, [one, two])
+    changes = [c for c in found.noticed if c.protocol == "sequential" and c.cause == "payload"]
+    assert [c.recording for c in changes[:1]] == [1]
+    assert 5.0 < changes[0].time < 7.0
+
+
+def test_what_waits_at_the_end_is_scored_frozen_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, tested = list(moving(5.0, nothing)), list(moving(4.0, nothing, seed=1))
+    undecided = tested[-100].stamp
+    monkeypatch.setattr(
+        ChangeMonitor, "verdict", lambda self, stamp: DEFER if stamp > undecided else LEARN
+    )
+    runs = evaluate(MODEL, from_flat(InverseDynamicsConfig, DETECTING), [tested], [trained]).runs
+    assert runs["frozen"].scores.samples == runs["sequential"].scores.samples > 0

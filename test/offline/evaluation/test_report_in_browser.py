@@ -1,0 +1,169 @@
+"""The page as a browser shows it: wide and narrow, without a network, nothing missing or cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.evaluation.report import write_results
+from semiparam_dynamics.offline.page import LOOKS, MEASURED
+
+from ...dynamics.arms import measurements, small_arm
+from .browser import Browser
+
+WIDTHS = (1280, 400)
+HEADINGS = {
+    "summary": "Inverse dynamics, learned and judged",
+    "errors": "Error over time",
+    "scores": "Scores",
+    "predictions": "Predicted and measured",
+    "calibration": "Residuals and predicted standard deviation",
+    "parameters": "Identified parameters",
+    "run": "The run",
+}
+# What each section's pictures show; one may hide another in a single picture.
+DRAWN = {
+    "errors": {"rigid_body", "nonparametric", "semiparametric"},
+    "predictions": {"semiparametric", "measured"},
+    "calibration": {"rigid_body", "semiparametric"},
+}
+COLORS = {name: to_rgb(look.color) for name, look in {**LOOKS, "measured": MEASURED}.items()}
+PICTURES = """[...document.querySelectorAll('svg[role=img]')].map(svg => {
+    const box = svg.getBoundingClientRect();
+    return [svg.getAttribute('aria-label'), svg.closest('section').id,
+            box.x, box.y + scrollY, box.width, box.height]})"""
+TOO_WIDE = """[...document.querySelectorAll('body *')].filter(e => !e.closest('.scroll') &&
+    e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.outerHTML.slice(0, 100))"""
+CUT_OFF = """[...document.querySelectorAll('svg[role=img] text')].filter(text => {
+    const t = text.getBoundingClientRect(), s = text.closest('svg').getBoundingClientRect();
+    return t.left < s.left - 1 || t.right > s.right + 1 || t.top < s.top - 1 ||
+        t.bottom > s.bottom + 1}).map(text => text.textContent)"""
+LINES = """Math.max(...[...document.querySelectorAll('td, th')].map(
+    e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)))"""
+
+
+@pytest.fixture(scope="session")
+def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Half of the tested motion was learned before, so that the report warns of it."""
+    model = small_arm()
+    train = list(measurements(model, 6.0, extra=1.0))
+    test = list(measurements(model, 4.0, extra=1.0))
+    other = measurements(model, 4.0, extra=1.0, seed=1)
+    test += [replace(m, stamp=m.stamp + 10_000_000_000) for m in other]
+    folder = tmp_path_factory.mktemp("repeated")
+    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0, "filter.cutoff": 6.0})
+    write_results(evaluate(model, config, [test], [train]), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as opened:
+        yield opened
+
+
+@pytest.fixture(params=["effort_results", "wrench_results", "repeated"])
+def page(request: pytest.FixtureRequest) -> Path:
+    return Path(request.getfixturevalue(request.param)) / "report.html"
+
+
+def text_of(browser: Browser, selector: str) -> str:
+    """What can be read in an element."""
+    return str(browser.evaluate(f"document.querySelector('{selector}').innerText"))
+
+
+def is_drawn(image: np.ndarray, name: str) -> bool:
+    """Whether something in a model's colour goes on through the picture."""
+    distance = np.abs(image - np.array(COLORS[name])).max(axis=2)
+    return bool((distance < 0.15).any(axis=0).sum() > 15)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_is_missing_cut_or_too_wide(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width)
+    assert browser.complaints == []
+    assert browser.requests == [page.as_uri()]
+    assert browser.evaluate("innerWidth") == width
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(TOO_WIDE) == []
+    assert browser.evaluate(CUT_OFF) == []
+    # A column squeezed to a letter's width makes a cell of dozens of lines.
+    assert browser.evaluate(LINES) < 15.0
+    headings = browser.evaluate(
+        "[...document.querySelectorAll('section')].map(s => [s.id, "
+        "s.querySelector('h1, h2').innerText])"
+    )
+    assert dict(headings) == HEADINGS
+
+
+def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None:
+    text = (repository / "docs" / "report.md").read_text(encoding="utf-8")
+    told = re.findall("^## (.*)$", text, re.MULTILINE)
+    told.remove("Changes noticed")  # this page looked for none
+    assert told[1:] == list(HEADINGS.values())[1:]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_picture_is_drawn(browser: Browser, page: Path, width: int) -> None:
+    browser.open(page, width)
+    found: dict[str, set[str]] = {section: set() for section in DRAWN}
+    for label, section, *box in browser.evaluate(PICTURES):
+        assert min(box[2:]) > 100.0, label
+        image = browser.picture(*box)
+        drawn = {name for name in DRAWN[section] if is_drawn(image, name)}
+        assert drawn, label
+        found[section] |= drawn
+    assert found == DRAWN
+
+
+def test_tables_say_what_the_run_was(browser: Browser, page: Path) -> None:
+    browser.open(page, 1280)
+    rows = browser.evaluate("document.querySelectorAll('table.parameters tbody tr').length")
+    bars = browser.evaluate(
+        "[...document.querySelectorAll('svg.bar circle')].filter("
+        "c => c.getBoundingClientRect().width > 4).length"
+    )
+    assert rows == bars > 10
+    run = text_of(browser, "#run")
+    for part in ("Time per sample", "p99", "Messages not used", "Configuration", "filter.cutoff"):
+        assert part in run, part
+    times = browser.evaluate(
+        "[...document.querySelector('#run table').querySelectorAll('td')].map(c => +c.innerText)"
+    )
+    assert len(times) == 3 and 0.0 < times[0] <= times[1] <= times[2]
+    told = browser.evaluate("[...document.querySelectorAll('#run td.best')].map(c => c.innerText)")
+    assert told  # what isn't at its default stands out
+
+
+def test_repeated_motion_is_warned_of_and_scored_apart(browser: Browser, repeated: Path) -> None:
+    browser.open(repeated / "report.html", 1280)
+    warning = text_of(browser, ".warnings")
+    assert "of the samples repeat states that were learned" in warning
+    assert "on those and" in warning
+    scores = text_of(browser, "#scores")
+    assert "Frozen, states learned before" in scores and "Frozen, new states" in scores
+
+
+def test_what_goes_wrong_would_be_seen(browser: Browser, effort_results: Path, tmp_path) -> None:
+    worse = tmp_path / "worse.html"
+    text = (effort_results / "report.html").read_text(encoding="utf-8")
+    image = '<img src="http://outside.example/a.png">'
+    wide = '<div style="width: 2000px">wide</div>'
+    worse.write_text(text.replace("</body>", f"{image}{wide}</body>"), encoding="utf-8")
+    browser.open(worse, 1280)
+    assert any("Content Security Policy" in said for said in browser.complaints)
+    assert browser.evaluate("document.documentElement.scrollWidth") > 1280
+    assert len(browser.evaluate(TOO_WIDE)) == 1
+    freed = text.replace("Content-Security-Policy", "nothing").replace("</body>", f"{image}</body>")
+    worse.write_text(freed, encoding="utf-8")
+    browser.open(worse, 1280)
+    assert "http://outside.example/a.png" in browser.requests

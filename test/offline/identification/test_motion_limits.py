@@ -1,0 +1,128 @@
+"""Limits from the URDF, narrowed, scaled, and what is said where the URDF is silent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
+from semiparam_dynamics.offline.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.robot.model import RobotModel
+
+from ...dynamics.arms import URDF
+
+TEXT = URDF.read_text()
+LIFT = '<limit lower="-1.5" upper="1.5" effort="87" velocity="2"/>'
+
+
+def test_they_are_the_urdf_s_in_the_joints_order() -> None:
+    limits = motion_limits(TEXT, RobotModel(TEXT, joints=("reach", "lift")))
+    np.testing.assert_array_equal(limits.lower, [0.0, -1.5])
+    np.testing.assert_array_equal(limits.upper, [0.2, 1.5])
+    np.testing.assert_array_equal(limits.velocity, [2.0, 2.0])
+    np.testing.assert_array_equal(limits.effort, [87.0, 87.0])
+    assert limits.warnings == ()
+
+
+def test_a_continuous_joint_gets_limits_and_a_warning() -> None:
+    model = RobotModel(TEXT)
+    limits = motion_limits(TEXT, model, free=FreeJointsConfig(free_range=2.0, free_velocity=0.5))
+    assert (limits.lower[0], limits.upper[0], limits.velocity[0]) == (-2.0, 2.0, 0.5)
+    assert np.isinf(limits.effort[0])
+    assert len(limits.warnings) == 3 and all("slew" in text for text in limits.warnings)
+    assert not any("lift" in text for text in limits.warnings)
+
+
+def test_the_usable_part() -> None:
+    limits = motion_limits(TEXT, RobotModel(TEXT, joints=("lift", "reach")))
+    usable = limits.scaled(0.1, 0.8, 0.5)
+    np.testing.assert_allclose(usable.lower, [-1.2, 0.02])
+    np.testing.assert_allclose(usable.upper, [1.2, 0.18])
+    np.testing.assert_allclose(usable.velocity, 1.6)
+    np.testing.assert_allclose(usable.effort, 43.5)
+
+
+def test_a_range_narrows() -> None:
+    model = RobotModel(TEXT)
+    limits = motion_limits(TEXT, model, ranges={"slew": (-0.3, 0.4), "lift": (0.0, 1.0)})
+    np.testing.assert_array_equal(limits.lower[:2], [-0.3, 0.0])
+    np.testing.assert_array_equal(limits.upper[:2], [0.4, 1.0])
+    assert not any("position" in text for text in limits.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "bounds", "said"),
+    [
+        ("lfit", (0.0, 1.0), "the joints are slew, lift"),
+        ("lift", (1.0, 1.0), "no extent"),
+        ("lift", (float("nan"), 1.0), "no extent"),
+        ("lift", (-1.6, 1.0), "beyond the URDF's limits, -1.5 to 1.5"),
+    ],
+)
+def test_a_wrong_range_is_refused(name: str, bounds: tuple[float, float], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        motion_limits(TEXT, RobotModel(TEXT), ranges={name: bounds})
+
+
+def test_limits_that_are_none() -> None:
+    assert LIFT in TEXT
+    words = TEXT.replace(LIFT, LIFT.replace('"87"', '"much"'))
+    with pytest.raises(RobotModelError, match="effort limit of joint 'lift' is no number"):
+        motion_limits(words, RobotModel(words))
+    endless = TEXT.replace('lower="0" upper="0.2"', 'lower="0" upper="0"')
+    with pytest.raises(RobotModelError, match="'reach' has no position limits"):
+        motion_limits(endless, RobotModel(endless))
+    given = motion_limits(endless, RobotModel(endless), ranges={"reach": (0.0, 0.3)})
+    assert given.upper[2] == 0.3
+
+
+@pytest.mark.parametrize(
+    ("stops", "used"),
+    [
+        ((-0.2, 13.0), (-0.2, np.pi)),
+        ((-13.0, 0.2), (-np.pi, 0.2)),
+        ((-7.0, 7.0), (-np.pi, np.pi)),
+        ((5.0, 20.0), (5.0, 5.0 + np.pi)),
+        ((-20.0, -5.0), (-5.0 - np.pi, -5.0)),
+    ],
+)
+def test_limits_wider_than_two_turns_are_kept(
+    stops: tuple[float, float], used: tuple[float, float]
+) -> None:
+    text = TEXT.replace('lower="-1.5" upper="1.5"', f'lower="{stops[0]}" upper="{stops[1]}"', 1)
+    model = RobotModel(text)
+    lift = model.joint_names.index("lift")
+    limits = motion_limits(text, model)
+    assert (limits.lower[lift], limits.upper[lift]) == pytest.approx(used)
+    (told,) = (warning for warning in limits.warnings if "lift" in warning)
+    assert "wider than two turns" in told and "no position limit" not in told
+    with pytest.raises(ConfigurationError, match="beyond the URDF's limits"):
+        motion_limits(text, model, ranges={"lift": (stops[0] - 0.1, stops[1])})
+    far = (stops[1] - 1.0, stops[1])
+    given = motion_limits(text, model, ranges={"lift": far})
+    assert (given.lower[lift], given.upper[lift]) == far
+    assert not any("lift" in warning for warning in given.warnings)
+
+
+def test_a_long_axis_keeps_its_range() -> None:
+    """Two turns are no measure of metres."""
+    slide = 'lower="0" upper="0.2"'
+    text = TEXT.replace(slide, 'lower="0" upper="13"')
+    model = RobotModel(text, joints=("lift", "reach"))
+    assert (model.position_limits[0][1], model.position_limits[1][1]) == (0.0, 13.0)
+    limits = motion_limits(text, model)
+    assert (limits.lower[1], limits.upper[1], limits.warnings) == (0.0, 13.0, ())
+    none = TEXT.replace(slide, 'lower="-1e9" upper="1e9"')
+    assert np.isinf(RobotModel(none, joints=("reach",)).position_limits).all()
+    with pytest.raises(RobotModelError, match="'reach' has position limits more than 100 m apart"):
+        motion_limits(none, RobotModel(none))
+
+
+def test_where_the_arm_may_be_parked_is_not_narrowed() -> None:
+    text = TEXT.replace('lower="0" upper="0.2"', 'lower="0" upper="0"')
+    model = RobotModel(text, joints=("slew", "lift", "reach"))
+    ranges = {"lift": (1.0, 1.3), "reach": (0.1, 0.3), "slew": (3.0, 4.0)}
+    usable = motion_limits(text, model, ranges=ranges).scaled(0.1, 0.8, 0.6)
+    assert usable.parked is not None
+    np.testing.assert_allclose(usable.parked, [[-np.pi, -1.5, 0.1], [4.0, 1.5, 0.3]])
+    np.testing.assert_allclose(usable.lower, [3.1, 1.03, 0.12])
