@@ -189,7 +189,7 @@ setup(
     entry_points={
         "console_scripts": [
             f"semiparam = {NAME}.cli.main:main",
-            *(f"{name} = {NAME}.nodes.executables:{name}" for name in NODES),
+            *(f"{name} = {NAME}.base.nodes.executables:main" for name in NODES),
         ]
     },
     zip_safe=False,

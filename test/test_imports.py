@@ -1,4 +1,4 @@
-"""Who imports what: folders only those before them, the core no ROS, the offline tools no extra."""
+"""Directions of imports: rooms only those below, ROS in nodes alone, no extra offline."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import semiparam_dynamics
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "semiparam_dynamics"
@@ -61,27 +63,20 @@ for names, wanted in zip(sys.argv[1::2], sys.argv[2::2]):
 """
 
 
-# Folders and single modules of the package; each may import itself and those of the lines above.
-ORDER = [
-    "errors arrays",
-    "extras parameters jit",
-    "config_files progress storage",
-    "output_files",
-    "recursion",
-    "robot",
-    "learning samples page",
-    "dynamics",
-    "identification",
-    "changes",
-    "config",
-    "learner",
-    "simulation recognition doctor",
-    "evaluation",
-    "tuning control",
-    "nodes",
-    "cli",
-]
-LEVELS = {part: level for level, line in enumerate(ORDER) for part in line.split()}
+# The rooms, each of which imports only itself and those of the lines above.
+ROOMS = """
+    base
+    robot
+    learning
+    samples
+    dynamics
+    changes
+    learner
+    simulation recognition
+    control
+    offline
+"""
+LEVELS = {part: level for level, line in enumerate(ROOMS.split("\n")) for part in line.split()}
 
 
 def module_name(path: Path) -> str:
@@ -115,15 +110,17 @@ def imports() -> dict[str, dict[str, int]]:
     return {name: imported(path) for name, path in SOURCES.items()}
 
 
-def test_folders_import_only_those_before_them(imports) -> None:
+def test_rooms_import_only_those_below(imports) -> None:
     wrong = []
     for name, lines in imports.items():
-        part = name.split(".")[1] if "." in name else ""
+        if "." not in name:
+            continue  # the public names, imported when asked for
+        part = name.split(".")[1]
         for module, line in lines.items():
             names = module.split(".")
             if names[0] != "semiparam_dynamics" or len(names) == 1 or names[1] == part:
                 continue  # another package, the version, or the same folder
-            if not part or LEVELS[names[1]] >= LEVELS[part]:
+            if LEVELS[names[1]] >= LEVELS[part]:
                 wrong.append(f"{SOURCES[name].relative_to(ROOT)}:{line} imports {module}")
     assert not wrong, "\n".join(wrong)
 
@@ -137,10 +134,24 @@ def test_no_modules_import_each_other(imports) -> None:
     graphlib.TopologicalSorter(graph).prepare()  # its CycleError names the circle
 
 
-def test_robot_and_recursion_need_nothing_of_the_learning_library(imports) -> None:
+def test_what_a_robot_needs_of_learning_is_its_recursion(imports) -> None:
+    recursion = f"{PACKAGE.name}.learning.recursion"
     for name, modules in imports.items():
-        if name.split(".")[1:2] in (["robot"], ["recursion"]):
-            assert not [m for m in modules if m.startswith(("sklearn", f"{PACKAGE.name}.learning"))]
+        if name.startswith((f"{PACKAGE.name}.robot", recursion, f"{PACKAGE.name}.dynamics")):
+            others = {m for m in modules if m.startswith(("sklearn", f"{PACKAGE.name}.learning"))}
+            assert not [m for m in others if not m.startswith(recursion)], name
+
+
+def test_public_names_are_imported_when_asked_for() -> None:
+    code = (
+        "import sys, semiparam_dynamics as s; before = set(sys.modules); "
+        "assert not [m for m in before if m.startswith('semiparam_dynamics.')]; "
+        "names = [getattr(s, name) for name in s.__all__]; assert set(s.__all__) <= set(dir(s)); "
+        "assert not hasattr(s, 'nothing'); print(len(names))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert int(result.stdout) == len(semiparam_dynamics.__all__)
 
 
 def import_without(*pairs: tuple[set[str], list[str]]) -> subprocess.CompletedProcess[str]:
@@ -156,7 +167,7 @@ def import_without(*pairs: tuple[set[str], list[str]]) -> subprocess.CompletedPr
 def test_only_the_nodes_import_ros(imports) -> None:
     for name, modules in imports.items():
         found = {module.partition(".")[0] for module in modules} & ROS
-        assert not found or name.startswith("semiparam_dynamics.nodes"), (name, found)
+        assert not found or ".nodes." in name, (name, found)
 
 
 def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
@@ -170,7 +181,7 @@ def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
 
 def test_offline_nothing_needs_ros_or_extras_nor_the_learning_library_a_robot() -> None:
     learning = [name for name in SOURCES if name.startswith("semiparam_dynamics.learning")]
-    offline = [name for name in SOURCES if not name.startswith("semiparam_dynamics.nodes")]
+    offline = [name for name in SOURCES if ".nodes." not in name]
     without = ROS | EXTRAS
     pairs = (without | {"pinocchio", "rosbags", "yaml"}, learning), (without, offline)
     result = import_without(*pairs)

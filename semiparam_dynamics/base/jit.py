@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 F = TypeVar("F")
-ROOT = Path(__file__).resolve().parents[1]  # holds this package
-KEPT = Path(__file__).resolve().parent / "compiled"  # what `semiparam compile` keeps
+ROOT = Path(__file__).resolve().parents[2]  # holds this package
+KEPT = Path(__file__).resolve().parents[1] / "compiled"  # what `semiparam compile` keeps
 
 
 def folder_of(kept: Path, caches: Path) -> Path:

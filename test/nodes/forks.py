@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
+from semiparam_dynamics.base.nodes.executables import module_of
 from semiparam_dynamics.base.nodes.processes import EXECUTABLES, NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -108,7 +109,7 @@ def serve() -> None:
         elif not (answer := os.fork()):
             _, _, module, *arguments = order["command"]
             if module == EXECUTABLES:  # which imports the node's module
-                module = f"semiparam_dynamics.nodes.{arguments.pop(0)}"
+                module = module_of(arguments.pop(0))
             become(order["log"], order["folder"], order["environment"])
             sys.argv = [module, *arguments]
             run(module)
@@ -145,7 +146,7 @@ def warm_up() -> None:
     first_motion.yield_processor = lambda pid: None
     for name in NODES:
         try:
-            importlib.import_module(f"semiparam_dynamics.nodes.{name}")
+            importlib.import_module(module_of(name))
         except ImportError:  # an extra that is not installed: its tests are skipped
             continue
     urdf = str(ROOT / "test" / "data" / "small_arm.urdf")

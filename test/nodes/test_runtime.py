@@ -79,7 +79,7 @@ def test_missing_ros_is_told(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "diagnostic_msgs.msg", None)
-    for name in [name for name in sys.modules if name.startswith("semiparam_dynamics.nodes.")]:
+    for name in [n for n in sys.modules if n.startswith("semiparam_dynamics.") and ".nodes." in n]:
         monkeypatch.delitem(sys.modules, name)
     assert start("inverse_dynamics") == 2
     error = capsys.readouterr().err

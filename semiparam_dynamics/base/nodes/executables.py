@@ -9,9 +9,35 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 
 from semiparam_dynamics.base.errors import MissingExtraError
 from semiparam_dynamics.base.extras import EXTRAS, missing_extra
+
+# The room of each node; its module is the file of its name in the room's `nodes` folder.
+ROOMS = {
+    "arm_simulator": "simulation",
+    "bag_player": "samples",
+    "computed_torque": "control",
+    "image_source": "recognition",
+    "inverse_dynamics": "learner",
+    "live_page": "learner",
+    "object_recognition": "recognition",
+    "object_stream": "recognition",
+    "objects_page": "recognition",
+    "payload_bridge": "changes",
+    "trajectory_efforts": "control",
+}
+
+
+def module_of(name: str) -> str:
+    """The full name of a node's module."""
+    return f"semiparam_dynamics.{ROOMS[name]}.nodes.{name}"
+
+
+def main() -> int:
+    """Run the node that has the name of the command that was called, a console script."""
+    return start(Path(sys.argv[0]).stem)
 
 
 def start(name: str) -> int:
@@ -23,7 +49,7 @@ def start(name: str) -> int:
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.signal(number, lambda *_: os._exit(0)) for number in signals}
     try:
-        module = importlib.import_module(f"semiparam_dynamics.nodes.{name}")
+        module = importlib.import_module(module_of(name))
     except MissingExtraError as error:
         told = str(error)
     except ModuleNotFoundError as error:
@@ -39,56 +65,6 @@ def start(name: str) -> int:
         signal.signal(number, handler)
     print(f"{name}: error: {told}", file=sys.stderr)
     return 2
-
-
-def inverse_dynamics() -> int:
-    """Run the node of this name."""
-    return start("inverse_dynamics")
-
-
-def arm_simulator() -> int:
-    """Run the node of this name."""
-    return start("arm_simulator")
-
-
-def computed_torque() -> int:
-    """Run the node of this name."""
-    return start("computed_torque")
-
-
-def trajectory_efforts() -> int:
-    """Run the node of this name."""
-    return start("trajectory_efforts")
-
-
-def live_page() -> int:
-    """Run the node of this name."""
-    return start("live_page")
-
-
-def image_source() -> int:
-    """Run the node of this name."""
-    return start("image_source")
-
-
-def objects_page() -> int:
-    """Run the node of this name."""
-    return start("objects_page")
-
-
-def object_recognition() -> int:
-    """Run the node of this name."""
-    return start("object_recognition")
-
-
-def object_stream() -> int:
-    """Run the node of this name."""
-    return start("object_stream")
-
-
-def payload_bridge() -> int:
-    """Run the node of this name."""
-    return start("payload_bridge")
 
 
 if __name__ == "__main__":

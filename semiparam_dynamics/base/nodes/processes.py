@@ -33,7 +33,7 @@ class NodeProcess:
 
     Parameters
     ----------
-    name: the node's module in `semiparam_dynamics.nodes`.
+    name: the node's name, one of `executables.ROOMS`.
     parameters: its parameters by name; values as on the command line.
     log: file that its output goes to.
     params_file: YAML file of further parameters.
