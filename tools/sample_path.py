@@ -1,17 +1,23 @@
-"""The files that one joint state passes, to its published prediction and to being learned.
+"""The files that a joint state, an array and a bag pass through the package, in order.
 
-    python tools/sample_path.py
+    python tools/sample_path.py [message] [falkon] [evaluate]
 
-Runs the node in this process on a small arm, gives it messages until every stage works, and then
-follows one message through the package: Python calls by a profiler, compiled functions by the
-names in the code that calls them. `CONTRIBUTING.md` lists the result.
+`message` runs the node with its defaults in this process on a small arm, gives it messages until
+every stage works, and follows one to its published prediction and, in the learner's thread, to
+being learned. `falkon` follows an array through `Falkon.fit`, `evaluate` a bag through the command
+`semiparam evaluate`. Python calls come from a profiler, compiled functions from the names in the
+code that calls them. `CONTRIBUTING.md` lists the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import sys
-from collections.abc import Iterable
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -32,33 +38,51 @@ URDF = """<robot name="arm">
     <origin xyz="0.4 0 0"/><axis xyz="0 1 0"/>
     <limit lower="-3" upper="3" effort="100" velocity="10"/></joint>
 </robot>"""
+JOINTS = ["shoulder", "elbow"]
 RATE = 50.0  # Hz
-MESSAGES = 300  # before the one that is followed: longer than the residual's window
+MESSAGES = 900  # before the one that is followed: longer than the residual's window
 
 
 class Follower:
-    """The package's files in the order in which a message enters them."""
+    """The package's files in the order in which something enters them, while it is active.
 
-    def __init__(self, publish: CodeType) -> None:
-        """`publish` is the code that has published the prediction when it returns."""
-        self.publish = publish
+    Attributes
+    ----------
+    files: names below the package, each once.
+    calls, changes: Python calls of the package's functions, and how many led into another file.
+    """
+
+    def __init__(self) -> None:
         self.files: list[str] = []
+        self.calls = self.changes = 0
         self._seen: set[CodeType] = set()
-        self.published: int | None = None  # how many there were when the prediction was out
+        self._last = ""
+        self._active = False
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """Follow what is called meanwhile, in this thread and those started by now."""
+        self._active = True
+        sys.setprofile(self.profile)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+            self._active = False
 
     def profile(self, frame: Any, event: str, argument: object) -> None:
-        """A profiler for `sys.setprofile`."""
-        if event == "call":
+        """A profiler for `sys.setprofile` and `threading.setprofile`."""
+        if self._active and event == "call" and (name := file_of(frame.f_code)):
+            self.calls += 1
+            self.changes += name != self._last
+            self._last = name
             self._enter(frame.f_code, frame.f_globals)
-        elif event == "return" and frame.f_code is self.publish:
-            self.published = self.published or len(self.files)
 
     def _enter(self, code: CodeType, names: dict[str, Any]) -> None:
-        path = Path(code.co_filename)
-        if code in self._seen or not path.is_relative_to(PACKAGE):
+        name = file_of(code)
+        if code in self._seen or not name:
             return
         self._seen.add(code)
-        name = str(path.relative_to(PACKAGE))
         if name not in self.files:
             self.files.append(name)
         for used in code.co_names:
@@ -66,57 +90,113 @@ class Follower:
             if compiled is not None:
                 self._enter(compiled.__code__, compiled.__globals__)
 
+    def __str__(self) -> str:
+        rows = "\n".join(f"{k:>4}  {name}" for k, name in enumerate(self.files, 1))
+        return (
+            f"{len(self.files)} files, {self.calls} Python calls, "
+            f"{self.changes} changes of file:\n{rows}"
+        )
 
-def follow() -> Follower:
+
+def file_of(code: CodeType) -> str:
+    """The file of the package that code is from; empty where it is from elsewhere."""
+    path = Path(code.co_filename)
+    return str(path.relative_to(PACKAGE)) if path.is_relative_to(PACKAGE) else ""
+
+
+def state(t: float) -> dict[str, list[float]]:
+    """Positions, velocities and efforts of the arm at a time in seconds."""
+    return {
+        "position": [0.8 * np.sin(2.0 * t), 0.5 * np.sin(3.1 * t)],
+        "velocity": [1.6 * np.cos(2.0 * t), 1.55 * np.cos(3.1 * t)],
+        "effort": [np.cos(t), np.sin(2.0 * t)],
+    }
+
+
+def message() -> Iterator[tuple[str, Follower]]:
     """Follow one message through a node that has learned for some seconds."""
     import rclpy
     from rclpy.serialization import serialize_message
     from sensor_msgs.msg import JointState
 
     from semiparam_dynamics.learner.nodes.inverse_dynamics import InverseDynamicsNode
-    from semiparam_dynamics.learner.nodes.outputs import Outputs
 
-    values = {"urdf": URDF, "defer_learning": False, "nystrom.window": 1.0}
-    given = [text for name, value in values.items() for text in ("-p", f"{name}:={value}")]
-    given = [text.replace("\n", " ") for text in given]
-    rclpy.init(args=["--ros-args", *given])
-    node, follower = InverseDynamicsNode(), Follower(Outputs.publish.__code__)
+    answered, learned = Follower(), Follower()
+    rclpy.init(args=["--ros-args", "-p", f"urdf:={URDF}".replace("\n", " ")])
+    threading.setprofile(learned.profile)  # of the learner's thread, which starts below
+    node = InverseDynamicsNode()
     try:
         node.start()
         (subscription,) = node._inputs
-        times = np.arange(MESSAGES + 1) / RATE
-        for k, t in enumerate(times):
-            message = JointState(name=["shoulder", "elbow"])
-            message.header.stamp.sec, message.header.stamp.nanosec = 1 + int(t), int(t % 1 * 1e9)
-            message.position = [0.8 * np.sin(2.0 * t), 0.5 * np.sin(3.1 * t)]
-            message.velocity = [1.6 * np.cos(2.0 * t), 1.55 * np.cos(3.1 * t)]
-            message.effort = [np.cos(t), np.sin(2.0 * t)]
-            data = serialize_message(message)  # as the subscription gets it
+        for k, t in enumerate(np.arange(MESSAGES + 1) / RATE):
+            data = JointState(name=JOINTS, **state(t))
+            data.header.stamp.sec, data.header.stamp.nanosec = 1 + int(t), int(t % 1 * 1e9)
+            serialized = serialize_message(data)  # as the subscription gets it
             if k == MESSAGES:
-                sys.setprofile(follower.profile)
-            subscription._receive(data)
-            sys.setprofile(None)
+                node.session.drain()
+                with answered.active():
+                    subscription._receive(serialized)
+                with learned.active():
+                    sys.setprofile(None)  # of the thread alone
+                    node.session.drain()
+            else:
+                subscription._receive(serialized)
     finally:
+        threading.setprofile(None)
         node.destroy_node()
         rclpy.try_shutdown()
-    return follower
+    yield "A joint state, to the end of its callback", answered
+    yield "The same, in the learner's thread", learned
 
 
-def listed(files: Iterable[str]) -> str:
-    """A line for each file, numbered."""
-    return "\n".join(f"{k:>4}  {name}" for k, name in enumerate(files, 1))
+def falkon() -> Iterator[tuple[str, Follower]]:
+    """Follow an array through Falkon.fit."""
+    from semiparam_dynamics.learning import Falkon
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 5))
+    y = np.sin(X).sum(axis=1)
+    follower = Follower()
+    with follower.active():
+        Falkon(n_centers=200, random_state=0).fit(X, y)
+    yield "An array, through Falkon.fit", follower
+
+
+def evaluate() -> Iterator[tuple[str, Follower]]:
+    """Follow a bag through the command `semiparam evaluate`."""
+    from semiparam_dynamics.offline.cli.main import main
+
+    times = np.arange(3000) / RATE
+    states = [state(t) for t in times]
+    arrays = {
+        name: np.array([each[key] for each in states])
+        for name, key in (("q", "position"), ("dq", "velocity"), ("tau", "effort"))
+    }
+    follower = Follower()
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        log, bag, urdf, out = (Path(folder) / name for name in ("a.npz", "bag", "arm.urdf", "out"))
+        np.savez(log, t=times, names=JOINTS, **arrays)
+        urdf.write_text(URDF)
+        main(["convert", str(log), str(bag)])
+        with follower.active():
+            main(["evaluate", str(bag), "--urdf", str(urdf), "--out", str(out)])
+    yield "A bag, through `semiparam evaluate`", follower
+
+
+PATHS: dict[str, Callable[[], Iterator[tuple[str, Follower]]]] = {
+    "message": message,
+    "falkon": falkon,
+    "evaluate": evaluate,
+}
 
 
 def main() -> int:
-    """Print the files; the exit code."""
-    description = (__doc__ or "").splitlines()[0]
-    argparse.ArgumentParser(description=description).parse_args()
-    found = follow()
-    if found.published is None:
-        print("the message was not answered", file=sys.stderr)
-        return 1
-    print(f"To the published prediction, {found.published} files:\n{listed(found.files)}")
-    print(f"of which the last {len(found.files) - found.published} only learn.")
+    """Print the files of each path that is asked for; the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("paths", nargs="*", choices=[*PATHS, []], metavar="PATH")
+    for name in parser.parse_args().paths or PATHS:
+        for title, follower in PATHS[name]():
+            print(f"{title}: {follower}")
     return 0
 
 
