@@ -94,7 +94,6 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
     ("name", "arguments", "shown"),
     [
         ("learned_widths", ["--sets", "diabetes", "--centers", "50", "--full-grid"], "full grid"),
-        ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         (
             "table_4_3",
             ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],
