@@ -1,8 +1,7 @@
 """Payloads, contacts, drift and quiet hours on simulated arms, and detection on real logs.
 
-    python benchmarks/changes.py {payload,bound} --robot icub --calibrated --runs 20
+    python benchmarks/changes.py payload --robot icub --calibrated --runs 20
     python benchmarks/changes.py {quiet,contact,drift} --robot ur10 --data DATA --runs 20
-    python benchmarks/changes.py constant
     python benchmarks/changes.py {logs,airbot} --data DATA
 
 DATA holds robots/{ur10,xmate7p,tx40,airbot}. A line for each run, with its seed, then medians and
@@ -22,12 +21,9 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from arms import LOGS, by_time, settings, train_and_test
-from payload_bound import center_bound, noise_of, parameters_bound, share_within
 
 from semiparam_dynamics.base.parameters import from_flat, replace
-from semiparam_dynamics.changes.innovations import BlockMean
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
@@ -68,24 +64,19 @@ UR10 = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    studies = {"payload": payload, "bound": bound, "quiet": quiet, "contact": contact}
-    parser.add_argument("study", choices=[*studies, "drift", "constant", "logs", "airbot"])
+    studies = {"payload": payload, "quiet": quiet, "contact": contact}
+    parser.add_argument("study", choices=[*studies, "drift", "logs", "airbot"])
     parser.add_argument("--robot", choices=list(HANDS), default="icub")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="the first run's seed")
     parser.add_argument("--minutes", type=float, default=0.0, help="quiet: 10, drift: 60")
     parser.add_argument("--mass", type=float, default=0.0, help="kg; 0: drawn from 0.2 to 2")
-    parser.add_argument("--learn", type=float, default=LEARN, help="bound: s before the payload")
-    parser.add_argument("--weigh", type=float, default=10.0, help="bound: s that it is weighed for")
     parser.add_argument("--calibrated", action="store_true")
     parser.add_argument("--residual", choices=list(MEMORIES), default="nystrom")
     parser.add_argument("--rate", type=float, default=10.0, help="drift: samples a second")
-    parser.add_argument("--samples", type=int, default=1_000_000, help="of the study constant")
     args = parser.parse_args()
-    if args.study == "constant":
-        constant(args.samples)
-    elif args.study == "logs":
+    if args.study == "logs":
         on_logs(args.data / "robots")
     elif args.study == "airbot":
         on_airbot(args.data / "robots" / "airbot")
@@ -251,47 +242,6 @@ def drawn_load(seed: int, mass: float = 0.0) -> tuple[float, np.ndarray, np.ndar
     return mass, center, np.array(body.inertia)
 
 
-def bound(args: argparse.Namespace, seed: int) -> dict[str, float]:
-    """What deviations the model's errors allow a payload that is weighed for ten seconds.
-
-    The errors are those of the 20 s before it is taken, with their covariance and their correlation
-    in time; no estimate without a bias is nearer on the mean (Cramer and Rao). Of its ten
-    parameters nothing is known before.
-    """
-    mass, center, inertia = drawn_load(seed, args.mass)
-    arm = arm_of(args, seed)
-    run = Run(arm, learner := learner_of(arm))
-    run.until(args.learn * 2.0 / 3.0)
-    noise = noise_of(blocks_until(run, args.learn)[0])
-    arm.hand.attach(mass, center, inertia)
-    _, columns = blocks_until(run, args.learn + args.weigh)
-    allowed = parameters_bound(columns, noise)
-    frames = learner.model.kinematics
-    frame = frames.frames[frames.getFrameId(HANDS[args.robot])]
-    true = np.array(frame.placement.act(center))
-    centers = center_bound(allowed, mass, true)
-    return {
-        "mass kg": mass,
-        "mass std %": 100.0 * float(np.sqrt(allowed[0, 0])) / mass,
-        "centre std mm": 1e3 * float(np.sqrt(np.trace(centers))),
-        "share within 10 mm": share_within(centers, 0.01),
-    }
-
-
-def blocks_until(run: Run, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """(k, n_axes), (k, n_axes, 10) the errors in blocks, and what a unit of a payload adds."""
-    filtered, own = run.learner.config.filter, run.changes.correction.payload
-    mean, blocks = BlockMean(0.5 / filtered.cutoff, filtered.max_gap), []
-    while run.now < end:
-        step = run.take(next(run.source))
-        if step is not None and step.y is not None:
-            error = step.y - step.prediction.semiparametric
-            columns = run.changes.causes.columns_of(step.sample)[:, own]
-            block = mean.add(step.stamp, error, columns, np.ones(len(error)))
-            blocks += [block] if block is not None else []
-    return np.array([b.error for b in blocks]), np.array([b.columns for b in blocks])
-
-
 def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """Nothing happens: what is named, an hour."""
     minutes = args.minutes or 10.0
@@ -395,27 +345,6 @@ def together(runs: list[Run], end: float, changes: list[Any]) -> None:
             run.take(measurement if change is None else change(measurement))
         if measurement.stamp * 1e-9 >= end:
             return
-
-
-def constant(n: int) -> None:
-    """The same sample again and again, with memories of 10 s."""
-    arm = ArmSimulator()
-    learner = learner_of(arm, **{"rigid_body.memory": 10.0, "nystrom.memory": 10.0})
-    run = Run(arm, learner)
-    run.until(LEARN)
-    estimator: SemiparametricEstimator = learner.estimator
-    reading = arm.advance()
-    y, zero = reading.wrench, np.zeros(len(reading.q))
-    largest, state = 0.0, (reading.q, zero, zero)
-    for k in range(n):
-        sample = estimator.sample(*state, y, round((LEARN + 0.01 * k) * 1e9))
-        prediction = estimator.predict(sample)
-        estimator.update(sample, prediction)
-        largest = max(largest, float(np.max(np.abs(prediction.semiparametric - y))))
-    R, parameters = estimator.rigid_body.core.R, estimator.rigid_body.parameters
-    least, most = np.abs(np.diag(R)).min(), np.abs(np.diag(R)).max()
-    print(f"{n} constant samples: largest error {largest:.3g}, diagonal of R from {least:.3g} to")
-    print(f"{most:.3g}, parameters up to {np.abs(parameters).max():.3g}")
 
 
 def on_logs(robots: Path, settle: float = 5.0) -> None:

@@ -347,16 +347,6 @@ def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder
     assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
 
 
-def test_the_bound_of_a_simulated_payload_comes_out(
-    run: Callable[..., str], simulator: None
-) -> None:
-    sizes = ["--runs", "1", "--learn", "8", "--weigh", "3"]
-    lines = run("changes.py", "bound", "--robot", "icub", "--calibrated", *sizes).splitlines()
-    values = {line[:30].strip(): float(line[30:].split()[0]) for line in lines[2:]}
-    assert 0.0 < values["mass std %"] < 100.0 and 0.0 < values["centre std mm"] < 1000.0
-    assert 0.0 <= values["share within 10 mm"] <= 1.0
-
-
 def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
     run: Callable[..., str], tmp_path: Path
 ) -> None:
