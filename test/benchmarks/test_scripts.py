@@ -19,8 +19,7 @@ from recognition_learners import DeepSLDA, Discriminant, Recogniser
 from streaming_lda import StreamingLDA
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.errors import SemiparamError, StorageError
-from semiparam_dynamics.base.nodes import autosave
+from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.offline.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
@@ -254,23 +253,6 @@ def test_trajectories_are_not_timed_without_a_learner(
     monkeypatch.setattr(live, "LATEST_S", 2.0)  # the first one may be lost: no side has met yet
     with pytest.raises(SemiparamError, match="the node inverse_dynamics ended with exit code 1"):
         live.main()
-
-
-def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
-    sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
-    output = run("checkpoint_cost.py", *sizes)
-    assert "beside a write" in output and "nan" not in output
-
-
-def test_a_checkpoint_that_cannot_be_written_ends_the_measurement(
-    run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*arguments: object, **options: object) -> None:
-        raise StorageError("no room on the disk")
-
-    monkeypatch.setattr(autosave, "save_state", refused)
-    with pytest.raises(SystemExit, match="no room on the disk"):
-        run("checkpoint_cost.py", "--centers", "5", "--joint-centers", "2")
 
 
 def test_each_bad_message_is_refused_for_what_it_is(
