@@ -7,6 +7,7 @@ import io
 import re
 import runpy
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,8 +16,8 @@ import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from recognition_learners import DeepSLDA, Discriminant, Recogniser
-from streaming_lda import StreamingLDA
+from recognition_heads import LEARNERS, StreamingLDA
+from recognition_heads import run as compare_heads
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
@@ -146,30 +147,15 @@ def test_costs_of_recognition_come_out(run) -> None:
     assert output.count("last / first") == 2 and "nan" not in output
 
 
-def test_recognition_beside_its_rivals_comes_out(run, data_folder: Path) -> None:
-    sizes = ["--per-class", "20", "--test", "20", "--trials", "1"]
-    streams = ["--sets", "mnist", "--orders", "rare", "--learners", "rlsc", "slda", "sgd-log"]
-    output = run("recognition_rivals.py", str(data_folder), *sizes, *streams)
-    assert all(name in output for name in ("RLSC", "Deep SLDA", "SGDClassifier"))
-    assert "nan" not in output
-
-
-def test_learners_are_asked_for_variants_and_stay_as_they_are() -> None:
+def test_recognition_beside_its_rivals_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
-    y = rng.integers(2, size=60)
-    X = rng.standard_normal((60, 6)) + 2.0 * np.eye(2, 6)[y]
-    learners = [make(X, y) for make in (Recogniser, Discriminant, DeepSLDA)]
-    for learner in learners:
-        for x, label in zip(X, y.tolist(), strict=True):
-            learner.learn(x, label)
-    # Both heads leave held-out examples for pauses, as the node does: their times compare.
-    late = [learner._model.recursion_.outdated() for learner in learners[:2]]
-    assert late[0] == late[1] > 0
-    *_, streaming = learners
-    scores = streaming._model.scores(X)
-    found = streaming.answers(X)
-    assert np.array_equal(streaming._model.scores(X), scores)
-    assert np.array_equal(found["Deep SLDA, shrinkage 1e-4"], streaming.predict(X))
+    y = rng.integers(4, size=400)
+    X = np.abs(rng.standard_normal((400, 8)) + 2.0 * np.eye(4, 8)[y])
+    args = Namespace(learners=list(LEARNERS), units=[20], trials=1, new=5)
+    compare_heads("blobs", X, y, (20, 10, 20), args)
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[5:] if line]
+    assert [row[1].strip() for row in rows] == list(LEARNERS)
+    assert all(float(row[2].split()[0]) > 50.0 for row in rows)
 
 
 @pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
