@@ -306,13 +306,13 @@ def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
 
 
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
-    sizes = ["--learn", "8", "--seconds", "8"]
-    output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
+    sizes = ["--learn", "8", "--seconds", "8", "--arms", "seven"]
+    output = run("external_wrench.py", "arms", "--data", str(data_folder), *sizes)
     rows = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in output.splitlines()}
     force = {row: float(cells[2]) for row, cells in rows.items() if "seven, " in row[0]}
     own = "~/external_wrench"
     assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
-    assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
+    assert force["| seven, 1 kg known", own] < force["| seven, 1 kg", own] < np.inf
 
 
 def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
