@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from arms import LOGS, by_time, settings, train_and_test
+from arms import TUNED, by_time, settings, train_and_test
 
 from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -354,7 +354,7 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
     that was learned so is worth.
     """
     print(f"{'log':<9}{'sequential':>12}{'delayed':>12}{'frozen':>12}  noticed, not learned")
-    for log in LOGS:
+    for log in TUNED:
         config = settings(log)
         model, train, test = train_and_test(robots, log, config)
         scores = []

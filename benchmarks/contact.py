@@ -24,12 +24,12 @@ from __future__ import annotations
 import argparse
 import math
 import signal
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from arms import LOGS, log_splits, measurements
 from changes import UR10, learner_of
 
 from semiparam_dynamics.base.arrays import Array
@@ -42,8 +42,6 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
 
 LEARN = 45.0  # s before the first push
 WARM_S = 600.0  # time constant of friction that warms
@@ -381,11 +379,9 @@ def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
 
 def logs(data: Path) -> None:
     """False alarms on recordings of real arms that nothing touched."""
-    from logs import SPLITS, measurements, splits
-
     total = 0.0
-    for name in SPLITS:
-        for split in splits(data, [name]):
+    for name in LOGS:
+        for split in log_splits(data, [name]):
             model = RobotModel(split.urdf, split.config.robot)
             watched = Watched(InverseDynamicsLearner(model, split.config))
             log: list[Measurement] = []

@@ -19,11 +19,8 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
-
-from conditions import CONDITIONS, Told
-from logs import splits
+from arms import log_splits
+from field.conditions import CONDITIONS, Told
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -67,7 +64,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args(argv)
     logs: list[Log] = []
-    for split in splits(args.data, args.logs, args.seconds):
+    for split in log_splits(args.data, args.logs, args.seconds):
         config = replace(InverseDynamicsConfig(), joints=split.config.robot.joints)
         if split.config.filter.cutoff > 10.0:  # a fast arm, whose users set that
             config = replace(config, filter__cutoff=10.0)

@@ -15,17 +15,16 @@ from pathlib import Path
 
 import changes
 import numpy as np
+from arms import LOGS, read_logs
 from changes import UR10, learner_of
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
@@ -34,12 +33,7 @@ MASS, CENTER = 2.0, (0.0, 0.02, 0.06)  # kg, m from tool0
 SECONDS = 40.0
 OTHER_MOTION = 50  # added to the seed of the motion without a load
 CUTOFF = {"tx40": 15.0}
-REAL = {
-    "xmate7p": ("xmate7p.urdf", ("trajectory_1.npz", "trajectory_2.npz", "trajectory_3.npz")),
-    "tx40": ("tx40.urdf", ("tx40.npz",)),
-    "airbot": ("airbot.urdf", ("unloaded.npz",)),
-    "ur10": ("ur10_robot.urdf", ("ur10_exciting_trajectory.db3",)),
-}
+REAL = ("xmate7p", "tx40", "airbot", "ur10")
 
 
 def main() -> None:
@@ -63,7 +57,7 @@ def main() -> None:
     for seed in range(args.weigh):
         weigh(args.data, seed, absolute[seed % len(absolute)])
     for name in REAL:
-        real(args.data / "robots" / name, name)
+        real(args.data / "robots", name)
 
 
 def moved(urdf: str, seed: int, mass: float) -> JointLog:
@@ -110,21 +104,12 @@ def weigh(data: Path, seed: int, found: DriveGains) -> None:
     print(f"    mass error % {row['mass error %']:.3g}", flush=True)
 
 
-def real(folder: Path, name: str) -> None:
-    urdf, logs = REAL[name]
+def real(robots: Path, name: str) -> None:
+    urdf, logs = read_logs(robots, name)
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
-    model = RobotModel(str(folder / urdf), config)
-    for log in logs:
-        if log.endswith(".npz"):
-            read = read_log(folder / log)
-            stamps, q, y = read.time, read.q, read.tau
-        else:
-            taken = read_measurements(folder / log, model.joint_names).measurements
-            stamps = np.array([m.stamp for m in taken])
-            q, y = (np.array([getattr(m, part) for m in taken]) for part in ("q", "y"))
-        columns = make_columns(
-            JointLog(model.joint_names, stamps, q, None, y), model, CUTOFF.get(name, 5.0)
-        )
+    model = RobotModel(urdf, config)
+    for file, log in zip(LOGS[name], logs, strict=True):
+        columns = make_columns(dataclasses.replace(log, dq=None), model, CUTOFF.get(name, 5.0))
         found = drive_gains(model.joint_names, model, columns)
         gains = ", ".join(
             f"{g:.2f}" if told else "not told"
@@ -132,7 +117,7 @@ def real(folder: Path, name: str) -> None:
         )
         own = 100.0 * float(np.max(found.own_std[found.told]))
         common = 100.0 * found.common_std
-        print(f"{name} {log}: {gains}; own up to {own:.0f} %, common {common:.0f} %")
+        print(f"{name} {file}: {gains}; own up to {own:.0f} %, common {common:.0f} %")
 
 
 if __name__ == "__main__":

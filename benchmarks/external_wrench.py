@@ -26,20 +26,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from scipy.stats import chi2
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
-
-from arms import SEVEN, SMALL_EFFECTS
+from arms import LOGS, SEVEN, SMALL_EFFECTS, LogSplit, log_splits, measurements, options
 from changes import UR10, learner_of
-from logs import SPLITS, Split, measurements, splits
+from scipy.stats import chi2
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion, tool_frame
@@ -59,7 +54,7 @@ PICKED = 10.0  # s from taking the load to the next wrench
 MASS, CENTER = 1.0, np.array([0.0, 0.0, 0.05])  # kg, m from the tool's frame
 INERTIA = 1e-3 * np.eye(3)  # kg m^2
 MOTION = {"motion": "exciting", "max_velocity": 1.0, "excitation": 0.4, "period": 300.0}
-SMALL = {key.replace(".", "__"): value for key, value in SMALL_EFFECTS.items()}
+SMALL = options(SMALL_EFFECTS)
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "ur10": ("ur10/ur10_robot.urdf", UR10),
     "xmate7p": ("xmate7p/xmate7p.urdf", UR10),
@@ -78,7 +73,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("study", choices=("logs", "arms"))
     parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--logs", nargs="+", default=[*SPLITS, "sim_seven"], metavar="NAME")
+    parser.add_argument("--logs", nargs="+", default=[*LOGS, "sim_seven"], metavar="NAME")
     parser.add_argument("--draws", type=int, default=1, help="of wrenches on a log, together")
     parser.add_argument("--first", type=int, default=0, help="the first draw's seed")
     parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=list(ARMS))
@@ -88,7 +83,7 @@ def main() -> None:
     titles = ("log, frame" if args.study == "logs" else "arm, load", *TITLES)
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     if args.study == "logs":
-        for split in splits(args.data, args.logs):
+        for split in log_splits(args.data, args.logs):
             on_log(split, range(args.first, args.first + args.draws))
     else:
         for name in args.arms:
@@ -184,7 +179,7 @@ def drawn_wrenches(count: int, seed: int = 0) -> Array:
 # Logs
 
 
-def on_log(split: Split, seeds: range = range(1)) -> None:
+def on_log(split: LogSplit, seeds: range = range(1)) -> None:
     """Print the rows of a log, of the wrenches drawn with these seeds together."""
     model = RobotModel(split.urdf, split.config.robot)
     learner = InverseDynamicsLearner(model, split.config)
@@ -199,7 +194,7 @@ def on_log(split: Split, seeds: range = range(1)) -> None:
 
 
 def _count_errors(
-    split: Split, learner: InverseDynamicsLearner, methods: Methods, seed: int
+    split: LogSplit, learner: InverseDynamicsLearner, methods: Methods, seed: int
 ) -> None:
     """Count the errors of all methods with one draw of wrenches; nothing is learned."""
     model, test = learner.model, split.test

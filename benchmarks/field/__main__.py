@@ -19,8 +19,8 @@ import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
+from arms import NAMES, LogSplit, log_splits, measurements
 from conditions import CONDITIONS, Condition
-from logs import NAMES, Split, measurements, splits
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> int:
     width = max(map(len, CONDITIONS))
     print(f"{'condition':<{width}}  {'rigid body':<20}  semiparametric   ({'/'.join(PROTOCOLS)})")
     with threadpool_limits(limits=1):
-        for split in splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
+        for split in log_splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
             if args.no_velocities:
                 split = without_velocities(split)
             for line in rows(split, chosen, args.seed, width):
@@ -66,14 +66,14 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def without_velocities(split: Split) -> Split:
+def without_velocities(split: LogSplit) -> LogSplit:
     """The same without the driver's velocities."""
     train = [JointLog(log.names, log.stamps, log.q, None, log.y) for log in split.train]
     test = JointLog(split.test.names, split.test.stamps, split.test.q, None, split.test.y)
-    return Split(split.name, split.urdf, split.config, train, test)
+    return LogSplit(split.name, split.urdf, split.config, train, test)
 
 
-def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:
+def rows(split: LogSplit, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:
     """The table's lines of one log."""
     clean = errors(split, split.config, split.train, split.test)
     shown = "   ".join("/".join(f"{clean[m, p]:.4f}" for p in PROTOCOLS) for m in MODELS)
@@ -93,7 +93,7 @@ def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterat
 
 
 def changed(
-    split: Split, condition: Condition, seed: int
+    split: LogSplit, condition: Condition, seed: int
 ) -> tuple[InverseDynamicsConfig, list[JointLog], JointLog]:
     """The configuration and the logs with a condition, the same on all of them where it lasts."""
     model = RobotModel(split.urdf, split.config.robot)
@@ -106,7 +106,7 @@ def changed(
 
 
 def errors(
-    split: Split, config: InverseDynamicsConfig, train: list[JointLog], test: JointLog
+    split: LogSplit, config: InverseDynamicsConfig, train: list[JointLog], test: JointLog
 ) -> Errors:
     """Mean nmse on the test log after training, by model and protocol."""
     model = RobotModel(split.urdf, config.robot)

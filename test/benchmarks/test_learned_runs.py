@@ -7,34 +7,25 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from arm_splits import Side, arm_splits
-from arms import PLAIN, SEVEN, learned
-from joint_safety import splits
-
-SECONDS = 12.0
+import real_arms
+from arms import PLAIN, SEVEN, learned, splits
 
 
-@pytest.fixture(scope="module")
-def side() -> Side:
-    pytest.importorskip("mujoco")
-    first, _ = arm_splits(Path("DATA"), "sim_small", SECONDS)
-    return first.full
-
-
-def test_the_samples_that_fill_no_block_are_learned_too(side: Side) -> None:
-    run = learned(side.model, side.config.estimator, side.train)
-    assert len(side.train) % 512
-    assert run.estimator.n_learned == sum(sample.teaches for sample in side.train)
+def test_the_samples_that_fill_no_block_are_learned_too(simulator: None) -> None:
+    split, _ = splits(Path("DATA"), "sim_small", 12.0)
+    run = learned(split.model, split.config.estimator, split.train)
+    assert len(split.train) % 512
+    assert run.estimator.n_learned == sum(sample.teaches for sample in split.train)
 
 
 def test_simulated_arms_are_learned_without_friction_that_is_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     arm = SimpleNamespace(urdf=SEVEN.read_text())
-    monkeypatch.setattr("joint_safety.ArmSimulator", lambda urdf, **options: arm)
-    monkeypatch.setattr("joint_safety.recorded", lambda model, config, arm: [])
+    monkeypatch.setattr(real_arms, "ArmSimulator", lambda urdf, **options: arm)
+    monkeypatch.setattr(real_arms, "recorded", lambda model, config, arm: [])
     plain, full = (
-        [model.n_parameters for _, model, *_ in splits(Path("DATA"), ["simulated"], 1, **options)]
-        for options in (PLAIN, {})
+        [split.model.n_parameters for split in real_arms.simulated_splits(Path("DATA"), 1, **given)]
+        for given in (PLAIN, {})
     )
     assert all(np.array(plain) < full)
