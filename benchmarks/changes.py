@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from arms import TUNED, by_time, settings, train_and_test
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.changes.monitor import ChangeMonitor
@@ -63,7 +64,7 @@ UR10 = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     studies = {"payload": payload, "quiet": quiet, "contact": contact}
     parser.add_argument("study", choices=[*studies, "drift", "logs", "airbot"])
     parser.add_argument("--robot", choices=list(HANDS), default="icub")
@@ -75,7 +76,7 @@ def main() -> None:
     parser.add_argument("--calibrated", action="store_true")
     parser.add_argument("--residual", choices=list(MEMORIES), default="nystrom")
     parser.add_argument("--rate", type=float, default=10.0, help="drift: samples a second")
-    args = parser.parse_args()
+    args = parse(parser)
     if args.study == "logs":
         on_logs(args.data / "robots")
     elif args.study == "airbot":

@@ -9,7 +9,6 @@ that they keep. Needs the extra "distributed".
 
 from __future__ import annotations
 
-import argparse
 import resource
 import time
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
+from output import make_parser, parse
 
 from semiparam_dynamics.learning import Falkon, Gaussian, NystromKRLS
 
@@ -111,7 +111,7 @@ def memory_line(
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0]).parse_args()
+    parse(make_parser(__doc__))
     settings: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1}
     with (
         LocalCluster(processes=True, dashboard_address=":0", **settings) as cluster,

@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from arms import LOGS, log_splits, measurements
 from changes import UR10, learner_of
+from output import make_parser, parse
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
@@ -139,7 +140,7 @@ class Watched:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("study", choices=("pushes", "quiet", "logs", "again"))
     parser.add_argument("--robot", choices=("ur10", "xmate", "icub"), default="ur10")
     parser.add_argument("--data", type=Path, default=Path("data"))
@@ -151,7 +152,7 @@ def main() -> None:
     parser.add_argument("--detect", action="store_true", help="other changes, too")
     parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
     parser.add_argument("--kept", type=Path, nargs="+", default=[], help="such files, for again")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     if arguments.study == "again" and not arguments.kept:
         parser.error("again needs --kept FILE")
     if arguments.keep and (arguments.robot == "icub" or arguments.detect):

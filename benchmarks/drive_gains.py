@@ -17,6 +17,7 @@ import changes
 import numpy as np
 from arms import LOGS, read_logs
 from changes import UR10, learner_of
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -37,11 +38,11 @@ REAL = ("xmate7p", "tx40", "airbot", "ur10")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--weigh", type=int, default=0, help="payloads weighed with the gains")
-    args = parser.parse_args()
+    args = parse(parser)
     urdf = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
     model, absolute = RobotModel(urdf, config), []

@@ -34,6 +34,7 @@ import numpy as np
 import pinocchio as pin
 from arms import LOGS, SEVEN, SMALL_EFFECTS, LogSplit, log_splits, measurements, options
 from changes import UR10, learner_of
+from output import make_parser, parse
 from scipy.stats import chi2
 
 from semiparam_dynamics.base.arrays import SECOND, Array
@@ -70,7 +71,7 @@ Efforts = dict[str, tuple[Array, Array | None]]  # of each model, with its devia
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("study", choices=("logs", "arms"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--logs", nargs="+", default=[*LOGS, "sim_seven"], metavar="NAME")
@@ -79,7 +80,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=list(ARMS))
     parser.add_argument("--learn", type=float, default=60.0, help="s of an arm before wrenches")
     parser.add_argument("--seconds", type=float, default=60.0, help="of wrenches on an arm, twice")
-    args = parser.parse_args()
+    args = parse(parser)
     titles = ("log, frame" if args.study == "logs" else "arm, load", *TITLES)
     print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
     if args.study == "logs":

@@ -13,12 +13,12 @@ Dry friction is left out of these: its columns, with memory and without, stand i
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from pathlib import Path
 
 import numpy as np
 from arms import NAMES, LogSplit, log_splits, measurements
+from output import make_parser, parse
 from scipy.interpolate import CubicSpline
 
 from semiparam_dynamics.base.arrays import SECOND, Array
@@ -30,7 +30,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument(
         "--logs", nargs="+", default=["xmate7p", "ur10"], choices=NAMES, metavar="NAME"
@@ -47,7 +47,7 @@ def main() -> None:
         metavar="RATIO",
         help="filter.learn_ratio",
     )
-    args = parser.parse_args()
+    args = parse(parser)
     print(f"| log, Hz | {' | '.join(PROTOCOLS)} | parameters, deviations |")
     print("|---|---|---|---|---|")
     for split in log_splits(args.data, args.logs):

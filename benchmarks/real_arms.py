@@ -48,6 +48,7 @@ from arms import (
     settings,
     splits,
 )
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
@@ -71,7 +72,7 @@ LEARN_S, HELD_S = 60.0, 30.0  # before a payload, and with it
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--study", choices=STUDIES, default="protocols")
     choices = (*NAMES, "simulated", "payload")
@@ -79,7 +80,7 @@ def main() -> None:
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
     parser.add_argument("--seeds", type=int, default=2, help="of `simulated` (default 2)")
     parser.add_argument("--seconds", type=float, default=10.0, help="of `start` (default 10)")
-    args = parser.parse_args()
+    args = parse(parser)
     STUDIES[args.study](args)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from output import make_parser, parse
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
@@ -44,7 +45,7 @@ class Times:
 
 
 def main() -> None:
-    args = parse()
+    args = read_arguments()
     with threadpool_limits(1):
         for d in args.d:
             for candidates in args.penalties:
@@ -53,8 +54,8 @@ def main() -> None:
                 by_classes(title, d, PENALTIES[candidates], args)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def read_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--d", type=int, nargs="+", default=[256, 1280], help="features")
     parser.add_argument("--penalties", type=int, nargs="+", default=[1, 3], choices=(1, 3))
     parser.add_argument("--examples", type=int, nargs="+", default=[100, 100_000])
@@ -62,7 +63,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--learned", type=int, default=20_000, help="examples, by classes")
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--calls", type=int, default=60, help="of each kind in a round")
-    return parser.parse_args()
+    return parse(parser)
 
 
 def by_examples(title: str, d: int, penalties: Sequence[float], args: argparse.Namespace) -> None:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from output import make_parser, parse
 from recognition_objects import add_arguments, rows_of, spread
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsyr
@@ -64,13 +65,13 @@ Answers = Callable[[Array], Indices]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     add_arguments(parser)
     parser.add_argument("--units", nargs="+", type=int, default=[1000, 2000])
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
     parser.add_argument("--new", type=int, help="examples of the last class (default: of each)")
     parser.add_argument("--trials", type=int, default=3)
-    args = parser.parse_args()
+    args = parse(parser)
     with threadpool_limits(1):
         for name in args.sets:
             X, y = rows_of(name, args, 150)

@@ -22,6 +22,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+from output import make_parser, parse
 from recognition_objects import add_arguments, rows_of, spread
 from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
@@ -39,12 +40,12 @@ HEADS = ("discriminant", "least_squares")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     add_arguments(parser)
     parser.add_argument("--heads", nargs="+", default=HEADS, choices=HEADS)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--figure", type=Path, help="a picture of the probabilities")
-    args = parser.parse_args()
+    args = parse(parser)
     told: dict[str, list[list[str]]] = {}
     with threadpool_limits(1):
         for name in args.sets:

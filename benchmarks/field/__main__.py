@@ -10,7 +10,6 @@ is; "-": not one sample could be scored. "no dq": without the driver's velocitie
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchma
 
 from arms import NAMES, LogSplit, log_splits, measurements
 from conditions import CONDITIONS, Condition
+from output import make_parser, parse
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
@@ -42,7 +42,8 @@ Errors = dict[tuple[str, str], float]
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table, a row as soon as it is known."""
-    parser = argparse.ArgumentParser(prog="field", description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
+    parser.prog = "field"
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--logs", nargs="+", default=[], choices=NAMES, metavar="NAME")
     parser.add_argument(
@@ -51,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
-    args = parser.parse_args(argv)
+    args = parse(parser, argv)
     words = args.conditions or (QUICK if args.quick else [""])
     chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in words)]
     logs = args.logs or (QUICK_LOGS if args.quick else [])

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from falkon_fits import FalkonTimes, measure, synthetic
 from falkon_rivals import Rival, rivals
-from output import machine, markdown
+from output import markdown
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.progress import ProgressBar
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> str:
-    """Measure; the tables, and the machine they are of."""
+    """Measure; the tables."""
     if args.iterations < 2:
         raise ConfigurationError(
             "The time before the first iteration is told by two: ask for more."
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace) -> str:
     about = f"{args.inputs} inputs, {args.dtype}, penalty {penalty}, {args.repeats} fits."
     if args.figure is not None:
         draw(times, points, args.figure)
-    parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
+    parts = [about, times_table(times), *others]
     if args.theorem and len(times) > 1:
         slope = np.polyfit(*np.log([[one.n, one.seconds] for one in times]).T, 1)[0]
         parts.append(f"seconds ~ n^{slope:.2f}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
-from output import machine, markdown
+from output import markdown
 from serial_arm import measured, serial_arm_urdf
 from step import medians_of
 
@@ -33,10 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> str:
-    """Measure; the table, and the machine it is of."""
+    """Measure; the table."""
     urdf = serial_arm_urdf() if args.urdf is None else str(args.urdf)
-    table = regressor_table(measure_regressor(urdf, args.seconds))
-    return f"{machine('pin')}.\n\n{table}\n"
+    return f"{regressor_table(measure_regressor(urdf, args.seconds))}\n"
 
 
 @dataclass(frozen=True)

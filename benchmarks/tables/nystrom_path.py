@@ -24,10 +24,12 @@ from common import (
     held_out,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     pyplot,
     rmse,
+    save_figure,
     split,
 )
 from sklearn.datasets import load_breast_cancer
@@ -90,15 +92,14 @@ PANELS = (
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, help="at most so many")
     parser.add_argument("--centers", type=int, help="the largest m of figure 4.2")
     parser.add_argument("--values", type=int, default=50, help="how many m figure 4.2 has")
     parser.add_argument("--full", action="store_true", help="m to 5000, all trials; an hour")
     parser.add_argument("--grids", action="store_true", help="figure 4.1 alone")
     parser.add_argument("--sets", nargs="+", choices=[p.name for p in PANELS], help="panels")
-    parser.add_argument("--out", type=Path, help="folder for the figures")
-    args = parser.parse_args()
+    args = parse(parser)
     max_centers = 5000 if args.full else 2679
     figures = []
     for panel in [p for p in PANELS if not args.sets or p.name in args.sets]:
@@ -113,10 +114,8 @@ def main() -> None:
     cpusmall = split(*data_of(args.data, "cpusmall"), 6554, 0).unit_range()
     rows = figure_4_2(cpusmall, args.centers or (5000 if args.full else 2000), args.values)
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-        draw_4_1(figures, args.out / "figure_4_1.png")
-        draw_4_2(rows, args.out / "figure_4_2.png")
-        print(f"Figures in {args.out}")
+        draw_4_1(figures, args.out)
+        draw_4_2(rows, args.out)
 
 
 def data_of(data: Path, name: str) -> tuple[Array, Array]:
@@ -322,7 +321,7 @@ def figure_4_2(
     return rows
 
 
-def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], path: Path) -> None:
+def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], out: Path) -> None:
     plt = pyplot()
     fig, axes = plt.subplots(1, len(figures), figsize=(4.6 * len(figures), 3.8), squeeze=False)
     for ax, (panel, sizes, penalties, errors) in zip(axes[0], figures, strict=True):
@@ -348,10 +347,10 @@ def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], path: P
     unique = dict(zip(labels, handles, strict=True))
     fig.legend(unique.values(), unique.keys(), loc="lower center", ncols=2, facecolor="lightgrey")
     fig.tight_layout(rect=(0, 0.07, 1, 1))
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_4_1")
 
 
-def draw_4_2(rows: list[tuple[int, float, float]], path: Path) -> None:
+def draw_4_2(rows: list[tuple[int, float, float]], out: Path) -> None:
     plt = pyplot()
     fig, ax = plt.subplots(figsize=(5, 3.8))
     sizes, once, each = zip(*rows, strict=True)
@@ -360,7 +359,7 @@ def draw_4_2(rows: list[tuple[int, float, float]], path: Path) -> None:
     ax.set(xlabel="largest m", ylabel="seconds", yscale="log", title="cpusmall, model selection")
     ax.legend()
     fig.tight_layout()
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_4_2")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from common import (
     data_parser,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     rmse,
@@ -124,7 +125,7 @@ OWN_FILES = (
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, default=3, help="10 in the thesis")
     parser.add_argument("--krls-trials", type=int, default=1, help="of exact KRLS")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="m to choose from")
@@ -134,7 +135,7 @@ def main() -> None:
     parser.add_argument(
         "--by-size", action="store_true", help="test errors of CPU by m and lambda, instead"
     )
-    args = parser.parse_args()
+    args = parse(parser)
     sizes = [m for m in SIZES if m <= args.largest]
     if args.set is not None:
         source = FILES[own[args.set].file]

@@ -36,7 +36,7 @@ def test_bags_has_both_residuals_and_is_written(
     assert performance([*BAGS, "--out", str(out)]) == 0
     told = capsys.readouterr().out
     assert told == out.read_text() and " cores, " in told
-    lines = [line.strip("| ").split(" | ") for line in told.splitlines()[2:]]
+    lines = [line.strip("| ").split(" | ") for line in told.splitlines()[4:]]
     assert lines[0][-1] == "times real time"
     assert [line[:1] for line in lines[2:]] == [["random_fourier"], ["nystrom"]]
     assert lines[2][1] == "20"
@@ -72,7 +72,7 @@ def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, caps
     assert performance(["regressor", *options]) == 0
     told = capsys.readouterr().out
     assert told == out.read_text() and "pin " in told
-    lines = told.splitlines()[2:]
+    lines = told.splitlines()[4:]
     assert "4 joints" in lines[0] and len(lines) == 2 + 5
     numbers = [[float(cell) for cell in line.strip("| ").split(" | ")[1:]] for line in lines[2:]]
     assert numbers[0][1] == 1.0 and all(time > 0.0 for time, _ in numbers)

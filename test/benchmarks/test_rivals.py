@@ -148,6 +148,7 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RIVALS, "run", lambda *_: pytest.fail("measured"))
-    out = tmp_path / "there is none" / "page.md"
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "page.md"
     assert RIVALS.main([str(tmp_path), *QUICK, "--out", str(out)]) == 2
     assert f"rivals: error: can't write {out}" in capsys.readouterr().err
