@@ -10,7 +10,6 @@ from pathlib import Path
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 import bags  # noqa: E402
 import falkon_tables  # noqa: E402
-import regressor  # noqa: E402
 import step  # noqa: E402
 from output import add_out, parse  # noqa: E402
 
@@ -18,7 +17,6 @@ from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
 
 BENCHMARKS = {
     "step": (step, "the recursive step beside the memory's speed"),
-    "regressor": (regressor, "regressors and filters, live and of recordings"),
     "bags": (bags, "the evaluation of bags beside real time"),
     "falkon": (falkon_tables, "FALKON beside its multiplications and its rivals"),
 }

@@ -14,8 +14,6 @@ from step import _Loop, stream
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
-from ..dynamics.arms import URDF
-
 BAGS = ["bags", "--seconds", "3", "--rate", "400", "--features", "20"]
 FALKON = ["falkon", "--inputs", "5", "--iterations", "3", "--repeats", "1"]
 STEP = ["step", "--seconds", "0.01"]
@@ -64,18 +62,6 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
 def test_falkon_asks_for_two_iterations(performance, capsys) -> None:
     assert performance(["falkon", "--iterations", "1"]) == 2
     assert "ask for more" in capsys.readouterr().err
-
-
-def test_regressor_is_of_the_robot_and_written(performance, tmp_path: Path, capsys) -> None:
-    out = tmp_path / "regressor.md"
-    options = ["--seconds", "0.01", "--urdf", str(URDF), "--out", str(out)]
-    assert performance(["regressor", *options]) == 0
-    told = capsys.readouterr().out
-    assert told == out.read_text() and "pin " in told
-    lines = told.splitlines()[4:]
-    assert "4 joints" in lines[0] and len(lines) == 2 + 5
-    numbers = [[float(cell) for cell in line.strip("| ").split(" | ")[1:]] for line in lines[2:]]
-    assert numbers[0][1] == 1.0 and all(time > 0.0 for time, _ in numbers)
 
 
 def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) -> None:

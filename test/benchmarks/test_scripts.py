@@ -148,13 +148,6 @@ def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:
         assert imread(tmp_path / f"{name}.png")[..., :3].std() > 0.1
 
 
-def test_costs_of_recognition_come_out(run) -> None:
-    sizes = ["--examples", "50", "300", "--classes", "5", "20", "--learned", "200"]
-    effort = ["--rounds", "1", "--calls", "60", "--penalties", "3", "--d", "16"]
-    output = run("recognition_cost.py", *sizes, *effort)
-    assert output.count("last / first") == 2 and "nan" not in output
-
-
 def test_recognition_beside_its_rivals_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=400)
