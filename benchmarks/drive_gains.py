@@ -1,6 +1,6 @@
-"""Drive gains of a simulated UR10 by one bag and by a known load, and payloads weighed with them.
+"""Drive gains of a simulated UR10 by one bag and by a known load, and of real arms.
 
-    python benchmarks/drive_gains.py DATA --runs 3 [--weigh 6]
+    python benchmarks/drive_gains.py DATA --runs 3
 
 DATA holds robots/{ur10,xmate7p,tx40,airbot}. The simulated efforts are divided by `GAINS`. Real
 arms follow, whose gains nobody knows but the xMate's, which is in N m throughout.
@@ -8,20 +8,16 @@ arms follow, whose gains nobody knows but the xMate's, which is in N m throughou
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
-import changes
 import numpy as np
 from arms import LOGS, read_logs
-from changes import UR10, learner_of
+from changes import UR10
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
@@ -41,22 +37,18 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--weigh", type=int, default=0, help="payloads weighed with the gains")
     args = parse(parser)
     urdf = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
-    model, absolute = RobotModel(urdf, config), []
+    model = RobotModel(urdf, config)
     for seed in range(args.runs):
         logs = [moved(urdf, seed, 0.0), moved(urdf, seed + OTHER_MOTION, MASS)]
         bare, loaded = (make_columns(log, model, 5.0) for log in logs)
         names = model.joint_names
         show("relative", drive_gains(names, model, bare))
         given = KnownLoad(MASS, 0.01, CENTER, 0.005, "tool0")
-        absolute.append(drive_gains(names, model, bare, loaded, given))
-        show("absolute", absolute[-1])
+        show("absolute", drive_gains(names, model, bare, loaded, given))
         show("no centre", drive_gains(names, model, bare, loaded, KnownLoad(MASS, 0.01)))
-    for seed in range(args.weigh):
-        weigh(args.data, seed, absolute[seed % len(absolute)])
     for name in REAL:
         real(args.data / "robots", name)
 
@@ -83,26 +75,6 @@ def show(kind: str, found: DriveGains) -> None:
         for s, told in zip(found.own_std, found.told, strict=True)
     )
     print(f"{kind:<10} error % {error}; own % {std}; common {100.0 * found.common_std:.1f}")
-
-
-def weigh(data: Path, seed: int, found: DriveGains) -> None:
-    """A payload of `changes.py`, by efforts whose scale is the gains found."""
-    flat = {
-        "changes.effort_gain_std": tuple(found.own_std.tolist()),
-        "changes.effort_gain_common_std": found.common_std,
-    }
-
-    def learner(arm: ArmSimulator) -> InverseDynamicsLearner:
-        return learner_of(arm, **flat)
-
-    def scaled(arm: ArmSimulator, target: str) -> Iterator[Measurement]:
-        for m in simulated(arm, target):
-            yield dataclasses.replace(m, y=m.y * found.gains / GAINS)
-
-    changes.learner_of, changes.simulated = learner, scaled
-    row = changes.payload(argparse.Namespace(robot="ur10", data=data, mass=0.0), seed)
-    print("  ".join(f"{k} {v:.3g}" for k, v in row.items() if "error " not in k or "centre" in k))
-    print(f"    mass error % {row['mass error %']:.3g}", flush=True)
 
 
 def real(robots: Path, name: str) -> None:

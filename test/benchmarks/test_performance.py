@@ -8,7 +8,7 @@ from typing import Any
 import bags
 import numpy as np
 import pytest
-from serial_arm import measured, moving, serial_arm_urdf
+from serial_arm import moving, serial_arm_urdf
 from step import _Loop, stream
 
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
@@ -108,13 +108,3 @@ def test_velocities_are_the_positions_derivatives_and_all_is_excited() -> None:
     low, high = model.position_limits
     assert np.all((q > low) & (q < high)) and np.all(q.std(axis=0) > 0.05)
     assert np.all(y.std(axis=0) > 0.1)
-
-
-def test_measurements_are_that_motion() -> None:
-    model = RobotModel(serial_arm_urdf(3))
-    _, q, dq, y = moving(model, 0.5, 100.0)
-    stream = measured(model, 0.5, 100.0)
-    np.testing.assert_array_equal([m.q for m in stream], q)
-    np.testing.assert_array_equal([m.dq for m in stream], dq)
-    np.testing.assert_array_equal([m.y for m in stream], y)
-    assert set(np.diff([m.stamp for m in stream])) == {10_000_000}
