@@ -8,7 +8,6 @@ process. The check that a bad message meets first decides what it costs.
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from types import SimpleNamespace as Fields
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from arms import SEVEN
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
@@ -73,12 +73,10 @@ def spent(session: Session, messages: list[Fields]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--messages", type=int, default=300, help="of each kind a round")
     parser.add_argument("--rounds", type=int, default=5)
-    args = parser.parse_args()
+    args = parse(parser)
     # The first motion would be examined in a process beside.
     changed = {"defer_learning": False, "examine_start": False, "joints": JOINTS}
     session = Session(str(SEVEN), replace(InverseDynamicsNodeConfig(), **changed))

@@ -1,8 +1,7 @@
-"""Payloads, contacts, drift and quiet hours on simulated arms, and detection on real logs.
+"""Payloads and quiet hours of simulated arms, and the detection of changes on real logs.
 
-    python benchmarks/changes.py {payload,bound} --robot icub --calibrated --runs 20
-    python benchmarks/changes.py {quiet,contact,drift} --robot ur10 --data DATA --runs 20
-    python benchmarks/changes.py constant
+    python benchmarks/changes.py payload --robot icub --calibrated --runs 20
+    python benchmarks/changes.py quiet --robot ur10 --data DATA --runs 20
     python benchmarks/changes.py {logs,airbot} --data DATA
 
 DATA holds robots/{ur10,xmate7p,tx40,airbot}. A line for each run, with its seed, then medians and
@@ -15,22 +14,20 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from arms import LOGS, by_time, settings, train_and_test
-from payload_bound import center_bound, noise_of, parameters_bound, share_within
+from arms import TUNED, by_time, settings, train_and_test
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat, replace
-from semiparam_dynamics.changes.innovations import BlockMean
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.cli.gains import gains_table
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.doctor.drive_gains import drive_gains_of_bags
@@ -41,10 +38,6 @@ from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 LEARN = 60.0  # s before anything happens
-DIRECTIONS = 10  # runs of the study drift that share an arm
-DRIFT = 5.0  # times the error before
-# s, of the residual in the study drift. That of nystrom counts the time near a place.
-MEMORIES = {"nystrom": 10.0, "random_fourier": 300.0}
 SIX = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))  # the entries Ixx, Ixy, Iyy, Ixz, Iyz, Izz
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
 # Friction, elasticity and noise of the size of an industrial arm's, and its encoders.
@@ -67,34 +60,26 @@ UR10 = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    studies = {"payload": payload, "bound": bound, "quiet": quiet, "contact": contact}
-    parser.add_argument("study", choices=[*studies, "drift", "constant", "logs", "airbot"])
+    parser = make_parser(__doc__)
+    studies = {"payload": payload, "quiet": quiet}
+    parser.add_argument("study", choices=[*studies, "logs", "airbot"])
     parser.add_argument("--robot", choices=list(HANDS), default="icub")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="the first run's seed")
-    parser.add_argument("--minutes", type=float, default=0.0, help="quiet: 10, drift: 60")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of the study quiet")
     parser.add_argument("--mass", type=float, default=0.0, help="kg; 0: drawn from 0.2 to 2")
-    parser.add_argument("--learn", type=float, default=LEARN, help="bound: s before the payload")
-    parser.add_argument("--weigh", type=float, default=10.0, help="bound: s that it is weighed for")
     parser.add_argument("--calibrated", action="store_true")
-    parser.add_argument("--residual", choices=list(MEMORIES), default="nystrom")
-    parser.add_argument("--rate", type=float, default=10.0, help="drift: samples a second")
-    parser.add_argument("--samples", type=int, default=1_000_000, help="of the study constant")
-    args = parser.parse_args()
-    if args.study == "constant":
-        constant(args.samples)
-    elif args.study == "logs":
+    args = parse(parser)
+    if args.study == "logs":
         on_logs(args.data / "robots")
     elif args.study == "airbot":
         on_airbot(args.data / "robots" / "airbot")
     else:
         rows = []
         seeds = range(args.first, args.first + args.runs)
-        one_by_one = ((seed, studies[args.study](args, seed)) for seed in seeds)
-        for seed, row in drift(args) if args.study == "drift" else one_by_one:
-            rows.append(row)
+        for seed in seeds:
+            rows.append(row := studies[args.study](args, seed))
             shown = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
             print(f"seed {seed:>3} {shown}", flush=True)
         print("median, worst (of shares: mean, least):")
@@ -125,44 +110,34 @@ def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
 
 
 class Run:
-    """An arm and what learns it; every step is kept as time, error and standard deviation."""
+    """An arm and its learner; of every step the time and the error are kept."""
 
     def __init__(self, arm: ArmSimulator, learner: InverseDynamicsLearner) -> None:
         self.arm, self.learner = arm, learner
         self.source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
         self.times: list[float] = []
         self.errors: list[np.ndarray] = []
-        self.rigid: list[np.ndarray] = []  # the rigid body's
-        self.now = 0.0  # s, of the last measurement; samples are one behind
 
     @property
     def changes(self) -> ChangeMonitor:
         assert self.learner.changes is not None
         return self.learner.changes
 
-    def until(self, end: float, change: Callable[[Measurement], Measurement] | None = None) -> None:
-        """Go on to the time `end` (s)."""
+    def until(self, end: float) -> None:
+        """Predict and learn up to the time `end` (s)."""
         for measurement in self.source:
-            self.take(change(measurement) if change is not None else measurement)
-            if self.now >= end:
+            step = self.learner.predict(measurement)
+            if step is not None and step.y is not None:
+                self.learner.update(self.learner.admit(step))
+                self.times.append(step.stamp * 1e-9)
+                self.errors.append(step.y - step.prediction.semiparametric)
+            if measurement.stamp * 1e-9 >= end:
                 return
 
-    def take(self, measurement: Measurement) -> Step | None:
-        """Predict and learn what a measurement completes."""
-        self.now = measurement.stamp * 1e-9
-        step: Step | None = self.learner.predict(measurement)
-        if step is not None and step.y is not None:
-            self.learner.update(self.learner.admit(step))
-            self.times.append(step.stamp * 1e-9)
-            self.errors.append(step.y - step.prediction.semiparametric)
-            self.rigid.append(step.y - step.prediction.rigid_body)
-        return step
-
-    def rms(self, begin: float, end: float, errors: list[np.ndarray] | None = None) -> np.ndarray:
-        """(n_axes,) of the semiparametric errors, or others, within a stretch of time."""
+    def rms(self, begin: float, end: float) -> np.ndarray:
+        """(n_axes,) of the semiparametric errors within a stretch of time."""
         first, last = np.searchsorted(self.times, (begin, end))
-        chosen = (self.errors if errors is None else errors)[first:last]
-        rms: np.ndarray = np.sqrt(np.mean(np.square(chosen), axis=0))
+        rms: np.ndarray = np.sqrt(np.mean(np.square(self.errors[first:last]), axis=0))
         return rms
 
     def first(self, cause: str, since: float, name: str = "") -> float:
@@ -251,171 +226,14 @@ def drawn_load(seed: int, mass: float = 0.0) -> tuple[float, np.ndarray, np.ndar
     return mass, center, np.array(body.inertia)
 
 
-def bound(args: argparse.Namespace, seed: int) -> dict[str, float]:
-    """What deviations the model's errors allow a payload that is weighed for ten seconds.
-
-    The errors are those of the 20 s before it is taken, with their covariance and their correlation
-    in time; no estimate without a bias is nearer on the mean (Cramer and Rao). Of its ten
-    parameters nothing is known before.
-    """
-    mass, center, inertia = drawn_load(seed, args.mass)
-    arm = arm_of(args, seed)
-    run = Run(arm, learner := learner_of(arm))
-    run.until(args.learn * 2.0 / 3.0)
-    noise = noise_of(blocks_until(run, args.learn)[0])
-    arm.hand.attach(mass, center, inertia)
-    _, columns = blocks_until(run, args.learn + args.weigh)
-    allowed = parameters_bound(columns, noise)
-    frames = learner.model.kinematics
-    frame = frames.frames[frames.getFrameId(HANDS[args.robot])]
-    true = np.array(frame.placement.act(center))
-    centers = center_bound(allowed, mass, true)
-    return {
-        "mass kg": mass,
-        "mass std %": 100.0 * float(np.sqrt(allowed[0, 0])) / mass,
-        "centre std mm": 1e3 * float(np.sqrt(np.trace(centers))),
-        "share within 10 mm": share_within(centers, 0.01),
-    }
-
-
-def blocks_until(run: Run, end: float) -> tuple[np.ndarray, np.ndarray]:
-    """(k, n_axes), (k, n_axes, 10) the errors in blocks, and what a unit of a payload adds."""
-    filtered, own = run.learner.config.filter, run.changes.correction.payload
-    mean, blocks = BlockMean(0.5 / filtered.cutoff, filtered.max_gap), []
-    while run.now < end:
-        step = run.take(next(run.source))
-        if step is not None and step.y is not None:
-            error = step.y - step.prediction.semiparametric
-            columns = run.changes.causes.columns_of(step.sample)[:, own]
-            block = mean.add(step.stamp, error, columns, np.ones(len(error)))
-            blocks += [block] if block is not None else []
-    return np.array([b.error for b in blocks]), np.array([b.columns for b in blocks])
-
-
 def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """Nothing happens: what is named, an hour."""
-    minutes = args.minutes or 10.0
-    arm = arm_of(args, seed)
-    run = Run(arm, learner_of(arm, residual=args.residual))
-    run.until(LEARN + 60.0 * minutes)
-    alarms = run.alarms(LEARN, np.inf)
-    kinds = ("payload", "friction", "offset", "contact")
-    return {f"{kind} an hour": 60.0 / minutes * alarms[kind] for kind in kinds}
-
-
-def contact(args: argparse.Namespace, seed: int) -> dict[str, float]:
-    """Ten pushes of 2 to 10 N on the hand, 0.2 to 1 s long, in any direction."""
-    rng = np.random.default_rng([seed, 8])
     arm = arm_of(args, seed)
     run = Run(arm, learner_of(arm))
-    run.until(LEARN)
-    before, delays, named = run.rms(LEARN - 20.0, LEARN), [], 0
-    for k in range(10):
-        start = LEARN + 6.0 * k + rng.uniform(0.0, 2.0)
-        run.until(start)
-        direction = rng.standard_normal(3)
-        size = 2.0 * 5.0 ** rng.uniform()
-        arm.hand.push(size * direction / np.linalg.norm(direction))
-        begun = run.now  # felt by the next measurement, seen in the sample after that
-        run.until(start + rng.uniform(0.2, 1.0))
-        arm.hand.push(np.zeros(3))
-        run.until(LEARN + 6.0 * (k + 1))
-        seen = run.first("contact", begun)
-        delays.append(seen - begun if seen - begun < 1.0 else float("nan"))
-        named += sum(run.alarms(begun, begun + 2.0)[c] for c in ("payload", "friction", "offset"))
-    missed = float(np.sum(~np.isfinite(delays)))
-    run.until(LEARN + 80.0)
-    return {
-        "median delay ms": 1e3 * float(np.nanmedian(delays)),
-        "longest delay ms": 1e3 * float(np.nanmax(delays)),
-        "missed of 10": missed,
-        "taken for another cause": float(named),
-        "error afterwards x": float(np.mean(run.rms(LEARN + 60.0, LEARN + 80.0) / before)),
-    }
-
-
-def drift(args: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
-    """Offsets and friction drift for an hour; the last ten minutes beside the second ten.
-
-    By `DRIFT` times an axis' error before, each of the two, in a direction of its own for each run;
-    with and without a memory of five minutes. `DIRECTIONS` runs share an arm: its motion and its
-    noise. Predictions are of samples whose neighbours in time were learned, which flatters a
-    residual: so the rigid body's errors are shown, too.
-    """
-    minutes = args.minutes or 60.0
-    ten = 10.0 * minutes  # s: a sixth of the time
-    both = {"residual": args.residual, "filter.max_rate": args.rate, "changes.detect": False}
-    both |= {"random_fourier.n_features": 300}
-    memory = {"rigid_body.memory": 300.0, f"{args.residual}.memory": MEMORIES[args.residual]}
-    variants: dict[str, dict[str, Any]] = {"without": {}, "memory": memory}
-    first, last = args.first, args.first + args.runs
-    for number in range(first // DIRECTIONS, -(-last // DIRECTIONS)):
-        seeds = [s for s in range(first, last) if s // DIRECTIONS == number]
-        arm = arm_of(args, number, rate=50.0)
-        runs = {
-            (seed, name): Run(arm, learner_of(arm, **both, **values))
-            for seed in seeds
-            for name, values in variants.items()
-        }
-        together(list(runs.values()), LEARN, [None] * len(runs))
-        changes = [drifting(run, seed, 6.0 * ten) for (seed, _), run in runs.items()]
-        together(list(runs.values()), LEARN + 6.0 * ten, changes)
-        for seed in seeds:
-            row = {}
-            for name in variants:
-                run = runs[seed, name]
-                for model, errors in (("rigid body", run.rigid), ("both", run.errors)):
-                    early = run.rms(LEARN + ten, LEARN + 2.0 * ten, errors)
-                    late = run.rms(LEARN + 5.0 * ten, LEARN + 6.0 * ten, errors)
-                    row[f"{name}, {model} x"] = float(np.mean(late / early))
-                    row[f"{name}, {model} of before"] = float(
-                        np.mean(late / run.rms(LEARN - 20.0, LEARN, errors))
-                    )
-            yield seed, row
-
-
-def drifting(run: Run, seed: int, duration: float) -> Callable[[Measurement], Measurement]:
-    """Adds to a measurement what has drifted since `LEARN`, s."""
-    size = DRIFT * run.rms(LEARN - 20.0, LEARN)
-    sign = np.random.default_rng([seed, 9]).choice([-1.0, 1.0], (2, len(size)))
-    wrench = run.learner.model.config.target == "wrench"
-
-    def drifted(m: Measurement) -> Measurement:
-        part = (m.stamp * 1e-9 - LEARN) / duration
-        rubbing = 0.0 if wrench or m.dq is None else np.tanh(m.dq / 0.02)
-        return Measurement(m.stamp, m.q, m.dq, m.y + part * size * (sign[0] + sign[1] * rubbing))
-
-    return drifted
-
-
-def together(runs: list[Run], end: float, changes: list[Any]) -> None:
-    """Lead runs of one arm through the same measurements, each with its change."""
-    for measurement in runs[0].source:
-        for run, change in zip(runs, changes, strict=True):
-            run.take(measurement if change is None else change(measurement))
-        if measurement.stamp * 1e-9 >= end:
-            return
-
-
-def constant(n: int) -> None:
-    """The same sample again and again, with memories of 10 s."""
-    arm = ArmSimulator()
-    learner = learner_of(arm, **{"rigid_body.memory": 10.0, "nystrom.memory": 10.0})
-    run = Run(arm, learner)
-    run.until(LEARN)
-    estimator: SemiparametricEstimator = learner.estimator
-    reading = arm.advance()
-    y, zero = reading.wrench, np.zeros(len(reading.q))
-    largest, state = 0.0, (reading.q, zero, zero)
-    for k in range(n):
-        sample = estimator.sample(*state, y, round((LEARN + 0.01 * k) * 1e9))
-        prediction = estimator.predict(sample)
-        estimator.update(sample, prediction)
-        largest = max(largest, float(np.max(np.abs(prediction.semiparametric - y))))
-    R, parameters = estimator.rigid_body.core.R, estimator.rigid_body.parameters
-    least, most = np.abs(np.diag(R)).min(), np.abs(np.diag(R)).max()
-    print(f"{n} constant samples: largest error {largest:.3g}, diagonal of R from {least:.3g} to")
-    print(f"{most:.3g}, parameters up to {np.abs(parameters).max():.3g}")
+    run.until(LEARN + 60.0 * args.minutes)
+    alarms = run.alarms(LEARN, np.inf)
+    kinds = ("payload", "friction", "offset", "contact")
+    return {f"{kind} an hour": 60.0 / args.minutes * alarms[kind] for kind in kinds}
 
 
 def on_logs(robots: Path, settle: float = 5.0) -> None:
@@ -425,7 +243,7 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
     that was learned so is worth.
     """
     print(f"{'log':<9}{'sequential':>12}{'delayed':>12}{'frozen':>12}  noticed, not learned")
-    for log in LOGS:
+    for log in TUNED:
         config = settings(log)
         model, train, test = train_and_test(robots, log, config)
         scores = []

@@ -6,8 +6,6 @@
     python benchmarks/contact.py quiet --robot ur10 --data DATA --minutes 60
     python benchmarks/contact.py logs --data DATA
     python benchmarks/contact.py again --kept FILE [FILE ...]
-    python benchmarks/contact.py links --robot ur10 --data DATA
-    python benchmarks/contact.py alike --robot ur10 --data DATA --kept FILE
 
 DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
 hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
@@ -18,10 +16,7 @@ Simulating and learning take nearly all of the time. `--keep FILE` keeps what a 
 and `again` shows it to detectors of several thresholds, in some seconds for minutes: their curve of
 misses against alarms, and for each alarm at the usual threshold when and by which axis, and how
 long before which joint had turned round. Ctrl-C ends a run with what it has. `--warming 0.3`:
-friction falls by 30 %, with a time constant of ten minutes. `links` tells how often the touched
-link is found where the external efforts are known but for noise: what any test of efforts can
-reach. `alike` counts the pushes beside which another one, on another link, makes the same efforts
-but for noise of the size that is usual in a kept file: no test of efforts can tell the two.
+friction falls by 30 %, with a time constant of ten minutes.
 """
 
 from __future__ import annotations
@@ -29,21 +24,19 @@ from __future__ import annotations
 import argparse
 import math
 import signal
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from arms import LOGS, log_splits, measurements
 from changes import UR10, learner_of
+from output import make_parser, parse
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
-from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
-from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
-from semiparam_dynamics.changes.unusual_errors import LEAST
+from semiparam_dynamics.changes.touch import ContactEvent
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.learner.nodes.session import TOGETHER
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -51,12 +44,8 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
-
 LEARN = 45.0  # s before the first push
 WARM_S = 600.0  # time constant of friction that warms
-PLACES_TRIED = 40  # points on each other link
-ALIKE = (1.0, 2.0, 3.29)  # standard deviations: 31, 16 and 5 % confused
 TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is told
 USUAL_S = 20.0  # before the first push, whose errors a fixed threshold is relative to
 THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
@@ -71,8 +60,6 @@ class Push(NamedTuple):
     end: float
     size: float  # N
     link: str
-    point: Array  # (3,) m, in the link's frame
-    force: Array  # (3,) N, in the base's axes
 
 
 class Kept(ContactDetector):
@@ -153,8 +140,8 @@ class Watched:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("study", choices=("pushes", "quiet", "logs", "again", "links", "alike"))
+    parser = make_parser(__doc__)
+    parser.add_argument("study", choices=("pushes", "quiet", "logs", "again"))
     parser.add_argument("--robot", choices=("ur10", "xmate", "icub"), default="ur10")
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--pushes", type=int, default=200)
@@ -165,9 +152,9 @@ def main() -> None:
     parser.add_argument("--detect", action="store_true", help="other changes, too")
     parser.add_argument("--keep", type=Path, help="file of what the detector is shown, by efforts")
     parser.add_argument("--kept", type=Path, nargs="+", default=[], help="such files, for again")
-    arguments = parser.parse_args()
-    if arguments.study in ("again", "alike") and not arguments.kept:
-        parser.error(f"{arguments.study} needs --kept FILE")
+    arguments = parse(parser)
+    if arguments.study == "again" and not arguments.kept:
+        parser.error("again needs --kept FILE")
     if arguments.keep and (arguments.robot == "icub" or arguments.detect):
         parser.error("--keep needs an arm by efforts, without --detect")
     if arguments.study == "logs":
@@ -175,10 +162,6 @@ def main() -> None:
     if arguments.study == "again":
         return again(arguments.kept)
     arm = arm_of(arguments)
-    if arguments.study == "links":
-        return links(arm, arguments)
-    if arguments.study == "alike":
-        return alike(arm, arguments)
     detect = {"changes.detect": arguments.detect, "filter.cutoff": 5.0}
     watched = Watched(learner_of(arm, **detect), keep=arguments.keep is not None)
     pushes: list[Push] = []
@@ -212,9 +195,7 @@ def arm_of(arguments: argparse.Namespace) -> ArmSimulator:
     )
 
 
-def pushed(
-    arm: ArmSimulator, watched: Watched | Followed, arguments: argparse.Namespace
-) -> Iterator[Push]:
+def pushed(arm: ArmSimulator, watched: Watched, arguments: argparse.Namespace) -> Iterator[Push]:
     """Push after push, one and a half to two seconds apart."""
     model = watched.learner.model
     rng = np.random.default_rng([arguments.seed, 11])
@@ -240,7 +221,7 @@ def pushed(
         arm.hand.push(force, point, link)
         now = until(begin + 0.1 * 10.0 ** rng.uniform())
         arm.hand.push(np.zeros(3), point, link)
-        yield Push(begin, now, size, link, point, force)
+        yield Push(begin, now, size, link)
     until(now + 2.0)
 
 
@@ -397,117 +378,11 @@ def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
     return f"{alarm.at:.2f} s, {axis} beyond {alarm.limit:.1f}; turned round before: {joints}"
 
 
-def links(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
-    """Which link is told where external efforts are known but for white noise of one size."""
-    model = learner_of(arm, **{"changes.detect": False}).model
-    touched, rng = TouchedLink(model), np.random.default_rng([arguments.seed, 12])
-    tree, told = parse_urdf(model.urdf_text), touched.links
-    cases = []
-    for k, measurement in enumerate(simulated(arm, "effort")):
-        if k % 150 == 0:
-            link = int(rng.integers(1, len(told)))
-            point = rng.uniform(-0.04, 0.04, 3)
-            point += rng.uniform(0.4, 1.0) * way(tree, model.joint_names, told[link])
-            force = rng.standard_normal(3)
-            force *= 10.0 * 5.0 ** rng.uniform() / np.linalg.norm(force)
-            cases.append((measurement.q, link, touched.efforts(measurement.q, link, point, force)))
-        if len(cases) == arguments.pushes:
-            break
-    for std in (0.001, 0.01, 0.03, 0.1, 0.3, 0.5):
-        off = []
-        for q, link, efforts in cases:
-            noise = std * rng.standard_normal(len(told))
-            touch = touched.find(
-                q[None], (efforts + noise)[None], std**2 * np.eye(len(told)), np.ones(1)
-            )
-            off.append(abs(told.index(touch.link) - link))
-        near = np.array(off)
-        print(
-            f"efforts known to {std:g} N m: right link {np.mean(near == 0):.0%}, "
-            f"it or one beside it {np.mean(near <= 1):.0%}"
-        )
-
-
-class Followed:
-    """Takes measurements for `pushed` as `Watched` does, and keeps where the arm was."""
-
-    def __init__(self, learner: InverseDynamicsLearner) -> None:
-        self.learner = learner
-        self.times: list[float] = []
-        self.q: list[Array] = []
-
-    def take(self, measurement: Measurement) -> None:
-        """Keep the positions."""
-        self.times.append(measurement.stamp * 1e-9)
-        self.q.append(measurement.q)
-
-
-def alike(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
-    """How many pushes another one is alike to: 5 to 50 N, on another link, for as long.
-
-    Two hypotheses whose means differ by d standard deviations are confused in Q(d / 2) of the cases
-    by the best test, which knows both: 5 % where d is 3.29. The noise: means of usual errors over
-    `MEAN_S`, independent from one to the next, of the covariance that a kept file has.
-    """
-    learner = learner_of(arm, **{"changes.detect": False})
-    followed, rng = Followed(learner), np.random.default_rng([arguments.seed, 13])
-    pushes = list(pushed(arm, followed, arguments))
-    touched, model = TouchedLink(learner.model), learner.model
-    tree, told = parse_urdf(model.urdf_text), touched.links
-    root = np.linalg.cholesky(usual_means(dict(np.load(arguments.kept[0]))))
-    least, whose = [], []
-    for push in pushes:
-        middles = np.arange(push.begin + 0.5 * MEAN_S, push.end, MEAN_S)
-        if not len(middles):
-            middles = np.array([0.5 * (push.begin + push.end)])
-        at = [followed.q[k] for k in np.searchsorted(followed.times, middles)]
-
-        def white(link: int, point: Array, force: Array, at: list[Array] = at) -> Array:
-            efforts = [np.linalg.solve(root, touched.efforts(q, link, point, force)) for q in at]
-            return np.concatenate(efforts)
-
-        own = told.index(push.link)
-        seen = white(own, push.point, push.force)
-        best, by = np.inf, -1
-        for other in range(1, len(told)):
-            for _ in range(PLACES_TRIED if other != own else 0):
-                point = rng.uniform(-0.04, 0.04, 3)
-                point += rng.uniform(0.4, 1.0) * way(tree, model.joint_names, told[other])
-                columns = np.column_stack([white(other, point, axis) for axis in np.eye(3)])
-                force = np.linalg.lstsq(columns, seen, rcond=1e-9)[0]
-                off = float(np.linalg.norm(seen - columns @ force))
-                if 5.0 <= np.linalg.norm(force) <= 50.0 and off < best:
-                    best, by = off, other
-        least.append(best)
-        whose.append((own, by))
-    off, hard = np.array(least), np.array([push.size >= 10.0 for push in pushes])
-    for name, chosen in (("5 N and more", off), ("10 N and more", off[hard])):
-        counts = [int((chosen < limit).sum()) for limit in ALIKE]
-        print(f"{name}: of {len(chosen)} pushes {counts} have another within {ALIKE} deviations")
-    pairs = Counter(pair for pair, d in zip(whose, off, strict=True) if d < ALIKE[-1])
-    named = {f"{told[a]} and {told[b]}": count for (a, b), count in pairs.most_common()}
-    print(f"pairs within {ALIKE[-1]}: {named}")
-
-
-def usual_means(kept: dict[str, Array]) -> Array:
-    """(n_axes, n_axes) of means of errors over `MEAN_S` where nothing was pushed."""
-    shown, n = kept["shown"], len(kept["scales"])
-    means = MeanErrors(LEAST * kept["scales"])
-    for row in shown:
-        if row[1] and not any(b < row[0] < end + 0.6 for b, end, _ in kept["pushes"]):
-            means.count(round(row[0] * 1e9), row[3 : 3 + n])
-    covariance = means.covariance()
-    assert covariance is not None, "the kept file is too short"
-    return covariance
-
-
 def logs(data: Path) -> None:
     """False alarms on recordings of real arms that nothing touched."""
-    from logs import SPLITS, measurements, splits
-
     total = 0.0
-    for name in SPLITS:
-        for split in splits(data, [name]):
+    for name in LOGS:
+        for split in log_splits(data, [name]):
             model = RobotModel(split.urdf, split.config.robot)
             watched = Watched(InverseDynamicsLearner(model, split.config))
             log: list[Measurement] = []

@@ -9,7 +9,6 @@ python benchmarks/controller_live.py --seconds 40
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from contextlib import ExitStack
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
+from output import make_parser, parse
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.node import Node
@@ -64,13 +64,11 @@ class Watcher(Node):  # type: ignore[misc]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=40.0, help="of each feed-forward")
     parser.add_argument("--rate", type=float, default=500.0, help="commands a second, Hz")
     parser.add_argument("--lead", type=float, default=0.03, help="of the questions, s")
-    args = parser.parse_args()
+    args = parse(parser)
     use_own_network()
     rclpy.init()
     watcher, rate = Watcher(), str(args.rate)

@@ -12,18 +12,15 @@ At the end: how long an examination has kept a core busy.
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
-
-from conditions import CONDITIONS, Told
-from logs import splits
+from arms import log_splits
+from field.conditions import CONDITIONS, Told
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -56,7 +53,7 @@ Log = tuple[str, str, InverseDynamicsConfig, JointLog]
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--faults", type=int, default=200)
     parser.add_argument("--logs", nargs="+", default=[], metavar="NAME")
@@ -65,9 +62,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--seconds", type=float, default=0.0, help="of each log, 0: all")
     parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args(argv)
+    args = parse(parser, argv)
     logs: list[Log] = []
-    for split in splits(args.data, args.logs, args.seconds):
+    for split in log_splits(args.data, args.logs, args.seconds):
         config = replace(InverseDynamicsConfig(), joints=split.config.robot.joints)
         if split.config.filter.cutoff > 10.0:  # a fast arm, whose users set that
             config = replace(config, filter__cutoff=10.0)

@@ -1,6 +1,6 @@
-"""Drive gains of a simulated UR10 by one bag and by a known load, and payloads weighed with them.
+"""Drive gains of a simulated UR10 by one bag and by a known load, and of real arms.
 
-    python benchmarks/drive_gains.py DATA --runs 3 [--weigh 6]
+    python benchmarks/drive_gains.py DATA --runs 3
 
 DATA holds robots/{ur10,xmate7p,tx40,airbot}. The simulated efforts are divided by `GAINS`. Real
 arms follow, whose gains nobody knows but the xMate's, which is in N m throughout.
@@ -8,24 +8,20 @@ arms follow, whose gains nobody knows but the xMate's, which is in N m throughou
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 
-import changes
 import numpy as np
-from changes import UR10, learner_of
+from arms import LOGS, read_logs
+from changes import UR10
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
@@ -34,36 +30,27 @@ MASS, CENTER = 2.0, (0.0, 0.02, 0.06)  # kg, m from tool0
 SECONDS = 40.0
 OTHER_MOTION = 50  # added to the seed of the motion without a load
 CUTOFF = {"tx40": 15.0}
-REAL = {
-    "xmate7p": ("xmate7p.urdf", ("trajectory_1.npz", "trajectory_2.npz", "trajectory_3.npz")),
-    "tx40": ("tx40.urdf", ("tx40.npz",)),
-    "airbot": ("airbot.urdf", ("unloaded.npz",)),
-    "ur10": ("ur10_robot.urdf", ("ur10_exciting_trajectory.db3",)),
-}
+REAL = ("xmate7p", "tx40", "airbot", "ur10")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--runs", type=int, default=3)
-    parser.add_argument("--weigh", type=int, default=0, help="payloads weighed with the gains")
-    args = parser.parse_args()
+    args = parse(parser)
     urdf = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
-    model, absolute = RobotModel(urdf, config), []
+    model = RobotModel(urdf, config)
     for seed in range(args.runs):
         logs = [moved(urdf, seed, 0.0), moved(urdf, seed + OTHER_MOTION, MASS)]
         bare, loaded = (make_columns(log, model, 5.0) for log in logs)
         names = model.joint_names
         show("relative", drive_gains(names, model, bare))
         given = KnownLoad(MASS, 0.01, CENTER, 0.005, "tool0")
-        absolute.append(drive_gains(names, model, bare, loaded, given))
-        show("absolute", absolute[-1])
+        show("absolute", drive_gains(names, model, bare, loaded, given))
         show("no centre", drive_gains(names, model, bare, loaded, KnownLoad(MASS, 0.01)))
-    for seed in range(args.weigh):
-        weigh(args.data, seed, absolute[seed % len(absolute)])
     for name in REAL:
-        real(args.data / "robots" / name, name)
+        real(args.data / "robots", name)
 
 
 def moved(urdf: str, seed: int, mass: float) -> JointLog:
@@ -90,41 +77,12 @@ def show(kind: str, found: DriveGains) -> None:
     print(f"{kind:<10} error % {error}; own % {std}; common {100.0 * found.common_std:.1f}")
 
 
-def weigh(data: Path, seed: int, found: DriveGains) -> None:
-    """A payload of `changes.py`, by efforts whose scale is the gains found."""
-    flat = {
-        "changes.effort_gain_std": tuple(found.own_std.tolist()),
-        "changes.effort_gain_common_std": found.common_std,
-    }
-
-    def learner(arm: ArmSimulator) -> InverseDynamicsLearner:
-        return learner_of(arm, **flat)
-
-    def scaled(arm: ArmSimulator, target: str) -> Iterator[Measurement]:
-        for m in simulated(arm, target):
-            yield dataclasses.replace(m, y=m.y * found.gains / GAINS)
-
-    changes.learner_of, changes.simulated = learner, scaled
-    row = changes.payload(argparse.Namespace(robot="ur10", data=data, mass=0.0), seed)
-    print("  ".join(f"{k} {v:.3g}" for k, v in row.items() if "error " not in k or "centre" in k))
-    print(f"    mass error % {row['mass error %']:.3g}", flush=True)
-
-
-def real(folder: Path, name: str) -> None:
-    urdf, logs = REAL[name]
+def real(robots: Path, name: str) -> None:
+    urdf, logs = read_logs(robots, name)
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
-    model = RobotModel(str(folder / urdf), config)
-    for log in logs:
-        if log.endswith(".npz"):
-            read = read_log(folder / log)
-            stamps, q, y = read.time, read.q, read.tau
-        else:
-            taken = read_measurements(folder / log, model.joint_names).measurements
-            stamps = np.array([m.stamp for m in taken])
-            q, y = (np.array([getattr(m, part) for m in taken]) for part in ("q", "y"))
-        columns = make_columns(
-            JointLog(model.joint_names, stamps, q, None, y), model, CUTOFF.get(name, 5.0)
-        )
+    model = RobotModel(urdf, config)
+    for file, log in zip(LOGS[name], logs, strict=True):
+        columns = make_columns(dataclasses.replace(log, dq=None), model, CUTOFF.get(name, 5.0))
         found = drive_gains(model.joint_names, model, columns)
         gains = ", ".join(
             f"{g:.2f}" if told else "not told"
@@ -132,7 +90,7 @@ def real(folder: Path, name: str) -> None:
         )
         own = 100.0 * float(np.max(found.own_std[found.told]))
         common = 100.0 * found.common_std
-        print(f"{name} {log}: {gains}; own up to {own:.0f} %, common {common:.0f} %")
+        print(f"{name} {file}: {gains}; own up to {own:.0f} %, common {common:.0f} %")
 
 
 if __name__ == "__main__":

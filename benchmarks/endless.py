@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from output import make_parser, parse
 from scipy.linalg import cho_factor, cho_solve
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
@@ -260,15 +261,13 @@ def named(each: partial[Outcome]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--updates", type=int, default=10**7)
     parser.add_argument("--scaled-updates", type=int, default=10**6, help="of rows of other sizes")
     parser.add_argument("--hour", type=int, default=3_600_000, help="samples of the still joint")
     parser.add_argument("--estimator", type=int, default=10**5, help="samples of the estimator")
     parser.add_argument("--only", default="", help="runs whose rows and forgetting begin so")
-    args = parser.parse_args()
+    args = parse(parser)
     print("| rows | forgetting | updates | finite | diagonal | largest | trace | error", end="")
     print(" | weights | predictions | s |\n|---|---|---|---|---|---|---|---|---|---|---|")
     with threadpool_limits(1):

@@ -11,12 +11,12 @@ is on 20 random motions, relative to their expected size.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
 import numpy as np
 from arms import PLAIN
+from output import make_parser, parse
 
 from semiparam_dynamics.offline.identification.excitation import (
     ExcitationConfig,
@@ -90,8 +90,8 @@ def measure(name: str, path: Path, coupled: tuple[str, ...]) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path, help="folder that holds robots/")
-    data = parser.parse_args().data
+    data = parse(parser).data
     for arm, (file, couplings) in ARMS.items():
         measure(arm, data / "robots" / file, couplings)

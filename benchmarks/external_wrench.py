@@ -1,55 +1,94 @@
-"""Wrenches at the tool found from joint efforts, on logs to whose efforts known ones were added.
+"""Wrenches at the tool estimated from joint efforts: of logs with known ones added, and of arms.
 
-    python benchmarks/external_wrench.py DATA [--logs xmate7p ur10 ...] [--seconds 60] [--draws 5]
+    python benchmarks/external_wrench.py logs --data DATA [--logs xmate7p ur10 ...] [--draws 5]
+    python benchmarks/external_wrench.py arms --data DATA [--arms ur10 xmate7p airbot seven]
 
-DATA holds robots. Each model learns the training part of its log and then stays as it is. On the
-test part a wrench at the tool acts for two seconds, then none for two, and so on; through the
-frame's Jacobian that changes each measured effort exactly, as long as the controller held the
-motion. Errors of force and moment, half a second after each change at the earliest, which the
-low-pass takes: means and 95th percentiles, and how often the 95 % ellipsoid covers the truth, of
-all samples and of those with a wrench.
-Beside it, of the same filtered signals: what the URDF's own parameters leave, and what the rigid
-body that was identified leaves, through the pseudo-inverse of the Jacobian; that is what a momentum
-observer gives on these, after such a filter. And the latter by this package's estimate. The LSTM of
-docs/rivals.md, which learns the same samples, by both; its deviations are those of its errors on
-what it learned. It needs torch; without it the others are measured.
+DATA holds robots. Errors of force and moment, half a second after each change of the wrench at the
+earliest, which the low-pass takes: means and 95th percentiles, and how often the 95 % ellipsoid
+covers the truth, of all samples and of those with a wrench. Compared are, of the same filtered
+signals, the residual of the URDF's own parameters and that of the identified rigid body, through
+the pseudo-inverse of the Jacobian, which is what a momentum observer gives after such a filter; the
+latter by this package's estimate; and `~/external_wrench`.
+
+`logs`: each model learns the training part of its log and then stays as it is. On the test part a
+wrench acts for two seconds, then none for two, and so on; through the frame's Jacobian that changes
+each measured effort exactly, as long as the controller held the motion.
+
+`arms`: MuJoCo moves each arm by a controller along a motion that does not repeat, with friction,
+elasticity and noise as in contact.py. After a minute of learning wrenches act at the tool, in base
+axes. Then a kilogram is fixed to the tool, 5 cm before it, and ten seconds later they go on. Two
+learners get the same messages. One stays as it is after the first minute: the load's weight and
+inertia are part of the wrench; in `load known` they are subtracted from the efforts. The other goes
+on learning with `changes.detect`, which excludes pushes from learning and estimates the load.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import importlib.util
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
+from arms import LOGS, SEVEN, SMALL_EFFECTS, LogSplit, log_splits, measurements, options
+from changes import UR10, learner_of
+from output import make_parser, parse
 from scipy.stats import chi2
 
-BENCHMARKS = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCHMARKS / folder) for folder in ("rivals", "field")]
-
-from logs import SPLITS, Split, measurements, splits  # noqa: E402
-
-from semiparam_dynamics.base.arrays import SECOND, Array  # noqa: E402
-from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion  # noqa: E402
-from semiparam_dynamics.dynamics.sample import Sample  # noqa: E402
-from semiparam_dynamics.learner.learner import InverseDynamicsLearner  # noqa: E402
-from semiparam_dynamics.offline.doctor.joint_log import JointLog  # noqa: E402
-from semiparam_dynamics.robot.model import RobotModel  # noqa: E402
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion, tool_frame
+from semiparam_dynamics.dynamics.sample import Prediction, Sample
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 HOLD = 2.0  # s that a wrench lasts
 SETTLED = 0.5  # s after a change
 FORCES, MOMENTS = (5.0, 40.0), (0.5, 4.0)  # N, N m
 OWN = "~/external_wrench"
-INVERSE, SAME = "", ", damped and weighted"  # by the pseudo-inverse, and by this package's estimate
-STEPS = 240  # batches that the LSTM learns at most, as in docs/rivals.md
+WEIGHTED = ", damped and weighted"  # by this package's estimate in place of the pseudo-inverse
+PICKED = 10.0  # s from taking the load to the next wrench
+MASS, CENTER = 1.0, np.array([0.0, 0.0, 0.05])  # kg, m from the tool's frame
+INERTIA = 1e-3 * np.eye(3)  # kg m^2
+MOTION = {"motion": "exciting", "max_velocity": 1.0, "excitation": 0.4, "period": 300.0}
+SMALL = options(SMALL_EFFECTS)
+ARMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ur10": ("ur10/ur10_robot.urdf", UR10),
+    "xmate7p": ("xmate7p/xmate7p.urdf", UR10),
+    "airbot": ("airbot/airbot.urdf", SMALL),
+    "seven": ("", SMALL),
+}
+JOINTS = {"airbot": 6, "seven": 7}  # the first ones of these
 TITLES = (
-    "by",
-    *("force, N: mean", "95 %", "moment, N m: mean", "95 %"),
+    *("by", "force, N: mean", "95 %", "moment, N m: mean", "95 %"),
     *("covered", "covered, with a wrench"),
 )
+Efforts = dict[str, tuple[Array, Array | None]]  # of each model, with its deviations if it has some
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("study", choices=("logs", "arms"))
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--logs", nargs="+", default=[*LOGS, "sim_seven"], metavar="NAME")
+    parser.add_argument("--draws", type=int, default=1, help="of wrenches on a log, together")
+    parser.add_argument("--first", type=int, default=0, help="the first draw's seed")
+    parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=list(ARMS))
+    parser.add_argument("--learn", type=float, default=60.0, help="s of an arm before wrenches")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of wrenches on an arm, twice")
+    args = parse(parser)
+    titles = ("log, frame" if args.study == "logs" else "arm, load", *TITLES)
+    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
+    if args.study == "logs":
+        for split in log_splits(args.data, args.logs):
+            on_log(split, range(args.first, args.first + args.draws))
+    else:
+        for name in args.arms:
+            on_arm(name, args)
 
 
 class Errors:
@@ -80,167 +119,50 @@ class Errors:
 
 
 class Methods:
-    """Ways to find a wrench at a frame from the same samples.
-
-    models : names of those whose efforts are taken off. deviating : of those that have deviations,
-    and by which this package's estimate is made as well.
-    """
+    """Ways to estimate a wrench at a frame from the same samples, and the errors of each."""
 
     def __init__(self, model: RobotModel, axes: str = "") -> None:
         self.motion = FrameMotion(model, axes=axes)
         self._model, self._axes = model, axes
         self._estimators: dict[str, ExternalWrench] = {}
-        self.errors: dict[str, Errors] = {}
+        self._errors: dict[str, Errors] = {}
 
-    def find(
-        self,
-        sample: Sample,
-        efforts: dict[str, tuple[Array, Array | None]],
-        truth: Array | None,
-        acts: bool,
-    ) -> None:
-        """Find it by each model's efforts and their deviations (n_axes,), if it has some.
-
-        truth : (6,) None: is not counted.
-        """
+    def estimate(self, sample: Sample, efforts: Efforts, truth: Array | None, acts: bool) -> None:
+        """Estimate it from the residual of each model; truth (6,) None: is not counted."""
         assert sample.y is not None
         J = self.motion.jacobian(sample.q)
         known = np.isfinite(sample.y)
-        for name, (told, stds) in efforts.items():
-            left = sample.y - told
+        for name, (predicted, stds) in efforts.items():
+            left = sample.y - predicted
             if name != OWN and truth is not None:
                 found = -np.linalg.pinv(J[:, known].T) @ left[known]
-                self._errors(name + INVERSE).add(found, truth, None, acts)
+                self._errors.setdefault(name, Errors()).add(found, truth, None, acts)
             if stds is not None:
-                estimator = self._estimators.setdefault(
-                    name, ExternalWrench(self._model, axes=self._axes)
-                )
+                if name not in self._estimators:
+                    self._estimators[name] = ExternalWrench(self._model, axes=self._axes)
+                estimator = self._estimators[name]
                 found, covariance, *_ = estimator.estimate(sample.q, left, stds, sample.stamp)
                 if truth is not None:
-                    row = name if name == OWN else name + SAME
-                    self._errors(row).add(found, truth, covariance, acts)
+                    row = name if name == OWN else name + WEIGHTED
+                    self._errors.setdefault(row, Errors()).add(found, truth, covariance, acts)
 
-    def _errors(self, name: str) -> Errors:
-        return self.errors.setdefault(name, Errors())
-
-    def begin_anew(self) -> None:
+    def restart(self) -> None:
         """Let the next sample be of another recording, for the estimators."""
         self._estimators.clear()
 
-    def tell(self, title: str) -> None:
+    def print_rows(self, title: str) -> None:
         """Print a row for each."""
-        for name, errors in sorted(self.errors.items(), key=lambda item: item[0] == OWN):
+        for name, errors in sorted(self._errors.items(), key=lambda item: item[0] == OWN):
             print(f"| {title} | {name} | {' | '.join(errors.row())} |", flush=True)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--logs", nargs="+", default=[*SPLITS, "sim_seven"], metavar="NAME")
-    parser.add_argument("--seconds", type=float, default=0.0, help="of each log, 0: all")
-    parser.add_argument("--draws", type=int, default=1, help="of wrenches, counted together")
-    parser.add_argument("--first", type=int, default=0, help="the first draw's seed")
-    args = parser.parse_args()
-    say_what_is_missing()
-    header("log, frame")
-    for split in splits(args.data, args.logs, args.seconds):
-        tell(split, range(args.first, args.first + args.draws))
-
-
-def say_what_is_missing() -> None:
-    """Without torch there is no LSTM."""
-    if not importlib.util.find_spec("torch"):
-        print("LSTM: not run, torch is not installed\n")
-
-
-def header(first: str) -> None:
-    """The head of a table."""
-    titles = (first, *TITLES)
-    print(f"| {' | '.join(titles)} |\n|{'---|' * len(titles)}")
-
-
-def tell(split: Split, seeds: range = range(1)) -> None:
-    """The rows of a log, of the wrenches drawn with these seeds together."""
-    model = RobotModel(split.urdf, split.config.robot)
-    learner = InverseDynamicsLearner(model, split.config)
-    train: list[Sample] = []
-    for log in split.train:
-        for measurement in measurements(log, model, split.config):
-            if (step := learner.predict(measurement)) is not None:
-                train.append(step.sample)
-                learner.update(learner.admit(step))
-    methods = Methods(model)
-    learned = learner.copy()
-    for seed in seeds:
-        count(split, learner, methods, train, seed)
-        learner = learned.copy()
-    methods.tell(f"{split.name}, {methods.motion.frame}")
-
-
-def count(
-    split: Split,
-    learner: InverseDynamicsLearner,
-    methods: Methods,
-    train: list[Sample],
-    seed: int,
-) -> None:
-    """Count the errors of all methods with one draw of wrenches; nothing is learned."""
-    model = learner.model
-    stamps, wrenches = wrenches_along(split.test, seed)
-    steps = [
-        step
-        for measurement in measurements(
-            pushed(split.test, wrenches, methods.motion), model, split.config
-        )
-        if (step := learner.predict(measurement)) is not None and step.y is not None
-    ]
-    recurrent = lstm(model, split.config, train, [step.sample for step in steps])
-    for step, network in zip(steps, recurrent, strict=True):
-        k = int(np.searchsorted(stamps, step.stamp))
-        since = (step.stamp - split.test.stamps[0]) / SECOND % HOLD
-        sample, prediction = step.sample, step.prediction
-        urdf = model.inverse_dynamics(sample.q, sample.dq, sample.ddq)
-        efforts = {"URDF": (urdf, None)}
-        efforts |= {"rigid body": (prediction.rigid_body, prediction.rigid_body_std)}
-        efforts |= network
-        efforts |= {OWN: (prediction.semiparametric, prediction.semiparametric_std)}
-        counts = since >= SETTLED and k < len(wrenches)
-        truth = wrenches[k] if counts else None
-        methods.find(sample, efforts, truth, truth is not None and bool(truth.any()))
-    methods.begin_anew()
-
-
-def lstm(
-    model: RobotModel, config: Any, train: list[Sample], test: list[Sample]
-) -> list[dict[str, tuple[Array, Array]]]:
-    """Of each sample of a test what the LSTM of the rivals' page says, and its deviations.
-
-    Nothing without torch. It sees the states of the test, not the efforts.
-    """
-    if not importlib.util.find_spec("torch"):
-        return [{}] * len(test)
-    import torch
-    from arm_splits import Side
-    from arm_splits import Split as Rivals
-    from other_rivals import compete
-    from torch_rivals import Recurrent
-
-    torch.set_num_threads(1)
-    # A row of which one axis was not measured is of no use to it.
-    whole = [s for s in train if s.y is not None and np.isfinite(s.y).all()]
-    side = Side(model, config, whole, whole + test)
-    rival = Recurrent(torch.nn.LSTM, STEPS)
-    predicted = compete(Rivals("", "", side, side), rival, residual=False).predicted
-    learned = np.array([s.teaches for s in whole])
-    errors = np.array([s.y for s in whole]) - predicted[: len(whole)]
-    stds = errors[learned].std(axis=0)
-    return [{"LSTM": (row, stds)} for row in predicted[len(whole) :]]
-
-
-def wrenches_along(log: JointLog, seed: int = 0) -> tuple[Array, Array]:
-    """Stamps (n,) of a log, and the wrench (n, 6) at each of its messages."""
-    holds = (log.times // HOLD).astype(int)
-    return log.stamps, drawn_wrenches(int(holds.max()) + 1, seed)[holds]
+def efforts_of(model: RobotModel, sample: Sample, prediction: Prediction) -> Efforts:
+    """The efforts by the URDF, the rigid body, and both parts of the model."""
+    return {
+        "URDF": (model.inverse_dynamics(sample.q, sample.dq, sample.ddq), None),
+        "rigid body": (prediction.rigid_body, prediction.rigid_body_std),
+        OWN: (prediction.semiparametric, prediction.semiparametric_std),
+    }
 
 
 def drawn_wrenches(count: int, seed: int = 0) -> Array:
@@ -254,11 +176,157 @@ def drawn_wrenches(count: int, seed: int = 0) -> Array:
     return made
 
 
+# -------------------------------------------------------------------------------------------------
+# Logs
+
+
+def on_log(split: LogSplit, seeds: range = range(1)) -> None:
+    """Print the rows of a log, of the wrenches drawn with these seeds together."""
+    model = RobotModel(split.urdf, split.config.robot)
+    learner = InverseDynamicsLearner(model, split.config)
+    for log in split.train:
+        for measurement in measurements(log, model, split.config):
+            if (step := learner.predict(measurement)) is not None:
+                learner.update(learner.admit(step))
+    methods = Methods(model)
+    for seed in seeds:
+        _count_errors(split, learner.copy(), methods, seed)
+    methods.print_rows(f"{split.name}, {methods.motion.frame}")
+
+
+def _count_errors(
+    split: LogSplit, learner: InverseDynamicsLearner, methods: Methods, seed: int
+) -> None:
+    """Count the errors of all methods with one draw of wrenches; nothing is learned."""
+    model, test = learner.model, split.test
+    stamps, wrenches = wrenches_along(test, seed)
+    for measurement in measurements(pushed(test, wrenches, methods.motion), model, split.config):
+        if (step := learner.predict(measurement)) is None or step.y is None:
+            continue
+        k = int(np.searchsorted(stamps, step.stamp))
+        since = (step.stamp - test.stamps[0]) / SECOND % HOLD
+        truth = wrenches[k] if since >= SETTLED and k < len(wrenches) else None
+        efforts = efforts_of(model, step.sample, step.prediction)
+        methods.estimate(step.sample, efforts, truth, truth is not None and bool(truth.any()))
+    methods.restart()
+
+
+def wrenches_along(log: JointLog, seed: int = 0) -> tuple[Array, Array]:
+    """Stamps (n,) of a log, and the wrench (n, 6) at each of its messages."""
+    holds = (log.times // HOLD).astype(int)
+    return log.stamps, drawn_wrenches(int(holds.max()) + 1, seed)[holds]
+
+
 def pushed(log: JointLog, wrenches: Array, motion: FrameMotion) -> JointLog:
     """The log as it would be with these wrenches (n, 6) at the frame."""
     assert log.y is not None
     added = [motion.jacobian(q).T @ w for q, w in zip(log.q, wrenches, strict=True)]
     return dataclasses.replace(log, y=log.y - np.array(added))
+
+
+# -------------------------------------------------------------------------------------------------
+# Arms
+
+
+def on_arm(name: str, args: argparse.Namespace) -> None:
+    """Print the rows of an arm."""
+    arm = arm_of(name, args.data)
+    base = parse_urdf(arm.urdf).root
+    frozen, learning = learner_of(arm, **{"changes.detect": False}), learner_of(arm)
+    for step, other in steps_of(arm, frozen, learning, 0.0, args.learn):
+        frozen.update(frozen.admit(step))
+        learning.update(learning.admit(other))
+    now = args.learn
+    for load in ("none", "1 kg"):
+        if load != "none":
+            arm.hand.attach(MASS, CENTER, INERTIA)
+            for _, other in steps_of(arm, frozen, learning, now, now + PICKED):
+                learning.update(learning.admit(other))
+            now += PICKED
+        whole, known, detecting = (Methods(frozen.model, base) for _ in range(3))
+        wrenches = drawn_wrenches(int(args.seconds / HOLD), seed=int(load != "none"))
+        held = Load(frozen.model, whole.motion.frame) if load != "none" else None
+        end = now + args.seconds
+        for step, other in steps_of(arm, frozen, learning, now, end, wrenches):
+            learning.update(learning.admit(other))
+            since, sample, p = step.stamp * 1e-9 - now, step.sample, step.prediction
+            hold = int(since / HOLD)
+            counts = since >= 0.0 and since % HOLD >= SETTLED and hold < len(wrenches)
+            applied = wrenches[hold] if counts else None
+            acts = applied is not None and bool(applied.any())
+            efforts, truth = efforts_of(frozen.model, sample, p), applied
+            if held is not None:
+                weight = held.wrench(sample)
+                truth = None if applied is None else applied + weight
+                lifting = p.semiparametric - whole.motion.jacobian(sample.q).T @ weight
+                known.estimate(sample, {OWN: (lifting, p.semiparametric_std)}, applied, acts)
+            whole.estimate(sample, efforts, truth, acts or held is not None)
+            p = other.prediction
+            own: Efforts = {OWN: (p.semiparametric, p.semiparametric_std)}
+            detecting.estimate(other.sample, own, applied, acts)
+        now = end
+        whole.print_rows(f"{name}, {load}")
+        known.print_rows(f"{name}, {load} known")
+        detecting.print_rows(f"{name}, {load}, changes.detect")
+    assert learning.changes is not None
+    payload = learning.changes.payload
+    reported = "none" if payload is None else f"{payload.mass:.2f} kg"
+    print(f"| {name} | payload reported: {reported} | | | | | | |", flush=True)
+
+
+def arm_of(name: str, data: Path) -> ArmSimulator:
+    """The simulated arm, its hand where wrenches are estimated."""
+    path, effects = ARMS[name]
+    urdf = (data / "robots" / path).read_text() if path else SEVEN.read_text()
+    tree = parse_urdf(urdf)
+    joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)[: JOINTS.get(name)]
+    fixed = {"hand_frame": tool_frame(tree, joints), "joints": joints, "rate": 100.0}
+    return ArmSimulator(urdf, **effects | MOTION | fixed)
+
+
+def steps_of(
+    arm: ArmSimulator,
+    frozen: InverseDynamicsLearner,
+    learning: InverseDynamicsLearner,
+    begin: float,
+    end: float,
+    wrenches: Array | None = None,
+) -> Iterator[tuple[Step, Step]]:
+    """Each sample up to a time (s), predicted by both; wrenches (n, 6) act from `begin` on."""
+    acting = -1
+    for measurement in simulated(arm, "effort"):
+        now = measurement.stamp * 1e-9
+        one, other = frozen.predict(measurement), learning.predict(measurement)
+        if one is not None and other is not None:
+            yield one, other
+        if wrenches is not None and (hold := int((now - begin) / HOLD)) != acting:
+            acting = hold
+            w = wrenches[hold] if hold < len(wrenches) else np.zeros(6)
+            arm.hand.push(w[:3], moment=w[3:])
+        if now >= end:
+            break
+    arm.hand.push(np.zeros(3))
+
+
+class Load:
+    """The wrench that a body fixed to a frame exerts on the robot, by its weight and inertia."""
+
+    def __init__(self, model: RobotModel, frame: str) -> None:
+        self._model, self._data = model.kinematics, model.kinematics.createData()
+        self._frame = self._model.getFrameId(frame, pin.FrameType.BODY)
+        self._body = pin.Inertia(MASS, CENTER, INERTIA)
+
+    def wrench(self, sample: Sample) -> Array:
+        """(6,) about the frame's origin, in base axes, at a sample's state."""
+        model, data = self._model, self._data
+        pin.forwardKinematics(model, data, sample.q, sample.dq, sample.ddq)
+        place = pin.updateFramePlacement(model, data, self._frame)
+        velocity = pin.getFrameVelocity(model, data, self._frame, pin.LOCAL)
+        acceleration = pin.getFrameAcceleration(model, data, self._frame, pin.LOCAL)
+        acceleration = acceleration - place.actInv(model.gravity)
+        force = self._body * acceleration + velocity.cross(self._body * velocity)
+        turn = place.rotation
+        return -np.concatenate((turn @ force.linear, turn @ force.angular))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ import sklearn  # noqa: E402
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "performance"))
 from falkon_fits import WIDTH, Problem, estimator, synthetic  # noqa: E402
-from output import add_out, machine, markdown, show  # noqa: E402
+from output import make_parser, markdown, parse  # noqa: E402
 
 from semiparam_dynamics.learning import Falkon, Gaussian  # noqa: E402
 
@@ -142,7 +142,7 @@ def times(gpu: Gpu, n: int, centers: int, limit: int, here: bool) -> tuple[str, 
 def measure(args: argparse.Namespace) -> str:
     """Both tables."""
     gpu = Gpu(args.library)
-    parts = [f"{gpu.name}, {args.library} {gpu.xp.__version__}; {machine('scikit-learn')}."]
+    parts = [f"{gpu.name}, {args.library} {gpu.xp.__version__}."]
     parts.append(apart(gpu, 20_000, 500))
     rows = []
     for n, centers, gigabytes in args.size or [(100_000, 3000, 1), (1_000_000, 10_000, 1)]:
@@ -153,9 +153,7 @@ def measure(args: argparse.Namespace) -> str:
 
 
 def main() -> None:
-    """Measure, print, and write where `--out` says."""
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = make_parser(__doc__)
     parser.add_argument("--library", choices=("torch", "cupy"), default="torch")
     parser.add_argument(
         "--size",
@@ -166,9 +164,7 @@ def main() -> None:
         help="rows, centres, and the memory there for the kernel, once for each size",
     )
     parser.add_argument("--numpy", action="store_true", help="fit on this machine's cores, too")
-    add_out(parser)
-    args = parser.parse_args()
-    show(measure(args), args.out)
+    print(measure(parse(parser)), end="")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,13 @@ processor, all threads together. OMP_NUM_THREADS bounds the threads of both.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from output import make_parser, parse
 from scipy.linalg import eigh
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
@@ -73,13 +73,13 @@ def scikit_learn(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Logistic FALKON beside scikit-learn.")
+    parser = make_parser(__doc__)
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--centers", type=int, default=1000)
     parser.add_argument("--penalty", type=float, default=1e-6)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--intercept", action="store_true")
-    args = parser.parse_args()
+    args = parse(parser)
     n = args.rows
     X, labels = make_classification(
         n + min(n, 20_000), 20, n_informative=8, n_redundant=0, n_clusters_per_class=8,

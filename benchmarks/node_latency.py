@@ -34,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from node_peer import Exchange, Peer, Stream, cpu_seconds, resident_mb, stolen_seconds
-from output import machine, row
+from output import make_parser, parse, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -67,7 +67,7 @@ HEAD = (
 
 
 def main() -> None:
-    arguments = parse()
+    arguments = read_arguments()
     use_own_network()
     threadpool_limits(1)
     if arguments.fifo:  # inherited by all threads and processes to come
@@ -81,7 +81,6 @@ def main() -> None:
         if arguments.target == "effort":
             robot = {}
         stream = Stream(RobotModel(str(urdf), **robot), arguments.rate, total)
-        print(machine())
         print(f"{arguments.rate:g} Hz for {arguments.seconds:g} s, {described(arguments)}\n")
         print(row(HEAD), row(["---"] * len(HEAD)), sep="\n", flush=True)
         for executor in arguments.executors:
@@ -89,8 +88,8 @@ def main() -> None:
                 print(row(measure(arguments, node, executor, urdf, stream)), flush=True)
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def read_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=30.0, help="that count")
     parser.add_argument(
         "--first",
@@ -131,7 +130,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["events"])
     parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
-    return parser.parse_args()
+    return parse(parser)
 
 
 def described(arguments: argparse.Namespace) -> str:

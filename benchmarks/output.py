@@ -1,38 +1,99 @@
-"""Tables of benchmarks, written to the terminal and to a file, and the machine they are of."""
+"""What all benchmarks share: the parser with ``--out``, the header of a result, and tables.
+
+A result in benchmarks/results/NAME.md is what the benchmark printed with ``--out`` and that file.
+"""
 
 from __future__ import annotations
 
 import argparse
+import datetime
+import io
 import platform
+import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TextIO
 
 from threadpoolctl import threadpool_info
 
 from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.learning.threads import n_threads
 
+ROOT = Path(__file__).resolve().parent.parent
+LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "pin", "torch")
+
+
+def make_parser(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose help begins with a docstring, with ``--out``."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
+    add_out(parser)
+    return parser
+
 
 def add_out(parser: argparse.ArgumentParser) -> None:
     """Add ``--out``."""
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the table there, too")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="where to write what is printed, too: a file, or a folder, also for figures",
+    )
 
 
-def show(text: str, out: Path | None) -> None:
-    """Print a table, and write it where `out` says. Raises StorageError where that fails."""
-    print(text, end="")
-    if out is not None:
-        write(text, out)
+def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """Parse the command line, print the header, and have all output written to ``--out``, too.
+
+    A name without an ending is a folder's, in which NAME.md is written. Raises StorageError where
+    that fails.
+    """
+    args = parser.parse_args(argv)
+    sys.stdout = getattr(sys.stdout, "terminal", sys.stdout)  # not into an earlier result
+    if args.out is not None:
+        path = args.out if args.out.suffix else args.out / f"{_script().stem}.md"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = path.open("w", encoding="utf-8", buffering=1)
+        except OSError as error:
+            raise StorageError(f"can't write {path}: {error.strerror}") from error
+        sys.stdout = _Copied(sys.stdout, file)
+    print(header(), flush=True)
+    return args
 
 
-def write(text: str, out: Path, mode: str = "w") -> None:
-    """Write a file, or with the mode "a" add to it. Raises StorageError where that fails."""
-    try:
-        with out.open(mode, encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise StorageError(f"can't write {out}: {error.strerror}") from error
+class _Copied(io.TextIOBase):
+    """Standard output that goes to a file, too."""
+
+    def __init__(self, terminal: TextIO, file: TextIO) -> None:
+        self.terminal, self._file = terminal, file
+
+    def write(self, text: str) -> int:
+        """Write to both."""
+        self.terminal.write(text)
+        return self._file.write(text)
+
+    def flush(self) -> None:
+        """Flush both."""
+        self.terminal.flush()
+        self._file.flush()
+
+
+def header() -> str:
+    """The command, the date, the commit and the machine, each for a result to be judged by.
+
+    Of a path that is absolute the command has the last part, since it is this machine's.
+    """
+    script = _script()
+    name = str(script.relative_to(ROOT)) if script.is_relative_to(ROOT) else script.name
+    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    describe = ["git", "describe", "--always", "--dirty= (modified)"]
+    asked = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=False)
+    commit = asked.stdout.strip() or "unknown"
+    about = f"{datetime.date.today()}, commit {commit}; {machine()}."
+    return f"    {shlex.join(['python', name, *words])}\n\n{about}\n"
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -45,16 +106,24 @@ def row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def machine(*packages: str) -> str:
-    """One line: processor, cores, Python, versions of numpy, numba, `packages` and BLAS."""
-    libraries = sorted(
-        {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["version"]}
-    )
-    found = [f"{name} {version(name)}" for name in ("numpy", "numba", *packages)]
-    return ", ".join(
-        [f"{_processor()}, {n_threads()} cores, Python {platform.python_version()}", *found]
-        + libraries
-    )
+def _script() -> Path:
+    """The script, or the folder that is run."""
+    path = Path(sys.argv[0]).resolve()
+    return path.parent if path.name == "__main__.py" else path
+
+
+def machine() -> str:
+    """One line: processor, cores, and versions of Python, the libraries and BLAS."""
+    blas = {f"{b['internal_api']} {b['version']}" for b in threadpool_info() if b["version"]}
+    python = f"{_processor()}, {n_threads()} cores, Python {platform.python_version()}"
+    return ", ".join([python, *filter(None, map(_version, LIBRARIES)), *sorted(blas)])
+
+
+def _version(name: str) -> str:
+    try:
+        return f"{name} {version(name)}"
+    except PackageNotFoundError:
+        return ""
 
 
 def _processor() -> str:

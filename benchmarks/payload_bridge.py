@@ -12,13 +12,13 @@ DATA holds robots/ur10.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS
 from changes import UR10
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.payload_trial import PayloadTrial, TrialConfig
@@ -62,15 +62,13 @@ COLUMNS = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--arms", nargs="+", choices=("seven", "ur10"), default=["seven"])
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--masses", nargs="+", type=float, default=[1.0, 2.0])
     parser.add_argument("--seeds", type=int, default=1)
-    args = parser.parse_args()
+    args = parse(parser)
     ur10 = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
     dotted = {name.replace("__", "."): value for name, value in UR10.items()}
     arms = {

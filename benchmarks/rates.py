@@ -13,17 +13,13 @@ Dry friction is left out of these: its columns, with memory and without, stand i
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import sys
 from pathlib import Path
 
 import numpy as np
+from arms import NAMES, LogSplit, log_splits, measurements
+from output import make_parser, parse
 from scipy.interpolate import CubicSpline
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "field"))
-
-from logs import NAMES, Split, measurements, splits
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.parameters import replace
@@ -34,7 +30,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument(
         "--logs", nargs="+", default=["xmate7p", "ur10"], choices=NAMES, metavar="NAME"
@@ -51,10 +47,10 @@ def main() -> None:
         metavar="RATIO",
         help="filter.learn_ratio",
     )
-    args = parser.parse_args()
+    args = parse(parser)
     print(f"| log, Hz | {' | '.join(PROTOCOLS)} | parameters, deviations |")
     print("|---|---|---|---|---|")
-    for split in splits(args.data, args.logs):
+    for split in log_splits(args.data, args.logs):
         if args.centers:
             config = replace(split.config, nystrom__max_centers=args.centers)
             split = dataclasses.replace(split, config=config)
@@ -73,7 +69,7 @@ def main() -> None:
                 print(f"| {split.name}, {named} | {shown} | {moved} |", flush=True)
 
 
-def learn(split: Split, rate: float) -> tuple[Array, Array, Array]:
+def learn(split: LogSplit, rate: float) -> tuple[Array, Array, Array]:
     """Errors by protocol, and parameters after training with their standard deviations.
 
     rate: Hz; 0: of the logs themselves.

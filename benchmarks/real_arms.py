@@ -1,8 +1,25 @@
-"""The learner on logs of three real arms, under the three protocols, beside batch references.
+"""The learner on logs of real arms: errors by protocol, joint by joint, coverage, and the start.
 
     python benchmarks/real_arms.py DATA [--residual random_fourier]
+    python benchmarks/real_arms.py DATA --study joints [--arms xmate7p ur10 tx40 simulated]
+    python benchmarks/real_arms.py DATA --study coverage [--arms xmate7p ... payload]
+    python benchmarks/real_arms.py DATA --study start [--seconds 10]
 
-DATA holds robots/{xmate7p,ur10,tx40}. Prints normalised mean squared errors per joint.
+DATA holds robots. `protocols`: normalised mean squared errors per joint of the three arms whose
+settings were chosen, under the three protocols, beside batch references.
+
+The others are on whole trajectories that are held out (arms.py). `joints`: semiparametric over
+rigid-body error, joint by joint; 1 is the rigid body, `always` the residual without trust
+(`trust.threshold` 0). `simulated` is two simulated arms whose exciting motions have other seeds.
+
+`coverage`: the share of samples in motion that two standard deviations of the semiparametric model
+cover, on the mean over the joints, on the worst joint, and on that joint's worst 30 s. `payload` is
+five simulated arms that take up a body of 0.3 to 2 kg after a minute; half a minute from then on
+counts.
+
+`start`: each log is learned from its first sample on by a model that has never seen the robot;
+errors of the first seconds of motion, on the mean over the joints, and the semiparametric model's
+over the rigid body's, of the mean and of the worst joint.
 """
 
 from __future__ import annotations
@@ -10,45 +27,96 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS, URDFS, recordings, robot, samples, settings
+from arms import (
+    LOGS,
+    NAMES,
+    SEVEN,
+    SEVEN_JOINTS,
+    TUNED,
+    UR10,
+    URDFS,
+    Split,
+    learned,
+    options,
+    recordings,
+    robot,
+    samples,
+    settings,
+    splits,
+)
+from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
+from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 # Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
 BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
 MODELS = ("urdf", "rigid_body", "nonparametric", "semiparametric", "persistence")
+RATIO_LIMIT = 1.02  # semiparametric over rigid-body error that a joint may have
+WINDOW_NS, MIN_WINDOW_NS = 30_000_000_000, 10_000_000_000  # of time, and the least that counts
+LEARN_S, HELD_S = 60.0, 30.0  # before a payload, and with it
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
+    parser.add_argument("--study", choices=STUDIES, default="protocols")
+    choices = (*NAMES, "simulated", "payload")
+    parser.add_argument("--arms", nargs="+", choices=choices, help="default: those of the study")
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
-    args = parser.parse_args()
+    parser.add_argument("--seeds", type=int, default=2, help="of `simulated` (default 2)")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of `start` (default 10)")
+    args = parse(parser)
+    STUDIES[args.study](args)
+
+
+def splits_of(args: argparse.Namespace, default: tuple[str, ...]) -> Iterator[Split]:
+    """The splits of the arms that are asked for, each with its arm's name."""
+    for arm in args.arms or default:
+        if arm == "simulated":
+            yield from simulated_splits(args.data / "robots", args.seeds)
+        elif arm == "payload":
+            yield from payloads(args.data)
+        else:
+            for split in splits(args.data, arm):
+                yield split._replace(name=f"{arm} {split.name}")
+
+
+# -------------------------------------------------------------------------------------------------
+# Protocols
+
+
+def protocols(args: argparse.Namespace) -> None:
+    """Print the errors of each model under each protocol, joint by joint."""
     robots = args.data / "robots"
 
     def config(name: str) -> InverseDynamicsConfig:
         return replace(settings(name), residual=args.residual)
 
     with tempfile.TemporaryDirectory() as folder:
-        for arm, logs in LOGS.items():
-            urdf, bags = robots / arm / URDFS[arm], [robots / arm / log for log in logs]
+        for arm in args.arms or TUNED:
+            urdf, bags = robots / arm / URDFS[arm], [robots / arm / log for log in LOGS[arm]]
             for k, log in enumerate(bags):
                 if log.suffix == ".npz":
                     bags[k] = Path(folder) / f"{arm}_{log.stem}"
                     convert_log(log, bags[k], urdf=urdf)
             bag_split(arm, Bags(bags[-1:], bags[:-1], urdf), config(arm))
-    block_split(robots, config("tx40"))
+            if arm == "tx40":
+                block_split(robots, config(arm))
 
 
 def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
@@ -76,7 +144,7 @@ def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
     for sample, out in zip(whole, held_out, strict=True):
         if not out:
             first.step(sample, score=False)
-    runs = {name: first.branch(name) for name in ("sequential", "delayed", "frozen")}
+    runs = {name: first.branch(name) for name in PROTOCOLS}
     for sample, out in zip(whole, held_out, strict=True):
         if out:
             for run in runs.values():
@@ -107,6 +175,173 @@ def table(name: str, model: RobotModel, scores: dict[str, RunningScores]) -> Non
         ratio = scores["frozen"].nmse("rigid_body").mean() / BATCH[name]
         print(f"frozen rigid body is {ratio:.3f} x the batch reference {BATCH[name]}")
 
+
+# -------------------------------------------------------------------------------------------------
+# Joints
+
+
+def joints(args: argparse.Namespace) -> None:
+    """Print semiparametric over rigid-body errors, with trust and without."""
+    print("| split | protocol | mean, always | mean | worst joint, always | worst joint | joints |")
+    print("|---" * 7 + "|")
+    above = 0
+    for split in splits_of(args, (*TUNED, "simulated")):
+        without = replace(split.config, trust__threshold=0.0)
+        always, trusted = ratios(split._replace(config=without)), ratios(split)
+        for protocol, (mean, of_joints) in trusted.items():
+            before, worst = always[protocol]
+            cells = " ".join(f"{ratio:.3f}" for ratio in of_joints)
+            print(
+                f"| {split.name} | {protocol} | {before:.3f} | {mean:.3f} | {worst.max():.3f} "
+                f"| {of_joints.max():.3f} | {cells} |",
+                flush=True,
+            )
+            above += int((of_joints > RATIO_LIMIT).sum()) if protocol == "frozen" else 0
+    print(f"\n{above} joints above {RATIO_LIMIT} on motion not seen (frozen)")
+
+
+def ratios(split: Split) -> dict[str, tuple[float, np.ndarray]]:
+    """Semiparametric over rigid-body error by protocol: of the means, and each axis's."""
+    first, found = learned(split.model, split.config.estimator, split.train), {}
+    for protocol in ("frozen", "delayed"):
+        run = first.branch(protocol)
+        for sample in split.test:
+            run.step(sample)
+        both, rigid = (run.scores.nmse(name) for name in ("semiparametric", "rigid_body"))
+        found[protocol] = float(both.mean() / rigid.mean()), both / rigid
+    return found
+
+
+def simulated_splits(robots: Path, seeds: int, **overrides: object) -> Iterator[Split]:
+    """50 s of two exciting motions, and 25 s of a third one, of arms with friction and noise."""
+    for arm, urdf, effects in (
+        ("UR10", str(robots / "ur10" / "ur10_robot.urdf"), UR10),
+        ("seven joints", str(SEVEN), SEVEN_JOINTS),
+    ):
+        given = {"motion": "exciting", "rate": 100.0, **options(effects)}
+        config = replace(InverseDynamicsConfig(), filter__cutoff=8.0)
+        config = replace(config, target="effort", joints=effects.get("joints", ()), **overrides)
+        for seed in range(1, seeds + 1):
+            arms = [ArmSimulator(urdf, seed=seed + 100 * k, **given) for k in range(3)]
+            model = RobotModel(arms[0].urdf, config.robot)
+            first, second, third = (recorded(model, config, each) for each in arms)
+            yield Split(f"simulated {arm}, seed {seed}", model, config, first + second, third)
+
+
+def recorded(
+    model: RobotModel, config: InverseDynamicsConfig, arm: ArmSimulator, count: int = 2500
+) -> list[Sample]:
+    """The first `count` samples of an arm's motion."""
+    sampler, found = SampleFilter(model, config.filter), []
+    for measurement in simulated(arm, "effort"):
+        sample = sampler.push(measurement)
+        if sample is not None:
+            found.append(sample)
+            if len(found) == count:
+                break
+    return found
+
+
+# -------------------------------------------------------------------------------------------------
+# Coverage
+
+
+def coverage(args: argparse.Namespace) -> None:
+    """Print what two predicted standard deviations cover of motion never seen."""
+    print(f"| split | {' | '.join(PROTOCOLS)} |\n|---" + "|---" * len(PROTOCOLS) + "|")
+    for split in splits_of(args, (*LOGS, "payload")):
+        print(f"| {split.name} | {' | '.join(coverages(split))} |", flush=True)
+
+
+class Watched(ProtocolRun):
+    """A run that keeps which samples were covered."""
+
+    def __init__(self, estimator: SemiparametricEstimator, protocol: str) -> None:
+        super().__init__(estimator, protocol)
+        self.stamps: list[np.ndarray] = []
+        self.covered: list[np.ndarray] = []
+
+    def take(self, block: SampleBlock, prediction: BlockPrediction, waiting: object) -> None:
+        rows = block.informative
+        error = block.y - prediction.values["semiparametric"]
+        inside = np.where(
+            np.isnan(error), np.nan, abs(error) <= 2.0 * prediction.stds["semiparametric"]
+        )
+        self.stamps.append(block.stamps[rows])
+        self.covered.append(inside[rows])
+
+
+def coverages(split: Split) -> Iterator[str]:
+    """The figures of each protocol."""
+    first = learned(split.model, split.config.estimator, split.train).estimator
+    for protocol in PROTOCOLS:
+        run = Watched(first.copy(), protocol)
+        for sample in split.test:
+            run.step(sample)
+        run.catch_up()
+        stamps, covered = np.concatenate(run.stamps), np.concatenate(run.covered)
+        shares = np.nanmean(covered, axis=0)
+        windows = (stamps - stamps[0]) // WINDOW_NS
+        worst = [
+            np.nanmean(covered[windows == k, np.nanargmin(shares)])
+            for k in np.unique(windows)
+            if np.ptp(stamps[windows == k]) >= MIN_WINDOW_NS
+        ]
+        least = min(worst, default=float("nan"))
+        yield f"{np.nanmean(shares):.2f} ({np.nanmin(shares):.2f}, {least:.2f})"
+
+
+def payloads(data: Path) -> Iterator[Split]:
+    """A minute of five simulated arms with the bare hand, then half a minute with a body in it."""
+    given = {"motion": "exciting", "rate": 100.0, "hand_frame": "tool0", **options(UR10)}
+    urdf = str(data / "robots" / "ur10" / "ur10_robot.urdf")
+    config = replace(InverseDynamicsConfig(), target="effort", filter__cutoff=8.0)
+    for seed in range(1, 6):
+        arm = ArmSimulator(urdf, seed=seed, **given)
+        model = RobotModel(arm.urdf, config.robot)
+        rng, sampler = np.random.default_rng(seed), SampleFilter(model, config.filter)
+        parts: list[list[Sample]] = [[], []]
+        for measurement in simulated(arm, "effort"):
+            now = measurement.stamp * 1e-9
+            if now >= LEARN_S and not parts[1]:
+                mass = 0.3 * (2.0 / 0.3) ** rng.uniform()
+                arm.hand.attach(mass, rng.uniform(-0.05, 0.05, 3), 0.002 * mass * np.eye(3))
+            if now >= LEARN_S + HELD_S:
+                break
+            if (sample := sampler.push(measurement)) is not None and sample.y is not None:
+                parts[now >= LEARN_S].append(sample)
+        yield Split(f"simulated UR10, seed {seed}, {mass:.2f} kg", model, config, *parts)
+
+
+# -------------------------------------------------------------------------------------------------
+# Start
+
+
+def start(args: argparse.Namespace) -> None:
+    """Print the errors of the first seconds of learning."""
+    print("| log | samples | rigid body | semiparametric | of the rigid body's, worst joint |")
+    print("|---|---|---|---|---|")
+    begun: set[str] = set()
+    for split in splits_of(args, NAMES):
+        first = [sample for sample in split.train if sample.informative]
+        log = split.name.split(" →")[0].split(",")[0]
+        if log in begun:
+            continue
+        begun.add(log)
+        run = ProtocolRun(
+            SemiparametricEstimator(split.model, split.config.estimator), "sequential"
+        )
+        for sample in first:
+            if not 0 <= sample.stamp - first[0].stamp <= args.seconds * 1e9:
+                break
+            run.step(sample)
+        rigid, both = (run.scores.nmse(name) for name in ("rigid_body", "semiparametric"))
+        ratio = f"{both.mean() / rigid.mean():.2f}, {(both / rigid).max():.2f}"
+        cells = f"{run.scores.samples} | {rigid.mean():.4f} | {both.mean():.4f} | {ratio}"
+        print(f"| {log} | {cells} |", flush=True)
+
+
+STUDIES = {"protocols": protocols, "joints": joints, "coverage": coverage, "start": start}
 
 if __name__ == "__main__":
     main()

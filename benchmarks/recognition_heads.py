@@ -3,9 +3,10 @@
     python benchmarks/recognition_heads.py DATA --objects emoji-datasource-google-16.0.0.tgz
 
 DATA holds images/cifar10_mobilenetv2.npz and images/mnist.npz; the archive is described in
-recognition_objects.py. Classes come one after the other, examples once each. Ridges, shrinkages,
-penalties and sizes of projections are chosen on rows that are kept, and never learned; test rows
-have no part in any choice. Beside them stands logistic regression on everything at once.
+recognition_objects.py. Classes come one after the other, examples once each; with --new so many of
+the last one, and none of it to choose by. Ridges, shrinkages, penalties and sizes of projections
+are chosen on rows that are kept, and never learned; test rows have no part in any choice. Beside
+them stands logistic regression on everything at once.
 
 RanPAC (McDonnell et al., NeurIPS 2023, https://arxiv.org/abs/2307.02251): ridge regression on
 one-hot codes of random ReLU features; FeCAM (Goswami et al., NeurIPS 2023,
@@ -21,15 +22,14 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from recognition_learners import SHRINKAGES
-from recognition_objects import object_features
-from recognition_rivals import cifar10, mnist, spread, unit
+from output import make_parser, parse
+from recognition_objects import add_arguments, rows_of, spread
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import dsyr
 from sklearn.linear_model import LogisticRegression
-from streaming_lda import StreamingLDA
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
@@ -37,8 +37,16 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC, RandomReLUFeatures
 
 RIDGES = (1e-3, 1e-2, 0.1, 0.3, 1.0, 3.0)
-SETS = ("mnist", "cifar10", "objects")
-HEADER = ("learner", "after all classes [%]", "lowest class [%]", "learned in [s]")
+SHRINKAGES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.9)
+# Rows of a class that are learned, kept to choose by, and tested.
+SIZES = {"mnist": (500, 100, 300), "cifar10": (500, 100, 300), "objects": (20, 10, 20)}
+HEADER = (
+    "learner",
+    "after all classes [%]",
+    "lowest class [%]",
+    "last class [%]",
+    "learned in [s]",
+)
 
 
 @dataclass
@@ -57,60 +65,49 @@ Answers = Callable[[Array], Indices]
 
 
 def main() -> None:
-    args = parse()
-    sets: dict[str, tuple[tuple[Array, Indices], tuple[int, int, int]]] = {}
-    if "mnist" in args.sets:
-        sets["MNIST pixels"] = unit(mnist)(args.data), (500, 100, 300)
-    if "cifar10" in args.sets:
-        sets["CIFAR-10 features"] = unit(cifar10)(args.data), (500, 100, 300)
-    if "objects" in args.sets:
-        found = object_features(args.objects, 150, args.cache)
-        known = found[1] < 100
-        sets["100 objects"] = (found[0][known], found[1][known]), (20, 10, 20)
-    with threadpool_limits(1):
-        for title, (rows, sizes) in sets.items():
-            run(title, *rows, sizes, args)
-
-
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
-    parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
-    parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser = make_parser(__doc__)
+    add_arguments(parser)
     parser.add_argument("--units", nargs="+", type=int, default=[1000, 2000])
     parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--new", type=int, help="examples of the last class (default: of each)")
     parser.add_argument("--trials", type=int, default=3)
-    args = parser.parse_args()
-    if "objects" in args.sets and args.objects is None:
-        parser.error("the set objects needs --objects, the archive of their pictures")
-    return args
+    args = parse(parser)
+    with threadpool_limits(1):
+        for name in args.sets:
+            X, y = rows_of(name, args, 150)
+            known = y < 100  # of the objects
+            run(name, X[known], y[known], SIZES[name], args)
 
 
 def run(
     title: str, X: Array, y: Indices, sizes: tuple[int, int, int], args: argparse.Namespace
 ) -> None:
     """Print the table of a set of rows."""
-    results: dict[str, list[tuple[float, float, float]]] = defaultdict(list)
+    results: dict[str, list[tuple[float, ...]]] = defaultdict(list)
     for trial in range(args.trials):
-        split = drawn(X, y, sizes, trial)
+        split = drawn(X, y, sizes, trial, args.new)
         for name in args.learners:
             start = time.perf_counter()
             answers = LEARNERS[name](split, args.units)
             took = time.perf_counter() - start
             right = answers(split.tested) == split.y_tested
-            lowest = min(right[split.y_tested == c].mean() for c in np.unique(split.y_tested))
-            results[name].append((100.0 * right.mean(), 100.0 * lowest, took))
+            shares = [right[split.y_tested == c].mean() for c in np.unique(split.y_tested)]
+            last = right[split.y_tested == split.y[-1]].mean()
+            found = (right.mean(), min(shares), last)
+            results[name].append((*(100.0 * share for share in found), took))
     rows = []
     for name, found in results.items():
-        total, lowest_class, times = np.transpose(found).tolist()
-        rows.append([name, spread(total), spread(lowest_class), f"{np.mean(times):.1f}"])
-    counts = f"{sizes[0]} rows a class learned, {sizes[1]} kept, {sizes[2]} tested"
+        *shares, times = np.transpose(found).tolist()
+        rows.append([name, *map(spread, shares), f"{np.mean(times):.1f}"])
+    last = "" if args.new is None else f" ({args.new} of the last)"
+    counts = f"{sizes[0]} rows a class learned{last}, {sizes[1]} kept, {sizes[2]} tested"
     print_table(f"{title}: {counts}, {args.trials} trials", HEADER, rows)
 
 
-def drawn(X: Array, y: Indices, sizes: tuple[int, int, int], trial: int) -> Split:
-    """A trial's random rows; the classes' order is random too."""
+def drawn(
+    X: Array, y: Indices, sizes: tuple[int, int, int], trial: int, new: int | None = None
+) -> Split:
+    """A trial's random rows, the classes' order is random too; `new` rows of the last class."""
     rng = np.random.default_rng(trial)
     parts: list[list[Indices]] = [[], [], []]
     edges = np.cumsum(sizes)
@@ -118,6 +115,8 @@ def drawn(X: Array, y: Indices, sizes: tuple[int, int, int], trial: int) -> Spli
         rows = rng.permutation(np.flatnonzero(y == label))[: edges[-1]]
         for part, own in zip(parts, np.split(rows, edges[:-1]), strict=True):
             part.append(own)
+    if new is not None:
+        parts[0][-1], parts[1][-1] = parts[0][-1][:new], parts[1][-1][:0]
     learned, kept, tested = (np.concatenate(part) for part in parts)
     return Split(X[learned], y[learned], X[kept], y[kept], X[tested], y[tested])
 
@@ -159,6 +158,70 @@ def head(name: str, projected: bool) -> Callable[[Split, Sequence[int]], Answers
 
 # -------------------------------------------------------------------------------------------------
 # Rivals.
+
+
+class StreamingLDA:
+    """Deep SLDA: class means and one covariance of all classes, updated by one example at a time.
+
+    T. Hayes, C. Kanan: Lifelong Machine Learning with Deep Streaming Linear Discriminant Analysis,
+    CVPR Workshops 2020, https://arxiv.org/abs/1909.01520.
+
+    The precision matrix is the inverse of (1 - shrinkage) S + shrinkage I; scores are
+    x'w_t - m_t'w_t / 2 with w_t = precision m_t. They are found when a prediction is asked for
+    and something was learned since the last one, as in the authors' code, but by a Cholesky
+    factor (their pseudo-inverse is an SVD, which takes longer and gives the same where S has full
+    rank or shrinkage is above rounding). An update is O(d^2), such a prediction O(d^3). A class'
+    first example is compared with a mean of zero, as in the authors' code, whose runs start from a
+    batch.
+
+    Parameters
+    ----------
+    shrinkage : theirs is 1e-4. It is absolute: what it does depends on the features' scale.
+    """
+
+    def __init__(self, d: int, shrinkage: float = 1e-4) -> None:
+        self._shrinkage = shrinkage
+        self.labels: list[int] = []
+        self._means = np.zeros((0, d))
+        self._counts = np.zeros(0)
+        self._scatter = np.zeros((d, d), order="F")  # S times the number of examples; lower half
+        self._n = 0
+        self._weights: tuple[Array, Array] | None = None
+
+    def change_shrinkage(self, shrinkage: float) -> None:
+        """Use another from now on."""
+        self._shrinkage, self._weights = shrinkage, None
+
+    def learn(self, x: Array, label: int) -> None:
+        """Learn one example x (d,): the covariance first, by the mean before it."""
+        if label not in self.labels:
+            self.labels.append(label)
+            self._means = np.concatenate((self._means, np.zeros((1, len(x)))))
+            self._counts = np.append(self._counts, 0.0)
+        t = self.labels.index(label)
+        rest = x - self._means[t]
+        # n S <- n S + n / (n + 1) rest rest', in place
+        dsyr(self._n / (self._n + 1.0), rest, lower=1, a=self._scatter, overwrite_a=1)
+        self._counts[t] += 1.0
+        self._means[t] += rest / self._counts[t]
+        self._n += 1
+        self._weights = None
+
+    def scores(self, X: Array) -> Array:
+        """(n, T) of rows (n, d), classes in the order of their coming."""
+        if self._weights is None:
+            S = self._scatter * ((1.0 - self._shrinkage) / self._n)
+            S[np.diag_indices_from(S)] += self._shrinkage
+            factor = cho_factor(S, lower=True, overwrite_a=True, check_finite=False)
+            W = cho_solve(factor, self._means.T, check_finite=False)
+            self._weights = W, 0.5 * np.sum(self._means.T * W, axis=0)
+        W, c = self._weights
+        scores: Array = X @ W - c
+        return scores
+
+    def predict(self, X: Array) -> Indices:
+        """Labels (n,) of rows (n, d)."""
+        return np.asarray(self.labels)[self.scores(X).argmax(axis=1)]
 
 
 def nearest_mean(split: Split, units: Sequence[int]) -> Answers:

@@ -29,6 +29,7 @@ import rclpy
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from node_peer import cpu_seconds
+from output import make_parser, parse
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
@@ -64,7 +65,7 @@ class Run:
 
 
 def main() -> None:
-    args = parse()
+    args = read_arguments()
     use_own_network()
     shown = pictures()
     with tempfile.TemporaryDirectory() as name:
@@ -85,8 +86,8 @@ def main() -> None:
                 report(args, exchange(node, args, [image(one) for one in shown]))
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def read_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=30.0, help="images a second [Hz]")
     parser.add_argument("--classes", type=int, default=1000, help="objects known beforehand")
@@ -97,7 +98,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="parameters of the node"
     )
-    return parser.parse_args()
+    return parse(parser)
 
 
 def pictures() -> list[np.ndarray]:

@@ -1,6 +1,7 @@
-"""Views of many objects: emoji turned, moved, lit and set before other backgrounds.
+"""Labelled rows that the benchmarks of recognition learn: images' features, pixels, and objects.
 
-The pictures are Google's Noto emoji (Apache License 2.0), 64 x 64 pixels, from the npm package
+Objects are views of emoji, turned, moved, lit and set before other backgrounds. The pictures are
+Google's Noto emoji (Apache License 2.0), 64 x 64 pixels, from the npm package
 emoji-datasource-google (``npm pack emoji-datasource-google@16.0.0``), of which an archive is read
 as it is. A class is one emoji of animals, food, activities, travel and objects, so that
 neighbouring classes are often alike (24 books, 19 vegetables). Its views stand for frames of one
@@ -9,10 +10,13 @@ object that a teacher moves before a camera; train and test views are drawn alik
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import io
 import json
+import sys
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +31,40 @@ CATEGORIES = ("Animals & Nature", "Food & Drink", "Activities", "Travel & Places
 SIDE = 224  # pixels of a view
 VIEWS = 50  # of each class
 
+NAMES = ("mnist", "cifar10", "objects")
+
 Picture = npt.NDArray[np.uint8]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which rows."""
+    parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
+    parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
+    parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
+    parser.add_argument("--sets", nargs="+", default=NAMES, choices=NAMES)
+
+
+def rows_of(name: str, args: argparse.Namespace, classes: int) -> tuple[Array, Indices]:
+    """Rows (n, d) of length 1 and labels (n,): MNIST's pixels, CIFAR-10's features, or objects.
+
+    classes : of objects. Ends the program where their archive is missing.
+    """
+    if name == "objects":
+        if args.objects is None:
+            sys.exit("the set objects needs --objects, the archive of their pictures")
+        return object_features(args.objects, classes, args.cache)
+    if name == "mnist":
+        with np.load(args.data / "images" / "mnist.npz") as arrays:
+            X, y = arrays["X_train"][:20_000] / 255.0, arrays["y_train"][:20_000]
+    else:
+        with np.load(args.data / "images" / "cifar10_mobilenetv2.npz") as arrays:
+            X, y = arrays["X"].astype(float), arrays["y"]
+    return X / np.linalg.norm(X, axis=1, keepdims=True), y.astype(np.intp)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation over the trials."""
+    return f"{np.mean(values):.1f} +- {np.std(values):.1f}"
 
 
 def object_features(archive: Path, classes: int, cache: Path) -> tuple[Array, Indices]:

@@ -22,8 +22,8 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from recognition_objects import object_features
-from recognition_rivals import cifar10, mnist, spread, unit
+from output import make_parser, parse
+from recognition_objects import add_arguments, rows_of, spread
 from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 from tables.common import print_table
@@ -37,31 +37,22 @@ SHARES = (0.01, 0.05, 0.2)
 BINS = np.linspace(0.0, 1.0, 6)
 RIDGE = 0.3  # the node's
 HEADS = ("discriminant", "least_squares")
-SETS = ("mnist", "cifar10", "objects")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("data", type=Path, help="folder that holds images/NAME.npz")
-    parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
-    parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
-    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser = make_parser(__doc__)
+    add_arguments(parser)
     parser.add_argument("--heads", nargs="+", default=HEADS, choices=HEADS)
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--figure", type=Path, help="a picture of the probabilities")
-    args = parser.parse_args()
-    if "objects" in args.sets and args.objects is None:
-        parser.error("the set objects needs --objects, the archive of their pictures")
+    args = parse(parser)
     told: dict[str, list[list[str]]] = {}
     with threadpool_limits(1):
         for name in args.sets:
+            title, sizes = f"{name}, 3 of 10 classes held out", (3, 300)
             if name == "objects":
-                X, y = object_features(args.objects, 150, args.cache)
                 title, sizes = "150 objects, 50 held out", (50, 30)
-            else:
-                X, y = unit({"mnist": mnist, "cifar10": cifar10}[name])(args.data)
-                title, sizes = f"{name}, 3 of 10 classes held out", (3, 300)
-            told[title] = report(title, X, y, sizes, args)
+            told[title] = report(title, *rows_of(name, args, 150), sizes, args)
     if args.figure is not None:
         draw(told, args.figure)
 

@@ -11,14 +11,13 @@ on top.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from changes import UR10, learner_of
 from contact import URDFS, Watched
-from output import markdown
+from output import make_parser, markdown, parse
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat
@@ -132,11 +131,11 @@ class Robot:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     urdf, hand = URDFS["ur10"]
     robot = Robot(arguments.data / "robots" / urdf, hand, arguments.seed)
     rng = np.random.default_rng(arguments.seed)

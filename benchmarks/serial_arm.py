@@ -6,7 +6,6 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.measurement import Measurement
 
 N_JOINTS = 7
 
@@ -61,11 +60,3 @@ def moving(
     if model.config.target == "effort":
         y += 2.0 * np.tanh(dq / 0.02) + dq
     return t, q, dq, y
-
-
-def measured(model: RobotModel, seconds: float, rate: float) -> list[Measurement]:
-    """The motion of `moving` as measurements, from a second after zero."""
-    t, q, dq, y = moving(model, seconds, rate)
-    stamps = 10**9 + np.round(t * 1e9).astype(np.int64)
-    rows = zip(stamps.tolist(), q, dq, y, strict=True)
-    return [Measurement(stamp, *values) for stamp, *values in rows]

@@ -31,7 +31,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from node_peer import Peer, Stream
-from output import machine, row
+from output import make_parser, parse, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -70,7 +70,7 @@ while True:
 
 
 def main() -> None:
-    arguments = parse()
+    arguments = read_arguments()
     os.nice(arguments.nice)
     use_own_network()
     threadpool_limits(1)
@@ -81,7 +81,7 @@ def main() -> None:
         stream = Stream(
             RobotModel(str(urdf)), arguments.rate, arguments.seconds + 2.0 * arguments.every
         )
-        print(f"{machine()}\n{arguments.rate:g} Hz for {arguments.seconds:g} s\n")
+        print(f"{arguments.rate:g} Hz for {arguments.seconds:g} s\n")
         print(row(HEAD), row(["---"] * len(HEAD)), sep="\n", flush=True)
         rclpy.init()
         log = Path(arguments.log or folder / "log")
@@ -99,8 +99,8 @@ def main() -> None:
         print(f"\n{slopes(soaked, arguments.warm_up)}")
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def read_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--seconds", type=float, default=3600.0)
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
     parser.add_argument("--every", type=float, default=10.0, help="a line of the table [s]")
@@ -111,7 +111,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--nice", type=int, default=0, help="give way to other work")
     parser.add_argument("--log", type=Path, default=None, help="file of what the node logs")
     parser.add_argument("--folder", type=Path, default=None, help="where the node saves")
-    return parser.parse_args()
+    return parse(parser)
 
 
 def watched(

@@ -11,12 +11,12 @@ python benchmarks/trajectory_efforts.py
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS, UR10
+from output import make_parser, parse
 from scipy.interpolate import BPoly
 
 from semiparam_dynamics.base.arrays import Array
@@ -53,9 +53,7 @@ MOST = 1000  # points in a question
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument(
         "--data", type=Path, help="folder with robots/ur10/ur10_robot.urdf; else without the UR10"
     )
@@ -74,7 +72,7 @@ def main() -> None:
         "--period", type=float, default=0.02, help="to which it is resampled, s (default 0.02)"
     )
     parser.add_argument("--mass-error", type=float, nargs=2, default=(0.1, 0.3))
-    args = parser.parse_args()
+    args = parse(parser)
     arms: dict[str, tuple[str, dict[str, object]]] = {
         "icub": ("", {"effects.rotor_inertia": 0.03}),
         "seven": (str(SEVEN), SEVEN_JOINTS),

@@ -8,7 +8,6 @@ python benchmarks/trajectory_efforts_live.py
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import rclpy
 from arms import SEVEN, SEVEN_JOINTS
+from output import make_parser, parse
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from trajectory_msgs.msg import JointTrajectory
@@ -70,13 +70,11 @@ class Sender(Node):  # type: ignore[misc]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("--points", type=int, nargs="+", default=[10, 100, 1000])
     parser.add_argument("--rounds", type=int, default=30, help="trajectories of each (default 30)")
     parser.add_argument("--learning", type=float, default=15.0, help="s before (default 15)")
-    args = parser.parse_args()
+    args = parse(parser)
     use_own_network()
     rclpy.init()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

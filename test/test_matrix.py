@@ -9,7 +9,6 @@ import pytest
 
 WHEEL = Path("semiparam_dynamics-0.1.0-py3-none-any.whl")
 PIP = "ERROR: No matching distribution found for idyntree>=12"
-UV = "cause: Because idyntree>=12.0.0 has no usable wheels and you require idyntree>=12, we can"
 CONFLICT = "ERROR: ResolutionImpossible"
 
 
@@ -18,7 +17,6 @@ CONFLICT = "ERROR: ResolutionImpossible"
     [
         ("none", "", False, "3 passed"),
         ("install", PIP, False, "no wheel of idyntree>=12"),
-        ("install", UV, False, "no wheel of idyntree>=12.0.0"),
         ("install", CONFLICT, True, "not installed"),
         ("check", "pin 4.0 requires numpy, which is not installed.", True, "3 passed"),
         ("--version", "Traceback", True, "3 passed"),

@@ -10,7 +10,6 @@ gets a virtual environment of its own below OUT, the wheel that is built here of
 with its dependencies, `pip check`, `semiparam --version`, and tests of what is installed, which lie
 in a clone without the sources: what looks at those, such as test_package.py, has no place here.
 Interpreters are `pythonX.Y` on the PATH or pyenv's. Each cell's output is kept in OUT/CELL.log.
-`--uv` installs with uv in place of pip: quicker, and without bytecode.
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ QUICK = (
 # Pinocchio's wheels need numpy 2.2, and what was built for numpy 1 does not load beside it. What
 # setup.py allows below is for distributions, whose Pinocchio is built for their own numpy.
 WITH_WHEELS = ("numpy>=2.2", "numba>=0.61", "scipy>=1.14", "matplotlib>=3.9")
-# What others have not published is no fault of the package; pip's words, and uv's.
-NO_WHEEL = r"No matching distribution found for (\S+)|(\S+) has no (?:usable )?wheels"
+# What others have not published is no fault of the package; pip's words.
+NO_WHEEL = r"No matching distribution found for (\S+)"
 HEADER = ("Python", "ROS 2", "install, s", "MB", "pip check", "tests", "minutes")
 
 
@@ -137,11 +136,8 @@ def oldest(wheel: Path, python: str, out: Path) -> Path:
 class Trial:
     """Makes one cell and writes its log."""
 
-    def __init__(
-        self, cell: Cell, out: Path, clone: Path, nice: int = 0, uv: str | None = None
-    ) -> None:
+    def __init__(self, cell: Cell, out: Path, clone: Path, nice: int = 0) -> None:
         self.cell = cell
-        self._uv = uv
         self._nice = nice
         self._clone = clone
         self._folder = out / cell.name
@@ -183,16 +179,12 @@ class Trial:
         limits = [] if constraints is None else ["--only-binary=:all:", "-c", str(constraints)]
         begin = time.perf_counter()
         path = str(self._folder / "bin" / "python")
-        install = (
-            ("python", "-m", "pip", "install", *limits)
-            if self._uv is None
-            else (self._uv, "pip", "install", "--python", path, *limits)
-        )
+        install = ("python", "-m", "pip", "install", *limits)
         code, said = self.run(*install, f"{wheel}{extras}")
         cell.seconds = time.perf_counter() - begin
         if code:
             missing = re.search(NO_WHEEL, said)
-            what = f"no wheel of {missing[1] or missing[2]}" if missing else "not installed"
+            what = f"no wheel of {missing[1]}" if missing else "not installed"
             cell.tests = f"{what}, {datetime.date.today()}"
             cell.failed = missing is None
             return
@@ -239,7 +231,6 @@ def main() -> int:
     parser.add_argument("--ros", nargs="+", default=list(EXTRAS), choices=EXTRAS)
     parser.add_argument("--tests", default=QUICK, help="paths (default: some of each part)")
     parser.add_argument("--nice", type=int, default=0, help="of the tests, on a shared machine")
-    parser.add_argument("--uv", action="store_true", help="install with uv in place of pip")
     parser.add_argument("--keep", action="store_true", help="keep each environment")
     arguments = parser.parse_args()
     out = arguments.out.resolve()
@@ -255,7 +246,7 @@ def main() -> int:
     for python in arguments.pythons:
         for ros in arguments.ros:
             cells.append(Cell(python, ros))
-            trial = Trial(cells[-1], out, clone, arguments.nice, uv(out) if arguments.uv else None)
+            trial = Trial(cells[-1], out, clone, arguments.nice)
             constraints = oldest(wheel, python, out) if ros == "oldest" else None
             trial.make(wheel, arguments.tests, constraints)
             print("| " + " | ".join(cells[-1].row()) + " |", flush=True)

@@ -227,19 +227,11 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
         at = {"x": x, "y": y, "button": "left", "clickCount": 1}
         browser.call("Input.dispatchMouseEvent", type=kind, **at)
 
-    def picture(name: str) -> None:
-        for kind, size in {"desktop": DESKTOP, "phone": PHONE}.items():
-            browser.picture(out / f"objects_{name}_{kind}.png", *size)
-            has = [
-                browser.value(f"document.{one}")
-                for one in ("documentElement.scrollWidth", "body.scrollHeight")
-            ]
-            print(name, kind, has, "of", size)
+    def picture(name: str, size: tuple[int, int] = DESKTOP) -> None:
+        browser.picture(out / f"objects_{name}.png", *size)
         resize(DESKTOP)
 
     resize(DESKTOP)
-    until(1)
-    picture("empty")
     for k, name in enumerate(TAUGHT):
         until(each * k + 5)
         browser.value(f"byId('name').value = '{name}'")
@@ -253,7 +245,7 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
     for k, name in enumerate((*TAUGHT, *UNKNOWN), len(TAUGHT)):
         until(each * k + 15)
         if k == len(TAUGHT) + 2:
-            picture("known")
+            picture("phone", PHONE)
         if name in UNKNOWN:
             picture("unknown")
         until(each * (k + 1) - 3)

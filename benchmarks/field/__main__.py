@@ -10,7 +10,6 @@ is; "-": not one sample could be scored. "no dq": without the driver's velocitie
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,9 @@ import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
+from arms import NAMES, LogSplit, log_splits, measurements
 from conditions import CONDITIONS, Condition
-from logs import NAMES, Split, measurements, splits
+from output import make_parser, parse
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
@@ -42,7 +42,8 @@ Errors = dict[tuple[str, str], float]
 
 def main(argv: list[str] | None = None) -> int:
     """Print the table, a row as soon as it is known."""
-    parser = argparse.ArgumentParser(prog="field", description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
+    parser.prog = "field"
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--logs", nargs="+", default=[], choices=NAMES, metavar="NAME")
     parser.add_argument(
@@ -51,14 +52,14 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
-    args = parser.parse_args(argv)
+    args = parse(parser, argv)
     words = args.conditions or (QUICK if args.quick else [""])
     chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in words)]
     logs = args.logs or (QUICK_LOGS if args.quick else [])
     width = max(map(len, CONDITIONS))
     print(f"{'condition':<{width}}  {'rigid body':<20}  semiparametric   ({'/'.join(PROTOCOLS)})")
     with threadpool_limits(limits=1):
-        for split in splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
+        for split in log_splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
             if args.no_velocities:
                 split = without_velocities(split)
             for line in rows(split, chosen, args.seed, width):
@@ -66,14 +67,14 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def without_velocities(split: Split) -> Split:
+def without_velocities(split: LogSplit) -> LogSplit:
     """The same without the driver's velocities."""
     train = [JointLog(log.names, log.stamps, log.q, None, log.y) for log in split.train]
     test = JointLog(split.test.names, split.test.stamps, split.test.q, None, split.test.y)
-    return Split(split.name, split.urdf, split.config, train, test)
+    return LogSplit(split.name, split.urdf, split.config, train, test)
 
 
-def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:
+def rows(split: LogSplit, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:
     """The table's lines of one log."""
     clean = errors(split, split.config, split.train, split.test)
     shown = "   ".join("/".join(f"{clean[m, p]:.4f}" for p in PROTOCOLS) for m in MODELS)
@@ -93,7 +94,7 @@ def rows(split: Split, chosen: list[Condition], seed: int, width: int) -> Iterat
 
 
 def changed(
-    split: Split, condition: Condition, seed: int
+    split: LogSplit, condition: Condition, seed: int
 ) -> tuple[InverseDynamicsConfig, list[JointLog], JointLog]:
     """The configuration and the logs with a condition, the same on all of them where it lasts."""
     model = RobotModel(split.urdf, split.config.robot)
@@ -106,7 +107,7 @@ def changed(
 
 
 def errors(
-    split: Split, config: InverseDynamicsConfig, train: list[JointLog], test: JointLog
+    split: LogSplit, config: InverseDynamicsConfig, train: list[JointLog], test: JointLog
 ) -> Errors:
     """Mean nmse on the test log after training, by model and protocol."""
     model = RobotModel(split.urdf, config.robot)

@@ -10,15 +10,13 @@ from pathlib import Path
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 import bags  # noqa: E402
 import falkon_tables  # noqa: E402
-import regressor  # noqa: E402
 import step  # noqa: E402
-from output import add_out, show  # noqa: E402
+from output import add_out, parse  # noqa: E402
 
 from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
 
 BENCHMARKS = {
     "step": (step, "the recursive step beside the memory's speed"),
-    "regressor": (regressor, "regressors and filters, live and of recordings"),
     "bags": (bags, "the evaluation of bags beside real time"),
     "falkon": (falkon_tables, "FALKON beside its multiplications and its rivals"),
 }
@@ -38,8 +36,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark, print its table and write it; the exit code is that of `semiparam`."""
-    args = make_parser().parse_args(arguments)
-    return run_command(lambda: show(args.measure(args), args.out), "performance")
+
+    def measure() -> None:
+        args = parse(make_parser(), arguments)
+        print(args.measure(args), end="")
+
+    return run_command(measure, "performance")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
-from output import machine, markdown
+from output import markdown
 from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
@@ -63,11 +63,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> str:
-    """Measure; the table, and the machine it is of."""
+    """Measure; the table."""
     if args.seconds * args.rate < 10.0 or args.rate < 4.0:
         raise ConfigurationError("A bag needs ten messages, and four a second: ask for more.")
     cases = measure_bags(args.seconds, args.rate, args.features, args.residuals)
-    return f"{machine()}.\n\n{bag_table(cases)}\n"
+    return f"{bag_table(cases)}\n"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import statistics
 import sys
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from falkon_fits import FalkonTimes, measure, synthetic
 from falkon_rivals import Rival, rivals
-from output import machine, markdown
+from output import markdown
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.progress import ProgressBar
@@ -53,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--kept", action="store_true", help="measure with the matrix kept, too")
     parser.add_argument(
+        "--theorem",
+        action="store_true",
+        help="M, penalty and iterations by the number of rows, and the exponent of the seconds",
+    )
+    parser.add_argument(
         "--rivals",
         type=int,
         default=1,
@@ -63,22 +69,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> str:
-    """Measure; the tables, and the machine they are of."""
+    """Measure; the tables."""
     if args.iterations < 2:
         raise ConfigurationError(
             "The time before the first iteration is told by two: ask for more."
         )
     limits = [args.memory_limit, *([KEPT] if args.kept else [])]
-    sizes = [(n, M) for n in args.rows for M in args.centers if M <= n]
+    given = args.penalty, args.iterations
+    sizes = [(n, M, *given) for n in args.rows for M in args.centers if M <= n]
+    if args.theorem:
+        sizes = [(n, *theorem_3(n)) for n in args.rows]
     if not sizes:
         raise ConfigurationError("No number of centres is at most that of the rows: ask for fewer.")
     steps = len(sizes) * len(limits) + min(args.rivals, len(sizes))
-    given = args.penalty, args.iterations
     times: list[FalkonTimes] = []
     others: list[str] = []
     points: list[Rival] = []
     with ProgressBar("falkon", sys.stderr) as progress:
-        for number, (n, M) in enumerate(sizes):
+        for number, (n, M, *given) in enumerate(sizes):
             problem = synthetic(n, args.inputs, np.dtype(args.dtype))
             for limit in limits:
                 progress((len(times) + len(others)) / steps)
@@ -88,11 +96,21 @@ def run(args: argparse.Namespace) -> str:
                 found = rivals(problem, M, *given, args.memory_limit, args.repeats)
                 points += found[1:]
                 others.append(f"n = {n}, M = {M}\n\n{rivals_table(found)}")
-    about = f"{args.inputs} inputs, {args.dtype}, penalty {args.penalty:g}, {args.repeats} fits."
+    penalty = "1/sqrt(n)" if args.theorem else f"{args.penalty:g}"
+    about = f"{args.inputs} inputs, {args.dtype}, penalty {penalty}, {args.repeats} fits."
     if args.figure is not None:
         draw(times, points, args.figure)
-    parts = [f"{about}\n{machine('scipy', 'scikit-learn')}.", times_table(times), *others]
+    parts = [about, times_table(times), *others]
+    if args.theorem and len(times) > 1:
+        slope = np.polyfit(*np.log([[one.n, one.seconds] for one in times]).T, 1)[0]
+        parts.append(f"seconds ~ n^{slope:.2f}")
     return "\n\n".join(parts) + "\n"
+
+
+def theorem_3(n: int) -> tuple[int, float, int]:
+    """Centres, penalty and iterations for n rows (Rudi, Carratino, Rosasco 2017, theorem 3)."""
+    root, log = math.sqrt(n), math.log(n)
+    return min(round(root * log), n), 1.0 / root, round(log)
 
 
 def times_table(found: Sequence[FalkonTimes]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from output import machine, markdown
+from output import markdown
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> str:
-    """Measure; the table, and the machine it is of."""
+    """Measure; the table."""
     if min(*args.sizes, *args.outputs) < 1:
         raise ConfigurationError("Features and outputs are at least 1: ask for more.")
     cases = [(D, T) for D in args.sizes for T in args.outputs]
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> str:
         for case in cases:
             progress(len(times) / len(cases))
             times.append(measure(*case, args.seconds))
-    return f"{machine()}.\n\n{step_table(times)}\n"
+    return f"{step_table(times)}\n"
 
 
 @dataclass(frozen=True)

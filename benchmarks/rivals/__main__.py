@@ -5,7 +5,7 @@
 DATA holds robots/{xmate7p,ur10,tx40,airbot,tiago}. Each method learns a split's training part and
 predicts its test part; the page has errors, training times and times of a prediction, and says
 first where a rival is better. Rivals need torch, gpytorch and xrfm (the extra `rivals`); without
-one the others are run, and the page says what is missing. The page is written after each split.
+one the others are run, and the page says what is missing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from other_rivals import (  # noqa: E402
     identification,
     package,
 )
-from output import add_out, machine, markdown, show, write  # noqa: E402
+from output import make_parser as parser_of  # noqa: E402
+from output import markdown, parse  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from semiparam_dynamics.base.errors import MissingExtraError  # noqa: E402
@@ -82,7 +83,8 @@ HEADER = (
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser."""
-    parser = argparse.ArgumentParser(prog="rivals", description=(__doc__ or "").splitlines()[0])
+    parser = parser_of(__doc__)
+    parser.prog = "rivals"
     parser.add_argument("data", type=Path, help="folder with robots/")
     parser.add_argument("--arms", nargs="+", choices=tuple(ARMS), default=list(DEFAULT))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
@@ -91,20 +93,16 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seconds", type=float, default=0.0, help="of a log without settings, 0: all"
     )
-    add_out(parser)
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the page and write it; the exit code is that of `semiparam`."""
-    args = make_parser().parse_args(arguments)
-    return run_command(lambda: measure(args), "rivals")
+    return run_command(lambda: measure(parse(make_parser(), arguments)), "rivals")
 
 
 def measure(args: argparse.Namespace) -> None:
-    """Each method on each split of the arms; the page, written after each."""
-    if args.out is not None:
-        write("", args.out, "a")  # nothing is measured for a page that can't be written
+    """Each method on each split of the arms; then the page."""
     found: Scores = {}
     left_out: list[str] = []
     methods = []
@@ -122,11 +120,9 @@ def measure(args: argparse.Namespace) -> None:
             try:
                 for split in arm_splits(args.data, arm, args.seconds):
                     found.setdefault(arm, {})[split.name] = run(split, methods, args)
-                    if args.out is not None:
-                        write(page(found, left_out, args), args.out)
             except MissingExtraError as error:
                 left_out.append(f"{ARMS[arm]}: {error}")
-    show(page(found, left_out, args), args.out)
+    print(page(found, left_out, args), end="")
 
 
 def run(split: Split, methods: Sequence[str], args: argparse.Namespace) -> dict[str, Score]:
@@ -178,8 +174,7 @@ def page(found: Scores, left_out: Sequence[str], args: argparse.Namespace) -> st
     parts = [
         "# Rivals, side by side",
         "Methods that learn inverse dynamics, each on the same training parts of the same logs,\n"
-        "and their errors on the test parts, of which nothing is learned (frozen). Written by",
-        "    python benchmarks/rivals DATA --out docs/rivals.md",
+        "and their errors on the test parts, of which nothing is learned (frozen); one thread.",
         "## Where others are better",
         *better(found),
         "## How to read it",
@@ -196,15 +191,8 @@ def page(found: Scores, left_out: Sequence[str], args: argparse.Namespace) -> st
         "## Not run, and left out",
         *(f"- {one}" for one in left_out),
         NOT_RUN,
-        "## Machine",
-        machine("scikit-learn", *_installed()) + "; one thread.",
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _installed() -> list[str]:
-    names = dict.fromkeys(name for needs in NEEDS.values() for name in needs)
-    return [name for name in names if importlib.util.find_spec(name)]
 
 
 def better(found: Scores) -> list[str]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "field"))  # whose logs are used here
-
-import logs
-from arms import LOGS, PLAIN, by_time, samples
-from joint_safety import splits as splits_of_arms
+from arms import PLAIN, splits
+from arms import Split as Side
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
-from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.dynamics.sample import SampleBlock
 
 ARMS = {
     "ur10": "UR10",
@@ -36,16 +27,6 @@ DEFAULT = tuple(name for name in ARMS if name != "sim_small")  # which is for a 
 WINDOW = 50  # samples that a recurrent network sees
 PAUSE = 1_000_000_000  # ns after which, or back, another recording begins
 REPEATS, CALLS = 5, 30  # single predictions that are timed
-
-
-@dataclass(frozen=True)
-class Side:
-    """The same samples with the regressor of one robot model."""
-
-    model: RobotModel
-    config: InverseDynamicsConfig
-    train: list[Sample]
-    test: list[Sample]
 
 
 @dataclass(frozen=True)
@@ -111,32 +92,10 @@ def _microseconds(call: Callable[[], object]) -> float:
 
 
 def arm_splits(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Split]:
-    """The splits of an arm: xMate's nine, of another's log the first and the last 60 %.
-
-    seconds : how much of a log is used, where it isn't one of benchmarks/arms.py; 0: all.
-    """
-    pairs = zip(_sides(data, arm, seconds), _sides(data, arm, seconds, **PLAIN), strict=True)
-    for (name, full), (_, plain) in pairs:
-        yield Split(arm, name, full, plain)
-
-
-def _sides(data: Path, arm: str, seconds: float, **overrides: object) -> Iterator[tuple[str, Side]]:
-    if arm in LOGS:
-        for name, *parts in splits_of_arms(data / "robots", [arm], **overrides):
-            yield name.split(maxsplit=1)[1], Side(*parts)
-        return
-    for log in logs.splits(data, [arm], seconds):
-        # As benchmarks/joint_safety.py has it: one log, filtered whole, then divided by time.
-        config = replace(log.config, **overrides)
-        model = RobotModel(log.urdf, config.robot)
-        parts = (*log.train, log.test)
-        measured = [one for part in parts for one in logs.measurements(part, model, config)]
-        # A rival has no use for a row of which one axis was not measured.
-        whole = [s for s in samples(model, config, measured) if not np.isnan(s.y).any()]
-        first, rest = by_time(whole, TRAINING_SHARE)
-        yield "first 60 % → rest", Side(model, config, first, rest)
-        first, rest = by_time(whole, 1.0 - TRAINING_SHARE)
-        yield "last 60 % → rest", Side(model, config, rest, first)
+    """The splits of an arm (see arms.py)."""
+    both = zip(splits(data, arm, seconds), splits(data, arm, seconds, **PLAIN), strict=True)
+    for full, plain in both:
+        yield Split(arm, full.name, full, plain)
 
 
 def windows(block: SampleBlock) -> Indices:

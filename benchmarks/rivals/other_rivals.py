@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from dataclasses import replace as changed
 from typing import Any, Protocol
 
 import numpy as np
@@ -194,7 +193,7 @@ def compete(split: Split, rival: Rival, *, residual: bool) -> Result:
     side = split.plain
     # Rest at the end teaches nothing, and could be all that is held out.
     n = 1 + max(row for row, sample in enumerate(side.train) if sample.teaches)
-    side = changed(side, train=side.train[:n])
+    side = side._replace(train=side.train[:n])
     held = np.arange(n) >= round((1.0 - HELD_OUT) * n)
     train, test = SampleBlock.of(side.train), SampleBlock.of(side.test)
     started = time.perf_counter()

@@ -19,10 +19,12 @@ from common import (
     data_parser,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     pyplot,
     rmse,
+    save_figure,
     split,
 )
 
@@ -43,17 +45,15 @@ COLUMNS = ("m=n^0.4", "m=n^0.1", "aggregate", *(f"KRLS, p={p}" for p in PARTS))
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--full", action="store_true", help="n up to 2^13, as the paper has it")
-    parser.add_argument("--out", type=Path, help="folder for the figure")
-    args = parser.parse_args()
+    args = parse(parser)
     sizes = [2**k for k in range(8, 14 if args.full else 13)]
     errors = figure_1(sizes, args.trials)
     table_1(args.data, args.trials)
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-        draw(sizes, errors, args.out / "aggregation.png")
+        draw(sizes, errors, args.out)
 
 
 def brownian(X: Array, C: Array) -> Array:
@@ -169,7 +169,7 @@ def aggregated(
     return spent
 
 
-def draw(sizes: list[int], errors: Array, path: Path) -> None:
+def draw(sizes: list[int], errors: Array, out: Path) -> None:
     plt = pyplot()
     fig, ax = plt.subplots(figsize=(6, 4))
     styles = ["--", "--", ":", "-", "-", "-", "-"]
@@ -179,7 +179,7 @@ def draw(sizes: list[int], errors: Array, path: Path) -> None:
     ax.set(yscale="log", xlabel="n", ylabel="mean squared distance to f")
     ax.legend(fontsize=8)
     fig.tight_layout()
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "aggregation")
 
 
 if __name__ == "__main__":

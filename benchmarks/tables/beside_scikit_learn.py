@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Cost, Split, data_parser, load, measured, print_table, rmse, split
+from common import Cost, Split, data_parser, load, measured, parse, print_table, rmse, split
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Ridge
@@ -32,10 +32,10 @@ EXACT_ROWS = 10000  # more have no exact solution here
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--centers", type=int, default=1000)
     parser.add_argument("--sets", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    args = parser.parse_args()
+    args = parse(parser)
     warm_up()
     for name in args.sets:
         part = rows_of(args.data, name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,8 +15,11 @@ import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.learning.selection import select
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
+from output import make_parser, parse  # noqa: E402, F401
+
+from semiparam_dynamics.base.arrays import Array  # noqa: E402
+from semiparam_dynamics.learning.selection import select  # noqa: E402
 
 T = TypeVar("T")
 
@@ -198,16 +202,15 @@ def pyplot() -> Any:
     return plt
 
 
-def save_figure(figure: Any, out: Path | None, name: str) -> None:
-    """Write OUT/NAME.png, if there is a folder for it."""
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        figure.savefig(out / f"{name}.png", dpi=120, bbox_inches="tight")
-        print(f"Figure: {out / name}.png", flush=True)
+def save_figure(figure: Any, out: Path, name: str) -> None:
+    """Write NAME.png into the folder `out`, or beside the file `out`."""
+    folder = out.parent if out.suffix else out
+    figure.savefig(folder / f"{name}.png", dpi=120, bbox_inches="tight")
+    print(f"Figure: {name}.png", flush=True)
 
 
-def data_parser(description: str) -> argparse.ArgumentParser:
+def data_parser(doc: str | None) -> argparse.ArgumentParser:
     """A parser with the one argument that all tables need."""
-    parser = argparse.ArgumentParser(description=description)
+    parser = make_parser(doc)
     parser.add_argument("data", type=Path, help="folder that holds tables/NAME.npz")
     return parser

@@ -25,6 +25,7 @@ from common import (
     data_parser,
     held_out,
     load,
+    parse,
     print_table,
     pyplot,
     save_figure,
@@ -187,7 +188,7 @@ def draw(found: dict[str, tuple[Curves, float]], out: Path) -> None:
 
 
 def main() -> None:
-    parser = data_parser(__doc__ or "")
+    parser = data_parser(__doc__)
     parser.add_argument(
         "--sets",
         nargs="+",
@@ -200,8 +201,7 @@ def main() -> None:
     parser.add_argument(
         "--sgm-passes", type=int, help="of SGM on all rows; default: 5, or 1 of over 10000"
     )
-    parser.add_argument("--out", type=Path, help="folder for the figure")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     warnings.simplefilter("ignore", ConvergenceWarning)
     found = {
         name: run(

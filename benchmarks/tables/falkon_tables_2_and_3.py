@@ -1,7 +1,6 @@
-"""FALKON's tables 2 and 3: a large data set from its file, or a made one of the same shape.
+"""FALKON's tables 2 and 3: a large data set from its file.
 
     python benchmarks/tables/falkon_tables_2_and_3.py SUSY SUSY.csv.gz
-    python benchmarks/tables/falkon_tables_2_and_3.py SUSY --stand-in 1000000 [--centers M]
 
 MillionSongs is YearPredictionMSD.txt (or its zip file); SUSY and HIGGS are the CSV files with the
 label first. TIMIT and IMAGENET have no public file of the features used: an npz file with X (n, d)
@@ -12,23 +11,17 @@ Kernel, width, penalty and centres are the paper's, inputs z-scores of the train
 YELP and IMAGENET, and a fifth of the rows is tested where no test rows are fixed. HIGGS has one
 width: the paper's diagonal ones are not told. YELP's penalty is not told either. The (M, M)
 matrices of FALKON take 16 M^2 bytes, 160 GB with 10^5 centres: --centers takes fewer.
-
-A stand-in has as many inputs as the data set, standard normal, and a smooth function of two
-directions: with a noise of standard deviation 1 to regress, as the probabilities of two classes.
-More classes are normal, each about a mean of its own. "Lowest possible" is the error of what it was
-made by.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import Split, measured, print_table, split
+from common import Split, make_parser, measured, parse, print_table, split
 from data_files import ROWS_HELD_OUT, UNREADABLE, arrays, label_first, million_songs
 from sklearn.metrics import roc_auc_score
 
@@ -48,7 +41,6 @@ class LargeSet:
     """
 
     rows: float
-    inputs: int
     sigma: float | None
     penalty: float
     centers: int
@@ -60,28 +52,21 @@ class LargeSet:
 
 SETS = {
     "MillionSongs": LargeSet(
-        4.6e5, 90, 6.0, 1e-6, 10_000, 0, {"MSE": "80.10", "relative error": "4.51e-3"}, 55.0
+        4.6e5, 6.0, 1e-6, 10_000, 0, {"MSE": "80.10", "relative error": "4.51e-3"}, 55.0
     ),
-    "YELP": LargeSet(
-        1.5e6, 65_200_000, None, 1e-6, 50_000, 0, {"RMSE": "0.833"}, 1200.0, "penalty not told"
-    ),
-    "TIMIT": LargeSet(
-        1.2e6, 440, 15.0, 1e-9, 100_000, 144, {"classification error": "32.3 %"}, 5400.0
-    ),
+    "YELP": LargeSet(1.5e6, None, 1e-6, 50_000, 0, {"RMSE": "0.833"}, 1200.0, "penalty not told"),
+    "TIMIT": LargeSet(1.2e6, 15.0, 1e-9, 100_000, 144, {"classification error": "32.3 %"}, 5400.0),
     "SUSY": LargeSet(
-        5e6, 18, 4.0, 1e-6, 10_000, 2, {"classification error": "19.6 %", "AUC": "0.877"}, 240.0
+        5e6, 4.0, 1e-6, 10_000, 2, {"classification error": "19.6 %", "AUC": "0.877"}, 240.0
     ),
     "HIGGS": LargeSet(
-        1.1e7, 28, 5.0, 1e-8, 100_000, 2, {"AUC": "0.825"}, 10_800.0, "0.833 with diagonal widths"
+        1.1e7, 5.0, 1e-8, 100_000, 2, {"AUC": "0.825"}, 10_800.0, "0.833 with diagonal widths"
     ),
     "IMAGENET": LargeSet(
-        1.3e6, 1536, 19.0, 1e-9, 50_000, 1000, {"classification error": "20.7 %"}, 14_400.0
+        1.3e6, 19.0, 1e-9, 50_000, 1000, {"classification error": "20.7 %"}, 14_400.0
     ),
 }
 UNSCALED = ("YELP", "IMAGENET")
-# Of stand-ins: the outputs' mean, so that relative errors say something, and how far the classes'
-# means are from 0, in standard deviations.
-MEAN, SEPARATION = 100.0, 4.0
 
 
 def read(name: str, paths: list[Path], seed: int) -> Split:
@@ -111,35 +96,6 @@ def sparse(paths: list[Path], seed: int) -> Split:
     except (*UNREADABLE, KeyError, TypeError) as error:
         raise SampleError(f"YELP's files can't be read: {error}") from error
     return split(X, y, round((1.0 - ROWS_HELD_OUT) * X.shape[0]), seed)
-
-
-def stand_in(large: LargeSet, rows: int, inputs: int, seed: int) -> tuple[Split, Array]:
-    """Made rows of the data set's shape, a fifth to test on, and what is known of the outputs.
-
-    That is (n_test,) without noise, the second class' probability, or (n_test, classes) the
-    classes' log likelihoods.
-    """
-    draw = np.random.default_rng(seed)
-    X: Any = draw.standard_normal((rows, inputs), dtype=np.float32)
-    if large.classes > 2:
-        means = draw.standard_normal((large.classes, inputs), dtype=np.float32)
-        means *= SEPARATION / np.linalg.norm(means, axis=1, keepdims=True)
-        y = draw.integers(large.classes, size=rows)
-        X += means[y]
-        known = X @ means.T
-        y = y.astype(float)
-    else:
-        alternate = np.where(np.arange(inputs) % 2, -1.0, 1.0).astype(np.float32)
-        along, across = X.sum(axis=1) / math.sqrt(inputs), X @ alternate / math.sqrt(inputs)
-        f = 2.0 * np.sin(along) + np.tanh(across)
-        if large.classes:
-            known = 1.0 / (1.0 + np.exp(-2.0 * f))
-            y = (draw.random(rows) < known).astype(float)
-        else:
-            known = MEAN + f
-            y = known + draw.standard_normal(rows)
-    kept = round((1.0 - ROWS_HELD_OUT) * rows)
-    return Split(X[:kept], y[:kept], X[kept:], y[kept:]), known[kept:]
 
 
 def codes(y: Array, classes: Array) -> Array:
@@ -196,19 +152,10 @@ def run(name: str, part: Split, arguments: argparse.Namespace) -> tuple[Errors, 
     return errors(name, large, part.y_test, predicted, classes), spent, fitted
 
 
-def lowest(name: str, large: LargeSet, y: Array, known: Array) -> Errors:
-    """The errors of what a stand-in was made by."""
-    classes = np.arange(large.classes, dtype=float)
-    scores = known - 0.5 if large.classes == 2 else known
-    return errors(name, large, y, scores, classes)
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("name", choices=SETS)
-    parser.add_argument("files", type=Path, nargs="*", help="of the data set")
-    parser.add_argument("--stand-in", type=int, metavar="ROWS", help="make so many rows instead")
-    parser.add_argument("--inputs", type=int, help="of a stand-in, in place of the data set's")
+    parser.add_argument("files", type=Path, nargs="+", help="of the data set")
     parser.add_argument("--centers", type=int, help="in place of the paper's")
     parser.add_argument("--penalty", type=float, help="in place of the paper's")
     parser.add_argument("--iterations", type=int, default=20)
@@ -216,37 +163,23 @@ def main() -> None:
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--verbose", action="store_true", help="draw a progress bar")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     name, large = arguments.name, SETS[arguments.name]
-    if bool(arguments.files) == (arguments.stand_in is not None):
-        parser.error("give the data set's files, or --stand-in ROWS")
-    best: Errors = {}
-    if arguments.stand_in is not None:
-        if large.sigma is None and arguments.inputs is None:
-            parser.error("a stand-in of YELP needs --inputs: 65 million would not be dense rows")
-        inputs = arguments.inputs or large.inputs
-        part, known = stand_in(large, arguments.stand_in, inputs, arguments.seed)
-        best = lowest(name, large, part.y_test, known)
-    else:
-        try:
-            part = read(name, arguments.files, arguments.seed)
-        except SampleError as error:
-            parser.error(str(error))
+    try:
+        part = read(name, arguments.files, arguments.seed)
+    except SampleError as error:
+        parser.error(str(error))
     found, spent, fitted = run(name, part, arguments)
-    rows = [
-        (key, f"{value:.4g}", large.published.get(key, ""), f"{best[key]:.4g}" if best else "")
-        for key, value in found.items()
-    ]
-    rows.append(("seconds", f"{spent.seconds:.1f}", f"{large.seconds:g}, with a GPU", ""))
-    rows.append(("peak MB", f"{spent.megabytes:.0f}", "", ""))
-    what = "a stand-in" if best else "its file"
+    rows = [(key, f"{value:.4g}", large.published.get(key, "")) for key, value in found.items()]
+    rows.append(("seconds", f"{spent.seconds:.1f}", f"{large.seconds:g}, with a GPU"))
+    rows.append(("peak MB", f"{spent.megabytes:.0f}", ""))
     kernel = "linear" if large.sigma is None else f"sigma = {large.sigma:g}"
     print_table(
-        f"{name}, {what}: {part.X.shape[0]} rows to train on ({large.rows:g} in the paper, tested "
+        f"{name}: {part.X.shape[0]} rows to train on ({large.rows:g} in the paper, tested "
         f"ones too), {part.X_test.shape[0]} to test on, {part.X.shape[1]} inputs, {kernel}, "
         f"lambda = {fitted.penalty:g}, M = {fitted.n_centers} ({large.centers} in the paper), "
         f"{fitted.n_iter_} iterations, {arguments.dtype}",
-        ("", "here", "published", "lowest possible"),
+        ("", "here", "published"),
         rows,
     )
     if large.note:

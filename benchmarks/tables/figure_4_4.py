@@ -23,6 +23,7 @@ from common import (
     held_out,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     pyplot,
@@ -109,14 +110,13 @@ def draw(times: Times, out: Path) -> None:
 
 
 def main() -> None:
-    parser = data_parser(__doc__ or "")
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, default=1)
     parser.add_argument("--points", type=int, default=5, help="values of m")
     parser.add_argument("--m", type=int, default=2000, help="the largest m")
     parser.add_argument("--n", type=int, default=6554)
     parser.add_argument("--sigma", type=float, default=1.0)
-    parser.add_argument("--out", type=Path, help="folder for the figure")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     a = load(arguments.data, "cpusmall")
     part = split(a["X"], a["y"], arguments.n, 0).standardised()
     sizes = np.linspace(min(100, arguments.m), arguments.m, arguments.points)

@@ -21,7 +21,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from common import Split, adult, classification_error, data_parser, load, print_table, rmse, split
+from common import (
+    Split,
+    adult,
+    classification_error,
+    data_parser,
+    load,
+    parse,
+    print_table,
+    rmse,
+    split,
+)
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 
 from semiparam_dynamics.base.arrays import Array
@@ -41,13 +51,13 @@ Row = tuple[float, float]  # test error and processor seconds
 
 def main() -> None:
     sets = ["cpusmall", "cpuact", "pumadyn32nh", "adult", "breast_cancer", "diabetes", "digits"]
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--sets", nargs="+", default=sets, choices=[*sets, "protein"])
     parser.add_argument("--centers", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the split and of the centres")
     parser.add_argument("--full-grid", action="store_true", help="20 widths x 20 penalties too")
     parser.add_argument("--xrfm", action="store_true")
-    args = parser.parse_args()
+    args = parse(parser)
     warm = rows_of(args.data, "diabetes")
     by_learned(warm, 50, 0)  # compiled before it is measured
     methods: dict[str, Callable[[Split, int, int], Row]] = {"one width, grid": by_grid}

@@ -10,11 +10,10 @@ y = |x - 1/2| + noise on [0, 1], with a Gaussian kernel.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
-from common import plus_minus, print_table, pyplot, save_figure
+from common import make_parser, parse, plus_minus, print_table, pyplot, save_figure
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning import KRLS, Gaussian, NystromSGM, select
@@ -27,13 +26,12 @@ GRID = (np.arange(2000)[:, None] + 0.5) / 2000  # the excess error's measure
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--n", type=int, default=1000, help="training rows")
     parser.add_argument("--noise", type=float, default=0.3, help="its standard deviation")
     parser.add_argument("--passes", type=int, default=100, help="at most")
-    parser.add_argument("--out", type=Path, default=None, help="folder for the figure")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     # Without the margin 50 passes, of which the power is 49.99999999999999, end at 49.
     counts = sorted({int(t + 1e-6) for t in np.logspace(0, np.log10(arguments.passes), 25)})
     curves = np.empty((arguments.trials, len(SIZES), len(counts)))

@@ -3,8 +3,7 @@
     python benchmarks/tables/nystrom_path.py DATA [--trials N] [--full] [--out DIR]
 
 Figure 4.1: validation errors on 20 x 20 grids, and the test errors that thesis 4.2.4 quotes.
-Figure 4.2: the time of model selection over m, one pass against a fit for each m, and the
-rank-one updates of the thesis' algorithm 1 beside the block that this package appends.
+Figure 4.2: the time of model selection over m, one pass against a fit for each m.
 """
 
 from __future__ import annotations
@@ -25,13 +24,14 @@ from common import (
     held_out,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     pyplot,
     rmse,
+    save_figure,
     split,
 )
-from rank_one import rank_one_path
 from sklearn.datasets import load_breast_cancer
 
 from semiparam_dynamics.base.arrays import Array
@@ -92,15 +92,14 @@ PANELS = (
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, help="at most so many")
     parser.add_argument("--centers", type=int, help="the largest m of figure 4.2")
     parser.add_argument("--values", type=int, default=50, help="how many m figure 4.2 has")
     parser.add_argument("--full", action="store_true", help="m to 5000, all trials; an hour")
     parser.add_argument("--grids", action="store_true", help="figure 4.1 alone")
     parser.add_argument("--sets", nargs="+", choices=[p.name for p in PANELS], help="panels")
-    parser.add_argument("--out", type=Path, help="folder for the figures")
-    args = parser.parse_args()
+    args = parse(parser)
     max_centers = 5000 if args.full else 2679
     figures = []
     for panel in [p for p in PANELS if not args.sets or p.name in args.sets]:
@@ -114,12 +113,9 @@ def main() -> None:
         return
     cpusmall = split(*data_of(args.data, "cpusmall"), 6554, 0).unit_range()
     rows = figure_4_2(cpusmall, args.centers or (5000 if args.full else 2000), args.values)
-    algorithm_1(cpusmall, 2000 if args.full else 1000)
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-        draw_4_1(figures, args.out / "figure_4_1.png")
-        draw_4_2(rows, args.out / "figure_4_2.png")
-        print(f"Figures in {args.out}")
+        draw_4_1(figures, args.out)
+        draw_4_2(rows, args.out)
 
 
 def data_of(data: Path, name: str) -> tuple[Array, Array]:
@@ -325,59 +321,7 @@ def figure_4_2(
     return rows
 
 
-def algorithm_1(part: Split, max_centers: int) -> None:
-    """The thesis' rank-one updates beside appended blocks: time, and how far they agree."""
-    inner = split(part.X, part.y, int((1.0 - VALIDATION) * len(part.X)), 0)
-    kernel = Gaussian(0.1)
-    sizes = [int(m) for m in np.linspace(max_centers / 10, max_centers, 10)]
-    rank_one_path(inner.X[:50], inner.y[:50], kernel, inner.X[:5], 1e-3, [5], append=False)
-    rows = []
-    for penalty in (1e-3, 1e-6, 1e-9, 1e-12):
-        model = NystromKRLS(kernel, penalty, max_centers, random_state=0)
-        path, block = measured(
-            lambda e=model: list(e.path(inner.X, inner.y, {"n_centers": sizes}, inner.X_test))
-        )
-        centers = inner.X[np.random.RandomState(0).permutation(len(inner.X))[:max_centers]]
-        K = kernel(inner.X_test, centers)
-        row: list[object] = [f"{penalty:g}", f"{block.seconds:.2f}"]
-        for append in (True, False):
-            answers, spent = measured(
-                lambda p=penalty, c=centers, a=append: rank_one_path(
-                    inner.X, inner.y, kernel, c, p, sizes, append=a
-                )
-            )
-            row.append(f"{spent.seconds:.2f}")
-            row.append(difference_text(answers, path, K))
-        rows.append(row)
-    print_table(
-        f"Algorithm 1, cpusmall, all m up to {max_centers}, {len(sizes)} of them predict",
-        (
-            "lambda",
-            "blocks (package), s",
-            "column appended, s",
-            "differs by",
-            "update and downdate (thesis), s",
-            "differs by",
-        ),
-        rows,
-    )
-    print(
-        "Columns are of K_nm'K_nm + lambda n K_mm, as the thesis has them; both loops are compiled."
-        " Differences are the largest of predictions, relative to the largest prediction."
-    )
-
-
-def difference_text(answers: list[Array | None], path: Any, K: Array) -> str:
-    worst = 0.0
-    for alpha, (setting, predicted) in zip(answers, path, strict=True):
-        if alpha is None:
-            return f"breaks down before m={setting['n_centers']} ({worst:.1g} before)"
-        off = np.abs(K[:, : len(alpha)] @ alpha - predicted[:, 0]).max()
-        worst = max(worst, float(off / np.abs(predicted).max()))
-    return f"{worst:.1g}"
-
-
-def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], path: Path) -> None:
+def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], out: Path) -> None:
     plt = pyplot()
     fig, axes = plt.subplots(1, len(figures), figsize=(4.6 * len(figures), 3.8), squeeze=False)
     for ax, (panel, sizes, penalties, errors) in zip(axes[0], figures, strict=True):
@@ -403,10 +347,10 @@ def draw_4_1(figures: list[tuple[Panel, list[int], list[float], Array]], path: P
     unique = dict(zip(labels, handles, strict=True))
     fig.legend(unique.values(), unique.keys(), loc="lower center", ncols=2, facecolor="lightgrey")
     fig.tight_layout(rect=(0, 0.07, 1, 1))
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_4_1")
 
 
-def draw_4_2(rows: list[tuple[int, float, float]], path: Path) -> None:
+def draw_4_2(rows: list[tuple[int, float, float]], out: Path) -> None:
     plt = pyplot()
     fig, ax = plt.subplots(figsize=(5, 3.8))
     sizes, once, each = zip(*rows, strict=True)
@@ -415,7 +359,7 @@ def draw_4_2(rows: list[tuple[int, float, float]], path: Path) -> None:
     ax.set(xlabel="largest m", ylabel="seconds", yscale="log", title="cpusmall, model selection")
     ax.legend()
     fig.tight_layout()
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_4_2")
 
 
 if __name__ == "__main__":

@@ -24,9 +24,11 @@ from common import (
     classification_error,
     data_parser,
     load,
+    parse,
     print_table,
     pyplot,
     rmse,
+    save_figure,
     split,
 )
 from scipy.linalg import cho_factor, cho_solve, eigh
@@ -50,13 +52,12 @@ NAMES = ("excess risk", "lambda", "m")
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=20, help="of figure 5.2; 100")
     parser.add_argument("--draws", type=int, default=20, help="of features for a data set")
     parser.add_argument("--trials", type=int, default=5, help="of figure 5.3")
     parser.add_argument("--importance", action="store_true", help="features by leverage scores")
-    parser.add_argument("--out", type=Path, help="folder for the figures")
-    args = parser.parse_args()
+    args = parse(parser)
     sizes = [int(n) for n in np.logspace(3, 4, 7)]
     simulations = []
     for r, gamma in ((11 / 16, 1 / 8), (7 / 8, 1 / 4)):
@@ -66,9 +67,8 @@ def main() -> None:
             simulations.append((r, gamma, noise, sizes, values))
     curves = figure_5_3(args.data, args.trials)
     if args.out is not None:
-        args.out.mkdir(parents=True, exist_ok=True)
-        draw_5_2(simulations, args.out / "figure_5_2.png")
-        draw_5_3(curves, args.out / "figure_5_3.png")
+        draw_5_2(simulations, args.out)
+        draw_5_3(curves, args.out)
 
 
 @dataclass(frozen=True)
@@ -406,7 +406,7 @@ def curve(
     return Curve(name, words, sizes, errors[0], errors[1])
 
 
-def draw_5_2(simulations: list[tuple[float, float, float, list[int], Array]], path: Path) -> None:
+def draw_5_2(simulations: list[tuple[float, float, float, list[int], Array]], out: Path) -> None:
     plt = pyplot()
     shape = (len(simulations), 3)
     fig, axes = plt.subplots(*shape, figsize=(12, 3.4 * len(simulations)), squeeze=False)
@@ -422,10 +422,10 @@ def draw_5_2(simulations: list[tuple[float, float, float, list[int], Array]], pa
             ax.set_title(f"r={r:g}, gamma={gamma:g}, noise {noise:g}")
             ax.legend()
     fig.tight_layout()
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_5_2")
 
 
-def draw_5_3(curves: list[Curve], path: Path) -> None:
+def draw_5_3(curves: list[Curve], out: Path) -> None:
     plt = pyplot()
     fig, axes = plt.subplots(1, len(curves), figsize=(5 * len(curves), 3.8))
     for ax, one in zip(axes, curves, strict=True):
@@ -436,7 +436,7 @@ def draw_5_3(curves: list[Curve], path: Path) -> None:
         ax.set(xscale="log", xlabel="m", ylabel=one.label, title=one.name)
         ax.legend()
     fig.tight_layout()
-    fig.savefig(path, dpi=120)
+    save_figure(fig, out, "figure_5_3")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """CPU and Insurance: incremental Nyström and random features (thesis tables 4.1 and 5.1).
 
     python benchmarks/tables/table_4_1_and_5_1.py DATA [--trials N] [--krls-trials N]
-    python benchmarks/tables/table_4_1_and_5_1.py DATA --by-size [--trials N]
     python benchmarks/tables/table_4_1_and_5_1.py DATA --set "CT slices" --file FILE
 
 The number of centres or features, up to 2048, and lambda, between 1e-12 and 1, are chosen on a
@@ -25,6 +24,7 @@ from common import (
     data_parser,
     load,
     measured,
+    parse,
     plus_minus,
     print_table,
     rmse,
@@ -124,26 +124,20 @@ OWN_FILES = (
 
 
 def main() -> None:
-    parser = data_parser(__doc__.splitlines()[0])
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, default=3, help="10 in the thesis")
     parser.add_argument("--krls-trials", type=int, default=1, help="of exact KRLS")
     parser.add_argument("--largest", type=int, default=SIZES[-1], help="m to choose from")
     own = {data_set.name: data_set for data_set in OWN_FILES}
     parser.add_argument("--set", choices=own, help="one that comes in a file of its own, instead")
     parser.add_argument("--file", type=Path, help="of that set")
-    parser.add_argument(
-        "--by-size", action="store_true", help="test errors of CPU by m and lambda, instead"
-    )
-    args = parser.parse_args()
+    args = parse(parser)
     sizes = [m for m in SIZES if m <= args.largest]
     if args.set is not None:
         source = FILES[own[args.set].file]
         if args.file is None:
             parser.error(f"give its file with --file: {source.files}")
         table(lambda t: source.read([args.file], t), own[args.set], args.trials, 0, sizes)
-        return
-    if args.by_size:
-        by_size(args.data, args.trials)
         return
     for data_set in SETS:
         part_of = parts_of(args.data, data_set)
@@ -249,34 +243,6 @@ def choose(estimator: Any, part: Split, grid: dict[str, Any], seed: int) -> Any:
     """The estimator with the setting of the smallest validation error, not yet fitted."""
     found = select(estimator, part.X, part.y, grid, validation=0.2, random_state=seed, refit=False)
     return estimator.set_params(**found.best)
-
-
-def by_size(data: Path, trials: int) -> None:
-    """Print CPU's test errors, from the smallest to the largest of the trials."""
-    cpu = SETS[0]
-    part_of = parts_of(data, cpu)
-    kernel, penalties = Gaussian(cpu.sigma), list(np.logspace(-8, -3, 6))
-    methods: list[tuple[str, Any, str]] = [
-        ("Nyström", NystromKRLS(kernel), "n_centers"),
-        ("random features", RandomFeaturesKRLS(kernel), "n_features"),
-    ]
-    sizes, rows = [128, 256, 512, 1024], []
-    for name, estimator, size in methods:
-        errors: dict[tuple[int, float], list[float]] = {}
-        for trial in range(trials):
-            part = part_of(trial).unit_range()
-            path = estimator.set_params(random_state=trial).path(
-                part.X, part.y, {size: sizes, "penalty": penalties}, part.X_test
-            )
-            for setting, found in path:
-                key = (setting[size], setting["penalty"])
-                errors.setdefault(key, []).append(rmse(part.y_test, found[:, 0]))
-        rows += [
-            (name, m, *(f"{min(e):.3g} to {max(e):.3g}" for e in (errors[m, p] for p in penalties)))
-            for m in sizes
-        ]
-    header = ("method", "m", *(f"lambda={penalty:.0e}" for penalty in penalties))
-    print_table(f"CPU, test RMSE by m and lambda, {trials} trials", header, rows)
 
 
 def spread(values: list[float]) -> str:

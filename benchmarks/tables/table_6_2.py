@@ -39,6 +39,7 @@ from common import (
     deviations,
     held_out,
     measured,
+    parse,
     plus_minus,
     print_table,
     pyplot,
@@ -411,7 +412,7 @@ def published(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = data_parser(__doc__ or "")
+    parser = data_parser(__doc__)
     parser.add_argument("--trials", type=int, default=10, help="of the two small sets")
     parser.add_argument("--full-trials", type=int, default=1, help="of adult with all rows")
     parser.add_argument("--passes", type=int, default=100, help="of the two small sets")
@@ -424,8 +425,7 @@ def main() -> None:
     parser.add_argument(
         "--published", action="store_true", help="the settings of the authors' code instead"
     )
-    parser.add_argument("--out", type=Path, help="folder for figures 6.1 and 6.2")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     data: Path = arguments.data
     passes, trials = arguments.passes, arguments.trials
     for name in OWN_FILES:

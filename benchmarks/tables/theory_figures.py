@@ -10,12 +10,11 @@ rebalancing, and those that kernel least squares learns from samples.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import print_table, pyplot, save_figure
+from common import make_parser, parse, print_table, pyplot, save_figure
 from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -32,10 +31,10 @@ SHARES = (0.5, 0.7, 0.8, 0.9)  # of class 1
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder for the figures")
+    parser = make_parser(__doc__)
+    parser.set_defaults(out=Path("figures"))
     parser.add_argument("--samples", type=int, default=20_000, help="that figure 7.1 learns from")
-    arguments = parser.parse_args()
+    arguments = parse(parser)
     figure_4_3(arguments.out)
     figure_5_1(arguments.out)
     figure_7_1(arguments.out, arguments.samples)

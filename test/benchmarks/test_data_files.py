@@ -147,7 +147,7 @@ def test_falkon_takes_sparse_rows_in_the_precision_asked_for(tmp_path: Path, dty
         falkon_tables_2_and_3.read("YELP", files[::-1], 0)
 
 
-def test_falkon_takes_a_file_and_a_stand_in(run, made, tmp_path: Path) -> None:
+def test_falkon_takes_files_of_two_classes_and_of_more(run, made, tmp_path: Path) -> None:
     X, y = made
     table = tmp_path / "SUSY.csv"
     table.write_text(csv([y > 0.3, X[:, :18]]))
@@ -155,12 +155,7 @@ def test_falkon_takes_a_file_and_a_stand_in(run, made, tmp_path: Path) -> None:
     output = run("tables/falkon_tables_2_and_3.py", "SUSY", str(table), *few)
     error = float(re.search(r"classification error\s*\|\s*([\d.]+)", output)[1])
     assert "320 rows to train on" in output and error < 15.0
-    shares = {}
-    for name, inputs in (("MillionSongs", "6"), ("TIMIT", "200"), ("HIGGS", "6"), ("YELP", "6")):
-        made_rows = ["--stand-in", "4000", "--inputs", inputs]
-        output = run("tables/falkon_tables_2_and_3.py", name, *made_rows, *few)
-        row = re.search(r"\| (?:MSE|RMSE|classification error)(.*)", output)[1].split("|")
-        here, lowest = row[1], row[3]
-        shares[name] = float(here) / float(lowest)
-    assert min(shares.values()) > 0.95
-    assert max(shares["MillionSongs"], shares["HIGGS"]) < 1.35
+    classes = np.digitize(y, np.quantile(y, (1 / 3, 2 / 3)))
+    np.savez(tmp_path / "timit.npz", X=X, y=classes)
+    output = run("tables/falkon_tables_2_and_3.py", "TIMIT", str(tmp_path / "timit.npz"), *few)
+    assert float(re.search(r"classification error\s*\|\s*([\d.]+)", output)[1]) < 50.0

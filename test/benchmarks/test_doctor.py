@@ -29,7 +29,7 @@ def test_a_fault_that_a_log_has_as_it_is_counts_as_none(
     def condition(kind: str) -> Condition:
         return Condition(f"a {kind}", lambda log, *_: Told(log.rows(slice(None)), kind), False)
 
-    monkeypatch.setattr(doctor, "splits", lambda *_: [split])
+    monkeypatch.setattr(doctor, "log_splits", lambda *_: [split])
     monkeypatch.setattr(doctor, "examine", examine)
     monkeypatch.setattr(doctor, "RobotModel", lambda *_: None)
     monkeypatch.setattr(doctor, "CONDITIONS", {k: condition(k) for k in ("rest", "wraps")})

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from arms import SIMULATED, simulated_log
 from conditions import CONDITIONS, Told
-from logs import SIMULATED, simulated_log
 
 from semiparam_dynamics.offline.doctor.dynamics import FreeFit, make_columns
 from semiparam_dynamics.robot.model import RobotModel

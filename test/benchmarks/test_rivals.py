@@ -50,7 +50,7 @@ def test_no_method_sees_the_efforts_of_the_test_part(split: Split, method: str) 
 
     def others(side: Any) -> Any:
         test = [dataclasses.replace(s, y=rng.standard_normal(s.y.shape)) for s in side.test]
-        return dataclasses.replace(side, test=test)
+        return side._replace(test=test)
 
     changed = dataclasses.replace(split, full=others(split.full), plain=others(split.plain))
     before, after = results(split, method), RIVALS.results(changed, method, ARGS)
@@ -114,7 +114,7 @@ def test_boosting_that_gains_nothing_leaves_least_squares(split: Split) -> None:
 def test_rest_at_the_end_of_the_training_part_changes_nothing(split: Split) -> None:
     train = split.plain.train
     rest = [dataclasses.replace(sample, informative=False) for sample in train[-200:]]
-    still = dataclasses.replace(split.plain, train=train + rest)
+    still = split.plain._replace(train=train + rest)
     for residual in (False, True):
         before, after = (
             RIVALS.compete(one, Boosting(5), residual=residual).predicted
@@ -148,6 +148,7 @@ def test_a_page_that_cannot_be_written_is_told_before_anything_is_measured(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(RIVALS, "run", lambda *_: pytest.fail("measured"))
-    out = tmp_path / "there is none" / "page.md"
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "page.md"
     assert RIVALS.main([str(tmp_path), *QUICK, "--out", str(out)]) == 2
     assert f"rivals: error: can't write {out}" in capsys.readouterr().err

@@ -7,6 +7,7 @@ import io
 import re
 import runpy
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,12 +16,11 @@ import excitation
 import numpy as np
 import pytest
 from matplotlib.image import imread
-from recognition_learners import DeepSLDA, Discriminant, Recogniser
-from streaming_lda import StreamingLDA
+from recognition_heads import LEARNERS, StreamingLDA
+from recognition_heads import run as compare_heads
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.errors import SemiparamError, StorageError
-from semiparam_dynamics.base.nodes import autosave
+from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.offline.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
@@ -94,13 +94,20 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
     ("name", "arguments", "shown"),
     [
         ("learned_widths", ["--sets", "diabetes", "--centers", "50", "--full-grid"], "full grid"),
-        ("equalities_nystrom", ["--rows", "400", "--centers", "60"], "cpuact"),
         (
             "table_4_3",
             ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],
             "early stopping, published settings",
         ),
-        ("adult_exact", ["--rows", "300", "--factor", "--n", "400"], "KRLS, one factor"),
+        (
+            "table_4_3",
+            [
+                *("--sets", "adult", "--n", "400", "--m", "50", "--trials", "0"),
+                *("--published-trials", "1"),
+                *("--published-methods", "KOLS", "KRLS", "KRLS, one factor"),
+            ],
+            "KRLS, one factor",
+        ),
         (
             "table_6_2",
             ["--published", "--sets", "breast cancer", "--trials", "1", "--passes", "2"],
@@ -127,7 +134,7 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
 
 def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
     output = run("logistic_falkon.py", "--rows", "2000", "--centers", "60", "--repeats", "1")
-    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[4:]}
+    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[8:]}
     ours, theirs = (
         float(rows[name][2]) for name in ("Falkon, logistic", "LogisticRegression, newton-cholesky")
     )
@@ -141,37 +148,15 @@ def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:
         assert imread(tmp_path / f"{name}.png")[..., :3].std() > 0.1
 
 
-def test_costs_of_recognition_come_out(run) -> None:
-    sizes = ["--examples", "50", "300", "--classes", "5", "20", "--learned", "200"]
-    effort = ["--rounds", "1", "--calls", "60", "--penalties", "3", "--d", "16"]
-    output = run("recognition_cost.py", *sizes, *effort)
-    assert output.count("last / first") == 2 and "nan" not in output
-
-
-def test_recognition_beside_its_rivals_comes_out(run, data_folder: Path) -> None:
-    sizes = ["--per-class", "20", "--test", "20", "--trials", "1"]
-    streams = ["--sets", "mnist", "--orders", "rare", "--learners", "rlsc", "slda", "sgd-log"]
-    output = run("recognition_rivals.py", str(data_folder), *sizes, *streams)
-    assert all(name in output for name in ("RLSC", "Deep SLDA", "SGDClassifier"))
-    assert "nan" not in output
-
-
-def test_learners_are_asked_for_variants_and_stay_as_they_are() -> None:
+def test_recognition_beside_its_rivals_comes_out(capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
-    y = rng.integers(2, size=60)
-    X = rng.standard_normal((60, 6)) + 2.0 * np.eye(2, 6)[y]
-    learners = [make(X, y) for make in (Recogniser, Discriminant, DeepSLDA)]
-    for learner in learners:
-        for x, label in zip(X, y.tolist(), strict=True):
-            learner.learn(x, label)
-    # Both heads leave held-out examples for pauses, as the node does: their times compare.
-    late = [learner._model.recursion_.outdated() for learner in learners[:2]]
-    assert late[0] == late[1] > 0
-    *_, streaming = learners
-    scores = streaming._model.scores(X)
-    found = streaming.answers(X)
-    assert np.array_equal(streaming._model.scores(X), scores)
-    assert np.array_equal(found["Deep SLDA, shrinkage 1e-4"], streaming.predict(X))
+    y = rng.integers(4, size=400)
+    X = np.abs(rng.standard_normal((400, 8)) + 2.0 * np.eye(4, 8)[y])
+    args = Namespace(learners=list(LEARNERS), units=[20], trials=1, new=5)
+    compare_heads("blobs", X, y, (20, 10, 20), args)
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[5:] if line]
+    assert [row[1].strip() for row in rows] == list(LEARNERS)
+    assert all(float(row[2].split()[0]) > 50.0 for row in rows)
 
 
 @pytest.mark.parametrize("shrinkage", [1e-4, 0.3])
@@ -257,23 +242,6 @@ def test_trajectories_are_not_timed_without_a_learner(
         live.main()
 
 
-def test_the_cost_of_a_checkpoint_comes_out(run) -> None:
-    sizes = ["--centers", "20", "--joint-centers", "5", "--rounds", "2"]
-    output = run("checkpoint_cost.py", *sizes)
-    assert "beside a write" in output and "nan" not in output
-
-
-def test_a_checkpoint_that_cannot_be_written_ends_the_measurement(
-    run: Callable[..., str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(*arguments: object, **options: object) -> None:
-        raise StorageError("no room on the disk")
-
-    monkeypatch.setattr(autosave, "save_state", refused)
-    with pytest.raises(SystemExit, match="no room on the disk"):
-        run("checkpoint_cost.py", "--centers", "5", "--joint-centers", "2")
-
-
 def test_each_bad_message_is_refused_for_what_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -339,23 +307,13 @@ def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
 
 
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
-    sizes = ["--learn", "8", "--seconds", "8"]
-    output = run("external_wrench_arms.py", str(data_folder), "--arms", "seven", *sizes)
+    sizes = ["--learn", "8", "--seconds", "8", "--arms", "seven"]
+    output = run("external_wrench.py", "arms", "--data", str(data_folder), *sizes)
     rows = {tuple(row.split(" | ")[:2]): row.split(" | ") for row in output.splitlines()}
     force = {row: float(cells[2]) for row, cells in rows.items() if "seven, " in row[0]}
     own = "~/external_wrench"
     assert force["| seven, none", own] < 0.5 * force["| seven, none", "URDF"]
-    assert force["| seven, 1 kg told", own] < force["| seven, 1 kg", own] < np.inf
-
-
-def test_the_bound_of_a_simulated_payload_comes_out(
-    run: Callable[..., str], simulator: None
-) -> None:
-    sizes = ["--runs", "1", "--learn", "8", "--weigh", "3"]
-    lines = run("changes.py", "bound", "--robot", "icub", "--calibrated", *sizes).splitlines()
-    values = {line[:30].strip(): float(line[30:].split()[0]) for line in lines[2:]}
-    assert 0.0 < values["mass std %"] < 100.0 and 0.0 < values["centre std mm"] < 1000.0
-    assert 0.0 <= values["share within 10 mm"] <= 1.0
+    assert force["| seven, 1 kg known", own] < force["| seven, 1 kg", own] < np.inf
 
 
 def test_an_alarm_in_what_was_kept_is_told_with_the_joints_that_turned_round(
