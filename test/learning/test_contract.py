@@ -204,8 +204,11 @@ def test_each_public_name_is_there_and_where_it_is_defined() -> None:
         for alias in node.names
     }
     assert set(sources) == set(learning.__all__)
+    assert set(sources) <= set(dir(learning))
     for name, module in sources.items():
         assert getattr(learning, name).__module__ == module
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        learning.nothing  # noqa: B018
     estimators = {
         name
         for name in learning.__all__
