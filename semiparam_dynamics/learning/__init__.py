@@ -12,7 +12,7 @@ from semiparam_dynamics.base.extras import missing_extra
 
 if TYPE_CHECKING:
     from semiparam_dynamics.learning.aggregation import NystromAggregator
-    from semiparam_dynamics.learning.base import Iteration
+    from semiparam_dynamics.learning.base import ErrorSlope, Iteration
     from semiparam_dynamics.learning.centers import (
         Centers,
         approximate_leverage_scores,
@@ -49,13 +49,12 @@ if TYPE_CHECKING:
     from semiparam_dynamics.learning.rows import Rows
     from semiparam_dynamics.learning.selection import Selection, select
     from semiparam_dynamics.learning.sgm import SGM, NystromSGM
-    from semiparam_dynamics.learning.stopping import ErrorSlope
     from semiparam_dynamics.learning.widths import LearnedWidths, learn_widths
 
 # The public names, by their modules.
 _NAMES = {
     "aggregation": "NystromAggregator",
-    "base": "Iteration",
+    "base": "ErrorSlope Iteration",
     "centers": "Centers approximate_leverage_scores leverage_scores subsampling_size uniform",
     "classification": "KernelClassifier",
     "falkon": "Falkon",
@@ -71,7 +70,6 @@ _NAMES = {
     "rows": "Rows",
     "selection": "Selection select",
     "sgm": "SGM NystromSGM",
-    "stopping": "ErrorSlope",
     "widths": "LearnedWidths learn_widths",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -26,6 +26,7 @@ from semiparam_dynamics.learning.base import (
     KernelRegressor,
     Path,
     RegularisationPath,
+    StoppingRule,
     kernel_sum,
     mean_squared_error,
     validation_rows,
@@ -51,7 +52,6 @@ from semiparam_dynamics.learning.ridge import (
     leave_one_out_predictions,
 )
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
-from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.

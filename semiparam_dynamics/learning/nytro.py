@@ -19,7 +19,14 @@ from semiparam_dynamics.base.errors import (
     not_negative,
     positive_count,
 )
-from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
+from semiparam_dynamics.learning.base import (
+    Callback,
+    HeldOut,
+    IterationLog,
+    Path,
+    StoppedEarly,
+    StoppingRule,
+)
 from semiparam_dynamics.learning.basis import NystromBasis
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.krls import gradient_step
@@ -37,7 +44,6 @@ from semiparam_dynamics.learning.rows import (
     require,
     training_rows,
 )
-from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.

@@ -18,14 +18,20 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
-from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
+from semiparam_dynamics.learning.base import (
+    Callback,
+    HeldOut,
+    IterationLog,
+    Path,
+    StoppedEarly,
+    StoppingRule,
+)
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import FAR_ROWS, as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
-from semiparam_dynamics.learning.stopping import StoppingRule
 
 DIVERGED = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."

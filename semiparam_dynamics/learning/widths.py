@@ -22,9 +22,9 @@ from semiparam_dynamics.base.errors import (
     listing,
     positive_count,
 )
+from semiparam_dynamics.learning.base import ErrorSlope
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.rows import training_rows
-from semiparam_dynamics.learning.stopping import ErrorSlope
 
 JITTER = 1e-9  # beside K(c, c) = 1
 SHORTEST, LONGEST = 0.02, 1e4  # bounds of the widths, in the inputs' standard deviations

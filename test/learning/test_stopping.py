@@ -10,7 +10,7 @@ from sklearn.base import clone
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import NYTRO, SGM, ErrorSlope, Gaussian, NystromKRLS, NystromSGM
-from semiparam_dynamics.learning.stopping import first_stop
+from semiparam_dynamics.learning.base import first_stop
 
 
 def stop_by_polyfit(errors: np.ndarray, window: int, threshold: float, relative: bool) -> int:
