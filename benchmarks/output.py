@@ -11,7 +11,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_info
 
 from semiparam_dynamics.base.errors import StorageError
-from semiparam_dynamics.learning.threads import n_threads
+from semiparam_dynamics.learning.products import n_threads
 
 
 def add_out(parser: argparse.ArgumentParser) -> None:

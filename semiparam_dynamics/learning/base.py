@@ -24,7 +24,14 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
+from semiparam_dynamics.learning.kernels import (
+    Kernel,
+    as_inputs,
+    as_kernel,
+    in_format,
+    is_sparse,
+    require_sparse_form,
+)
 from semiparam_dynamics.learning.products import KernelRows, product
 from semiparam_dynamics.learning.rows import (
     FLOATS,
@@ -37,7 +44,6 @@ from semiparam_dynamics.learning.rows import (
     training_rows,
     validate_data,
 )
-from semiparam_dynamics.learning.sparse import as_inputs, in_format, is_sparse
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -190,7 +196,6 @@ class RegularisationPath(ABC):
 # -------------------------------------------------------------------------------------------------
 # The log of an iterative fit: progress, validation errors, and when to stop.
 
-
 # Whether to stop, from the errors after each iteration so far: of the square loss root mean squared
 # errors, of another its means.
 StoppingRule = Callable[[Sequence[float]], Any]
@@ -240,11 +245,6 @@ class ErrorSlope:
         slope = float(place @ last) / float(place @ place)
         height = float(last.mean()) + slope * float(place[0]) if self.relative else 1.0
         return slope >= -self.threshold * height / self.window
-
-
-def first_stop(rule: StoppingRule, errors: Sequence[float]) -> int:
-    """The first iteration, from 1, after which the rule stops; the last one if it never does."""
-    return next((t for t in range(1, len(errors)) if rule(errors[:t])), len(errors))
 
 
 @dataclass(frozen=True)

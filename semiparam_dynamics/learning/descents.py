@@ -16,11 +16,11 @@ from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import not_negative, positive
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
+from semiparam_dynamics.learning.centers import NystromBasis
+from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.losses import Loss, descend, scatter
+from semiparam_dynamics.learning.products import evaluate_into, map_in_order, n_threads
 from semiparam_dynamics.learning.rows import Rows, rows_within
-from semiparam_dynamics.learning.threads import map_in_order, n_threads
 
 KEPT_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
 BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation

@@ -30,8 +30,7 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.conjugate_gradient import Solution
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, Solution, sample_by_weight
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
@@ -43,7 +42,6 @@ NEAR = 1e-6  # of the outputs' mean square: their predictions' error is below a 
 DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
 
 FALKON_LOSSES = ("square", "logistic")
-SOLVERS = ("cg", "gradient")
 
 Predictor = Callable[[Array], Array]
 
@@ -98,9 +96,6 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
-    solver : of the square loss: "cg", conjugate gradient, or "gradient", gradient descent on the
-        same preconditioned system (the paper's equations 11 and 12), for comparison: it needs more
-        iterations, and twenty products with K_nM beforehand for its step.
     fit_intercept : of the logistic loss: whether an offset without a penalty is added to f, so that
         far from all data the probability is not 1/2 but about the share of the class.
 
@@ -129,7 +124,6 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback: Callback | None = None
     verbose: bool = False
     loss: str = "square"
-    solver: str = "cg"
     fit_intercept: bool = False
 
     @property
@@ -196,7 +190,6 @@ class Falkon(RegularisationPath, KernelRegressor):
                     max_iter,
                     self.tolerance,
                     lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
-                    self.solver,
                 )
                 coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
                 far = _far(system, solution)
@@ -254,10 +247,6 @@ class Falkon(RegularisationPath, KernelRegressor):
                 f"loss must be one of {', '.join(FALKON_LOSSES)}, not {self.loss!r}: SGM and "
                 f"NystromSGM have others."
             )
-        if self.solver not in SOLVERS or (self.loss == "logistic" and self.solver != "cg"):
-            raise ConfigurationError(
-                f'solver must be "cg", or with the square loss "gradient", not {self.solver!r}.'
-            )
         if self.fit_intercept and self.loss != "logistic":
             raise ConfigurationError(
                 "fit_intercept is of the logistic loss: with the square one centre y, or take a "
@@ -293,9 +282,7 @@ class Falkon(RegularisationPath, KernelRegressor):
                 found[number] = predictor(system.coefficients(preconditioner, beta))
             return False
 
-        solution = system.solve(
-            preconditioner, penalty, max(asked), self.tolerance, follow, self.solver
-        )
+        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
         last = predictor(system.coefficients(preconditioner, solution.x))
         return {number: found.get(number, last) for number in asked}
 

@@ -27,8 +27,14 @@ from semiparam_dynamics.base.errors import (
     positive_count,
     positive_penalty,
 )
-from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern, as_kernel
-from semiparam_dynamics.learning.products import FeatureMap
+from semiparam_dynamics.learning.kernels import (
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Matern,
+    as_kernel,
+)
+from semiparam_dynamics.learning.ridge import FeatureMap
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,

@@ -26,9 +26,8 @@ from semiparam_dynamics.learning.base import (
     RegularisationPath,
     kernel_sum,
 )
-from semiparam_dynamics.learning.factorisation import upper_factor
-from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel, evaluate_into
-from semiparam_dynamics.learning.products import largest_diagonal
+from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel
+from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal, upper_factor
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
 
 # -------------------------------------------------------------------------------------------------

@@ -12,9 +12,14 @@ import numpy as np
 from scipy.special import expit
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
-from semiparam_dynamics.learning.falkon_system import PATIENCE, FalkonSystem, Preconditioner
-from semiparam_dynamics.learning.gaussian_blocks import weight_columns
+from semiparam_dynamics.learning.falkon_system import (
+    PATIENCE,
+    FalkonSystem,
+    Follow,
+    Preconditioner,
+    conjugate_gradient,
+)
+from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows
 

@@ -31,25 +31,20 @@ from semiparam_dynamics.learning.base import (
     mean_squared_error,
     validation_rows,
 )
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.krls import filter_values, gradient_step, parameter_of
-from semiparam_dynamics.learning.products import (
-    FeatureMap,
-    KernelRows,
-    feature_blocks,
-    largest_diagonal,
-    nystrom_map,
-    second_moments,
-)
+from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import (
     QR_BELOW,
     FeatureBlock,
+    FeatureMap,
     NestedFactor,
     NestedRidge,
     accumulate,
+    feature_blocks,
     leave_one_out_predictions,
+    second_moments,
 )
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
 

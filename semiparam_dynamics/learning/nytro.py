@@ -27,16 +27,11 @@ from semiparam_dynamics.learning.base import (
     StoppedEarly,
     StoppingRule,
 )
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
-from semiparam_dynamics.learning.products import (
-    KernelRows,
-    largest_diagonal,
-    nystrom_map,
-    second_moments,
-)
+from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
+from semiparam_dynamics.learning.ridge import second_moments
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,

@@ -22,8 +22,13 @@ from semiparam_dynamics.learning.feature_sampling import (
     fourier_map,
 )
 from semiparam_dynamics.learning.kernels import as_kernel
-from semiparam_dynamics.learning.products import FeatureMap, feature_blocks, second_moments
-from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
+from semiparam_dynamics.learning.ridge import (
+    FeatureMap,
+    NestedRidge,
+    accumulate,
+    feature_blocks,
+    second_moments,
+)
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,

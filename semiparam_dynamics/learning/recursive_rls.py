@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError, positive, proper_share
 from semiparam_dynamics.learning.base import kernel_sum
-from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.feature_sampling import (
     DrawnFeatures,
     RandomFeatures,
@@ -26,12 +26,11 @@ from semiparam_dynamics.learning.features import (
     RandomFourierFeatures,
     feature_option,
 )
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, is_sparse
 from semiparam_dynamics.learning.recursion.blocks import predict_block
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
-from semiparam_dynamics.learning.sparse import is_sparse
 
 Transform = Callable[[Array], Array]
 BLOCK = 2048  # rows, and at least four times the features, so that a block outweighs R

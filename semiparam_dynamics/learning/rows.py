@@ -19,11 +19,13 @@ from sklearn.utils import check_array, validation
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
-from semiparam_dynamics.learning.sparse import (
+from semiparam_dynamics.learning.kernels import (
+    Kernel,
     as_inputs,
+    as_kernel,
     in_format,
     is_sparse,
+    require_sparse_form,
     row_numbers,
     stacked,
 )

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import cholesky
 
-from semiparam_dynamics.learning.basis import NystromBasis, factorise
+from semiparam_dynamics.learning.centers import NystromBasis, factorise
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Linear, Polynomial
 
 RNG = np.random.default_rng(0)

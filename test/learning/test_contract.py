@@ -112,10 +112,6 @@ CASES: dict[str, Case] = {
         Falkon(KERNEL, 1e-2, 15, random_state=0),
         {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]},
     ),
-    "falkon gradient": Case(
-        Falkon(KERNEL, 1e-2, 15, random_state=0, solver="gradient"),
-        {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]},
-    ),
     "falkon given": Case(Falkon(KERNEL, 1e-2, centers=C, preconditioner_rows=40, random_state=0)),
     "nytro direct": Case(
         NYTRO(KERNEL, centers=C, step="kernel", max_iter=50, solver="direct"),
@@ -390,8 +386,6 @@ WRONG: list[tuple[Any, str]] = [
     (Falkon(tolerance=-1.0), "tolerance must not be negative"),
     (Falkon(tolerance=np.nan), "tolerance must not be negative"),
     (Falkon(loss="hinge"), "loss must be one of square, logistic"),
-    (Falkon(solver="newton"), 'solver must be "cg"'),
-    (Falkon(loss="logistic", solver="gradient"), 'solver must be "cg"'),
     (Falkon(memory_limit=0), "memory_limit must be a positive"),
     (NYTRO(step="big"), "step must be"),
     (NYTRO(step=0.0), "step must be"),

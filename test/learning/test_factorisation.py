@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning import factorisation
-from semiparam_dynamics.learning.factorisation import add_products, triangle_products, upper_factor
+from semiparam_dynamics.learning import products
+from semiparam_dynamics.learning.products import (
+    add_products,
+    triangle_products,
+    upper_factor,
+)
 
 RNG = np.random.default_rng(0)
 
 
 @pytest.fixture
 def panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(factorisation, "LARGEST", 20)
-    monkeypatch.setattr(factorisation, "PANEL", 16)
-    monkeypatch.setattr(factorisation, "ROWS", 5)
+    monkeypatch.setattr(products, "LARGEST", 20)
+    monkeypatch.setattr(products, "PANEL", 16)
+    monkeypatch.setattr(products, "ROWS", 5)
 
 
 def positive_definite(n: int) -> np.ndarray:

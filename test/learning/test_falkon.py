@@ -17,8 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
+from semiparam_dynamics.learning.centers import Centers, NystromBasis, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.falkon_system import (
     FalkonSystem,
@@ -56,41 +55,6 @@ def test_the_residual_falls_by_a_factor_an_iteration() -> None:
     assert model.residuals_.shape == t.shape
     assert (model.residuals_ < np.exp(-t / 2)).all()  # theorem 2 of the paper
     assert model.residuals_[-1] < 1e-10
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_gradient_descent_equals_a_naive_loop_and_ends_at_the_minimiser(weighted: bool) -> None:
-    n, penalty, C = 200, 1e-2, X[:30]
-    w = np.random.default_rng(1).uniform(0.1, 2.0, n) if weighted else None
-    W = np.ones(n) if w is None else w
-    K, T = WIDE(X[:n], C), np.linalg.cholesky(WIDE(C)).T
-    A = np.linalg.cholesky(T @ T.T / len(C) + penalty * np.eye(len(C))).T
-    B = np.linalg.inv(T) @ np.linalg.inv(A)
-
-    def gradient(beta: Array) -> Array:  # the paper's equation 12
-        alpha = B @ beta
-        data = K.T @ (W[:, None] * (K @ alpha - Y[:n])) / W.sum()
-        return B.T @ (data + penalty * T.T @ T @ alpha)
-
-    H = np.column_stack([gradient(e[:, None])[:, 0] - gradient(0 * e[:, None])[:, 0]
-                         for e in np.eye(len(C))])  # fmt: skip
-    model = Falkon(WIDE, penalty, centers=C, solver="gradient", tolerance=0.0)
-    first = clone(model).set_params(max_iter=1).fit(X[:n], Y[:n], w).predict(NEW)
-    once = WIDE(NEW, C) @ B @ -gradient(np.zeros((len(C), 2)))
-    tau = float(np.sum(first * once) / np.sum(once**2))  # its step
-    assert 1.0 <= tau * np.linalg.eigvalsh(H)[-1] < 1.2
-    beta = np.zeros((len(C), 2))
-    for t in range(1, 13):
-        beta -= tau * gradient(beta)
-        if t in (2, 12):
-            found = clone(model).set_params(max_iter=t).fit(X[:n], Y[:n], w)
-            assert found.n_iter_ == t
-            assert relative(found.predict(NEW), WIDE(NEW, C) @ B @ beta) < 1e-8
-    converged = clone(model).set_params(max_iter=1000, tolerance=1e-11).fit(X[:n], Y[:n], w)
-    expected = Falkon(WIDE, penalty, centers=C, max_iter=200).fit(X[:n], Y[:n], w)
-    assert expected.n_iter_ < converged.n_iter_ < 1000
-    assert relative(converged.predict(NEW), expected.predict(NEW)) < 1e-7
 
 
 @pytest.mark.parametrize("penalty", [1e-2, 1e-4, 1e-6])
@@ -216,21 +180,19 @@ def objective(model: Any, w: Array) -> float:
 
 
 @pytest.mark.parametrize(
-    ("penalty", "iterations", "solver", "warns"),
+    ("penalty", "iterations", "warns"),
     [
-        (1e-2, 5, "cg", False),
-        (1e-4, 20, "cg", False),
-        (1e-6, 20, "cg", True),  # with a residual of some hundredths
-        (1e-6, 200, "cg", False),
-        (1e-8, 100, "cg", True),
-        (1e-2, 20, "gradient", False),
-        (1e-6, 20, "gradient", True),
+        (1e-2, 5, False),
+        (1e-4, 20, False),
+        (1e-6, 20, True),  # with a residual of some hundredths
+        (1e-6, 200, False),
+        (1e-8, 100, True),
     ],
 )
 def test_it_warns_where_much_can_still_be_gained(
-    penalty: float, iterations: int, solver: str, warns: bool
+    penalty: float, iterations: int, warns: bool
 ) -> None:
-    model = Falkon(Gaussian(2.0), penalty, 200, max_iter=iterations, random_state=0, solver=solver)
+    model = Falkon(Gaussian(2.0), penalty, 200, max_iter=iterations, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.gaussian_blocks import ROWS, GaussianBlocks
+from semiparam_dynamics.learning.kernels import ROWS, GaussianBlocks
 
 from .oracles import peak_memory
 

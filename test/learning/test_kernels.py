@@ -22,8 +22,8 @@ from semiparam_dynamics.learning.kernels import (
     Matern,
     Polynomial,
     as_kernel,
-    evaluate_into,
 )
+from semiparam_dynamics.learning.products import evaluate_into
 
 WIDTHS = np.array([0.5, 2.0, 1.0])
 # A kernel, and the same function of (X, C) from scikit-learn.

@@ -12,9 +12,8 @@ import pytest
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning import products
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Matern
-from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.products import KernelRows, n_threads
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.threads import n_threads
 
 from .oracles import peak_memory
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.ridge import EIGEN_ABOVE, NestedFactor, NestedRidge, accumulate
 

@@ -7,8 +7,13 @@ import threading
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from semiparam_dynamics.learning import threads
-from semiparam_dynamics.learning.threads import for_each, map_in_order, n_threads, one_thread
+from semiparam_dynamics.learning import products
+from semiparam_dynamics.learning.products import (
+    for_each,
+    map_in_order,
+    n_threads,
+    one_thread,
+)
 
 
 def test_blocks_come_in_order_and_errors_come_through() -> None:
@@ -59,8 +64,8 @@ def blas_threads() -> set[int]:
 def test_maps_that_overlap_leave_the_number_of_threads_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(threads, "n_threads", lambda: 2)
-    threads._controller.cache_clear()  # another test may have loaded a BLAS of its own since
+    monkeypatch.setattr(products, "n_threads", lambda: 2)
+    products._controller.cache_clear()  # another test may have loaded a BLAS of its own since
     with threadpool_limits(2):
         usual = blas_threads()
         first, second = (map_in_order(abs, range(20)) for _ in range(2))

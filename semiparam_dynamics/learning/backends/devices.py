@@ -16,10 +16,10 @@ from sklearn.utils import _array_api  # private: there is no public way from a t
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
+    GaussianBlocks,
     Kernel,
     Linear,
     Polynomial,
