@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
-from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
+from semiparam_dynamics.learning.held_out import EXPONENTS, TEMPERATURES
 
 from ..recursion.cases import same_state
 from .oracles import ridge
@@ -281,18 +281,6 @@ def test_another_exponent_leaves_all_results_to_be_found_again() -> None:
     assert by_pieces.least_familiarity(0.2) == pytest.approx(at_once.least_familiarity(0.2))
 
 
-@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
-def test_a_file_of_an_earlier_version_is_validated(head: str) -> None:
-    X, y = examples(300, spread=4.0)
-    model = IncrementalRLSC([0.1, 1.0], hold_out=3, head=head).fit(X, y)
-    kept = ("held_inputs", "held_numbers", "sums", "counts", "shown", "ridges", "dimensions")
-    kept += ("labels", "n_inputs", "R0", "R1", "E0", "E1")
-    old = {name: value for name, value in model.state().items() if name in kept}
-    copy = IncrementalRLSC([0.1, 1.0], hold_out=3, head=head).restore(old)
-    assert answers(copy, X)[:3] == answers(model, X)[:3]
-    np.testing.assert_allclose(copy.predict_proba(X), model.predict_proba(X), rtol=1e-9)
-
-
 @pytest.mark.parametrize(
     "other", [{"recoding": 1.0}, {"validation_size": 20}, {"min_validation": 30}], ids=str
 )
@@ -531,8 +519,8 @@ def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
     for x, probabilities, novelty in zip(
         new, model.predict_proba(new), model.novelty(new), strict=True
     ):
-        np.testing.assert_allclose(model.look(x)[0], probabilities, rtol=1e-9)
-        assert model.look(x)[1] == pytest.approx(novelty, rel=1e-9)
+        np.testing.assert_allclose(model.assess(x)[0], probabilities, rtol=1e-9)
+        assert model.assess(x)[1] == pytest.approx(novelty, rel=1e-9)
 
 
 def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
@@ -572,7 +560,7 @@ def test_novelty_of_growing_features_is_the_leverage_of_the_whole_kernel(head: s
     expected = leverages(new) / np.median(leverages(X[~own]))
     for model in (whole, parts):
         np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-6)
-        looks = [model.look(x)[1] for x in new]
+        looks = [model.assess(x)[1] for x in new]
         np.testing.assert_allclose(looks, expected, rtol=1e-6)
 
 
@@ -582,18 +570,7 @@ def test_far_from_all_centres_nothing_is_known() -> None:
     model = growing(max_novelty=5.0).fit(X, ["mug"] * 40)
     assert np.mean(model.predict(more) == "mug") > 0.9
     assert set(model.predict(more + 10.0)) == {"unknown"}
-    assert model.look(more[0] + 10.0)[1] > 5.0
-
-
-def test_a_file_whose_leverages_are_of_the_features_alone_is_validated() -> None:
-    X, y = examples(150)
-    model = growing(ridge=[0.1, 1.0]).fit(X, y)
-    old = model.state()
-    del old["whole_leverages"]
-    old["held_leverages"] = 0.5 * old["held_leverages"]
-    copy = growing(ridge=[0.1, 1.0]).restore(old)
-    assert answers(copy, X)[:3] == answers(model, X)[:3]
-    np.testing.assert_allclose(copy.novelty(X), model.novelty(X), rtol=1e-12)
+    assert model.assess(more[0] + 10.0)[1] > 5.0
 
 
 def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
