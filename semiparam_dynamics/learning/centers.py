@@ -25,7 +25,7 @@ from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, on_host
 # -------------------------------------------------------------------------------------------------
 # An orthonormal basis of the span of K(c_1, .), ..., K(c_M, .), in the centres' order.
 
-BLOCK = 128
+BASIS_BLOCK_ROWS = 128
 
 
 class NystromBasis:
@@ -91,8 +91,8 @@ class NystromBasis:
         grown[:known, :old] = self.expansion
         self.expansion = grown
         if not known or not self._append(slice(known, M), every=True):
-            for start in range(known, M, BLOCK):
-                self._append(slice(start, min(start + BLOCK, M)))
+            for start in range(known, M, BASIS_BLOCK_ROWS):
+                self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
         self.expansion = self.expansion[:, : self.n_features]
 
     def transform(self, X: Array) -> Array:
@@ -161,7 +161,9 @@ def factorise(A: Array, enough: Array, every: bool = False) -> tuple[Array, Indi
     (r,) of the rows that were kept. With `every`, none (r = 0) if any row would be left out, and
     A is used up: F takes its place. Raises LearningError if A has a value that is not finite.
     """
-    if not all(np.isfinite(A[i : i + BLOCK]).all() for i in range(0, len(A), BLOCK)):
+    if not all(
+        np.isfinite(A[i : i + BASIS_BLOCK_ROWS]).all() for i in range(0, len(A), BASIS_BLOCK_ROWS)
+    ):
         raise LearningError("The kernel has values that are not finite on the centres.")
     k = len(A)
     if every:

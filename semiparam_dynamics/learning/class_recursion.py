@@ -22,7 +22,7 @@ from semiparam_dynamics.learning.class_sums import (
     exponent_weights,
     winners,
 )
-from semiparam_dynamics.learning.features import FixedFeatures, GrowingFeatures
+from semiparam_dynamics.learning.features import BLOCK_VALUES, FixedFeatures, GrowingFeatures
 from semiparam_dynamics.learning.held_out import (
     EXPONENTS,
     TEMPERATURES,
@@ -35,8 +35,7 @@ from semiparam_dynamics.learning.held_out import (
 # On image features of ten taught classes, the last from 1 to 10 examples: the best mean accuracy.
 DEFAULT_EXPONENT = 0.7
 DEFAULT_TEMPERATURE = 0.1  # until there are examples to choose by
-BLOCK_VALUES = 2**21  # features or scores held at a time
-MIN_BLOCK_ROWS = 1024  # of a QR decomposition: of fewer its overhead counts
+MIN_QR_ROWS = 1024  # of a QR decomposition: of fewer its overhead counts
 
 
 class Assessment(NamedTuple):
@@ -110,7 +109,7 @@ class ClassRecursion:
     def _learn_blocks(self, X: Array, numbers: Indices) -> None:
         D = self.n_features
         many = np.zeros((0, D))
-        for part in _blocks(len(X), max(4 * D, MIN_BLOCK_ROWS)):
+        for part in _blocks(len(X), max(4 * D, MIN_QR_ROWS)):
             Z = self.front.learn(X[part])
             self.classes.learn(Z, numbers[part])
             if len(X) > D:

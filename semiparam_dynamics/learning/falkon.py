@@ -37,9 +37,10 @@ from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
 
-FAR = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
-NEAR = 1e-6  # of the outputs' mean square: their predictions' error is below a thousandth then
-DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
+MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
+# of the outputs' mean square: their predictions' error is below a thousandth then
+NEGLIGIBLE_GAIN = 1e-6
+MAX_DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
 
 FALKON_LOSSES = ("square", "logistic")
 
@@ -181,7 +182,7 @@ class Falkon(RegularisationPath, KernelRegressor):
                     lambda number, found: done(number, lambda: found),
                 )
                 left = np.max(residuals[-1:], initial=0.0)
-                far = f"Newton's decrement is still {left:.2g}" if left > DECREMENT else ""
+                far = f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
             else:
                 B = system.preconditioner(penalty)
                 solution = system.solve(
@@ -324,12 +325,12 @@ def _far(system: FalkonSystem, solution: Solution) -> str:
     if solution.converged.all():
         return ""
     gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
-    if np.all(gain <= NEAR * solution.gained):  # no pass over the data for it
+    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
         return ""
     with np.errstate(over="ignore", invalid="ignore"):
         outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
         now = np.maximum(outputs - solution.gained, 0.0)
-        far = (gain > FAR * now) & (gain > NEAR * outputs)
+        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
     if not far.any():
         return ""
     left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))

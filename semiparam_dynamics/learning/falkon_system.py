@@ -23,8 +23,8 @@ from semiparam_dynamics.learning.products import (
 )
 from semiparam_dynamics.learning.rows import Rows
 
-PATIENCE = 50  # iterations without a smaller residual: rounding lets no more be gained
-BLOCK = 512  # rows of features at a time
+MAX_STALLED_STEPS = 50  # iterations without a smaller residual: rounding lets no more be gained
+MOMENT_BLOCK_ROWS = 512  # rows of features at a time
 
 Curvature = Callable[[Array], Array]  # features (k, q) -> what each row counts by, (k,)
 
@@ -111,7 +111,7 @@ class FalkonSystem:
             b,
             max_iter=max_iter,
             tolerance=enough,
-            patience=PATIENCE,
+            patience=MAX_STALLED_STEPS,
             follow=follow,
         )
 
@@ -337,8 +337,8 @@ def add_mean_products(
 
     With `curvature` a row also counts by that of its features.
     """
-    for i in range(0, len(share), BLOCK):
-        here = slice(i, i + BLOCK)
+    for i in range(0, len(share), MOMENT_BLOCK_ROWS):
+        here = slice(i, i + MOMENT_BLOCK_ROWS)
         phi = basis.expansion[here] if X is None else basis.transform(X[here])
         each = share[here] if curvature is None else share[here] * curvature(phi)
         scaled = phi * np.sqrt(each)[:, None]
@@ -349,8 +349,9 @@ def add_mean_products(
 # -------------------------------------------------------------------------------------------------
 # Conjugate gradient for several right-hand sides at once.
 
-GROWTH = 1e3  # times the smallest residual so far, and it is looked whether rounding is the reason
-LOST = 0.5  # of a residual that the recurrence may be wrong by
+# times the smallest residual so far, and it is looked whether rounding is the reason
+MAX_RESIDUAL_GROWTH = 1e3
+MAX_RECURRENCE_ERROR = 0.5  # of a residual that the recurrence may be wrong by
 
 Follow = Callable[[int, Array], bool]
 
@@ -404,10 +405,10 @@ def conjugate_gradient(
         for each column.
     tolerance : a column stops when its residual's norm is at most this part of b's; or (T,).
     patience : a column also stops when so many iterations brought no smaller residual, or one
-        left a residual GROWTH times the smallest, if rounding is the reason: if the recurrence's
-        residual is not that of x, which another product tells. It goes back to where the residual
-        was smallest. Otherwise an ill-conditioned H is, on which residuals stay or rise for long
-        while x approaches the solution all the same. None: it never stops for that.
+        left a residual MAX_RESIDUAL_GROWTH times the smallest, if rounding is the reason: if the
+        recurrence's residual is not that of x, which another product tells. It goes back to where
+        the residual was smallest. Otherwise an ill-conditioned H is, on which residuals stay or
+        rise for long while x approaches the solution all the same. None: it never stops for that.
     follow : called with the iteration's number, from 1, and x (q, T), which it must not change;
         a true answer ends all.
 
@@ -458,13 +459,13 @@ def conjugate_gradient(
             best_x[:, better], best_direct[better] = x[:, better], direct[better]
             best_r[:, better] = r[:, better]
             waited = t - np.maximum(best_at, looked_at)[active] >= patience
-            risen = relative[active] > GROWTH * np.maximum(best, trusted)[active]
+            risen = relative[active] > MAX_RESIDUAL_GROWTH * np.maximum(best, trusted)[active]
             doubtful = active[waited | risen]
             if len(doubtful):
                 with np.errstate(over="ignore", invalid="ignore"):
                     true = scaled[:, doubtful] - product(x[:, doubtful], doubtful)
                     off = np.linalg.norm(true - r[:, doubtful], axis=0)
-                right = off <= LOST * relative[doubtful]
+                right = off <= MAX_RECURRENCE_ERROR * relative[doubtful]
                 looked_at[doubtful], trusted[doubtful] = t, relative[doubtful]
                 stuck = doubtful[~right]
                 x[:, stuck], relative[stuck] = best_x[:, stuck], best[stuck]

@@ -37,6 +37,8 @@ from semiparam_dynamics.learning.recursion.features import (
 )
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
 
+BLOCK_VALUES = 2**21  # of features or scores that estimators hold at a time: 16 MB
+
 
 @dataclass(eq=False, repr=False)
 class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

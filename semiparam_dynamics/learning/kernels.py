@@ -387,11 +387,11 @@ def _widths(length_scale: Any, n_inputs: int) -> Array:
 # products need less time than the matrix would, and no memory for it: each entry is used while it
 # is in the processor's cache, and never written to memory.
 
-TILE = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
-WHOLE = 16  # columns: a multiple of what a processor's vector holds in either precision
-ROWS = 32  # at most, whose kernels are kept until they have been used twice
+TILE_COLUMNS = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
+VECTOR_COLUMNS = 16  # columns: a multiple of what a processor's vector holds in either precision
+MAX_KEPT_ROWS = 32  # at most, whose kernels are kept until they have been used twice
 MEDIAN_ROWS = 500  # at most, that tell the centres' median
-NEAR_BYTES = 2**20  # memory of those rows: a core's second-level cache
+KEPT_ROWS_BYTES = 2**20  # memory of those rows: a core's second-level cache
 
 
 class GaussianBlocks:
@@ -423,14 +423,14 @@ class GaussianBlocks:
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
-        self._m, n_tiles = m, max(1, -(-m // TILE))
-        self._width = max(WHOLE, WHOLE * -(-m // (WHOLE * n_tiles)))
+        self._m, n_tiles = m, max(1, -(-m // TILE_COLUMNS))
+        self._width = max(VECTOR_COLUMNS, VECTOR_COLUMNS * -(-m // (VECTOR_COLUMNS * n_tiles)))
         padded = np.zeros((n_tiles * self._width, centers.shape[1]), C.dtype)
         padded[:m] = centers
         tiles = padded.reshape(n_tiles, self._width, -1).transpose(0, 2, 1)
         self._tiles = np.ascontiguousarray(tiles)
-        near = NEAR_BYTES // (8 * max(m, 1) * C.itemsize)
-        self._rows = min(ROWS, max(8, 8 * near))
+        near = KEPT_ROWS_BYTES // (8 * max(m, 1) * C.itemsize)
+        self._rows = min(MAX_KEPT_ROWS, max(8, 8 * near))
 
     def __call__(self, X: Array) -> Array:
         """K(X, C), (k, m), of rows X (k, d)."""

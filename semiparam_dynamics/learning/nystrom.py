@@ -51,7 +51,7 @@ from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, tra
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.
 
-KEPT_SHARE = 0.5  # of the memory limit, for the features of all rows
+KEPT_FEATURES_SHARE = 0.5  # of the memory limit, for the features of all rows
 
 
 class GrowingNystrom:
@@ -76,7 +76,7 @@ class GrowingNystrom:
         self.basis: NystromBasis | None = None
         self._factor = NestedFactor(np.zeros((0, 0)), np.zeros((0, rows.n_outputs)))
         needed = rows.n_samples * max_centers * rows.dtype.itemsize
-        fits = needed <= KEPT_SHARE * memory_budget(memory_limit)
+        fits = needed <= KEPT_FEATURES_SHARE * memory_budget(memory_limit)
         self._kept = np.empty((rows.n_samples, max_centers), rows.dtype) if fits else None
 
     def append(self, centers: Array) -> None:
@@ -119,7 +119,7 @@ class GrowingNystrom:
             len(L), self._kernel.bind(basis.centers[basis.kept[known:]].astype(self._rows.dtype))
         )
         start = 0
-        rest = int((1.0 - KEPT_SHARE) * memory_budget(self._memory_limit))
+        rest = int((1.0 - KEPT_FEATURES_SHARE) * memory_budget(self._memory_limit))
         for K, Y, weights in feature_blocks(self._rows, new, rest, beside=8 * known):
             A = self._kept[start : start + len(K), : known + len(L)]
             # phi_new = L22^-1 (K_new - L21 phi_known)

@@ -131,6 +131,8 @@ def _controller() -> ThreadpoolController:
 # Products with the kernel matrix.
 
 CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
+# How much faster products of matrices are, by operation, than matrix times vector.
+MATRIX_SPEEDUP = 20.0
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
@@ -448,12 +450,13 @@ def _weighted(Y: Array, weights: Array | None) -> Array:
 # Cholesky factors in their matrices' place, and products, also of large ones.
 #
 # OpenBLAS' own, of more than about 15 000 rows, ends the process on two cores: what a thread of
-# `syrk` multiplies outgrows its buffer (0.3.31). Above LARGEST rows these work in panels.
+# `syrk` multiplies outgrows its buffer (0.3.31). Above MAX_BLAS_ROWS rows these work in panels.
 
-LARGEST = 12_000
-PANEL = 4096  # columns: copies of it are small beside the matrix, and its products fast
-ROWS = 1024
-PART = 256  # columns at most of a product of triangles: fewer multiply less that is zero
+MAX_BLAS_ROWS = 12_000
+PANEL_COLUMNS = 4096  # columns: copies of it are small beside the matrix, and its products fast
+PANEL_ROWS = 1024
+# columns at most of a product of triangles: fewer multiply less that is zero
+TRIANGLE_COLUMNS = 256
 
 
 def upper_factor(A: Array, clean: bool = False) -> bool:
@@ -465,7 +468,7 @@ def upper_factor(A: Array, clean: bool = False) -> bool:
     as long as the factorisation.
     """
     assert A.flags.f_contiguous and A.dtype == float  # another one would be copied
-    done = _factorise_at_once(A) if len(A) <= LARGEST else _factorise_panels(A)
+    done = _factorise_at_once(A) if len(A) <= MAX_BLAS_ROWS else _factorise_panels(A)
     if done and clean:
         for i in range(len(A) - 1):
             A[i + 1 :, i] = 0.0
@@ -479,39 +482,39 @@ def _factorise_at_once(A: Array) -> bool:
 
 def _factorise_panels(A: Array) -> bool:
     n, L = len(A), A.T  # L L' = A, row by row
-    for first in range(0, n, PANEL):
-        last = min(first + PANEL, n)
+    for first in range(0, n, PANEL_COLUMNS):
+        last = min(first + PANEL_COLUMNS, n)
         known = L[first:last, :first]
 
         def reduce(i: int, known: Array = known, first: int = first, last: int = last) -> None:
-            end = min(i + ROWS, last)
+            end = min(i + PANEL_ROWS, last)
             L[i:end, first:end] -= L[i:end, :first] @ known[: end - first].T
 
         if first:
-            for_each(reduce, range(first, last, ROWS))
+            for_each(reduce, range(first, last, PANEL_ROWS))
         R, failed = dpotrf(L[first:last, first:last].T, lower=0, clean=0)
         if failed:
             return False
         L[first:last, first:last] = R.T
 
         def solve(i: int, R: Array = R, known: Array = known, first: int = first) -> None:
-            rows = L[i : i + ROWS, first : first + len(R)]
-            rest = rows - L[i : i + ROWS, :first] @ known.T
+            rows = L[i : i + PANEL_ROWS, first : first + len(R)]
+            rest = rows - L[i : i + PANEL_ROWS, :first] @ known.T
             rows[:] = dtrsm(1.0, R, rest.T, lower=0, trans_a=1, overwrite_b=1).T
 
-        for_each(solve, range(last, n, ROWS))
+        for_each(solve, range(last, n, PANEL_ROWS))
     return True
 
 
 def add_products(gram: Array, A: Array) -> Array:
     """gram + A'A, its upper half, in gram's place, (q, q), column-wise, for A (k, q)."""
     q = len(gram)
-    if q <= LARGEST:
+    if q <= MAX_BLAS_ROWS:
         result: Array = dsyrk(1.0, A.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
         return result
-    for first in range(0, q, ROWS):
-        here = slice(first, first + ROWS)
-        gram.T[here, : first + ROWS] += A[:, here].T @ A[:, : first + ROWS]
+    for first in range(0, q, PANEL_ROWS):
+        here = slice(first, first + PANEL_ROWS)
+        gram.T[here, : first + PANEL_ROWS] += A[:, here].T @ A[:, : first + PANEL_ROWS]
     return gram
 
 
@@ -522,10 +525,10 @@ def triangle_products(L: Array, weights: Array) -> Array:
     # LAPACK's lauum reaches half of the matrix products' speed. What a thread writes first, it
     # also asks the system for, which on a virtual machine takes as long as a third of the product.
     n = len(L)
-    if n <= PART:  # threads would take longer to begin
+    if n <= TRIANGLE_COLUMNS:  # threads would take longer to begin
         small: Array = ((L * weights[:, None]).T @ L).T
         return small
-    result, columns = np.empty((n, n)), min(PART, max(16, n // 64))
+    result, columns = np.empty((n, n)), min(TRIANGLE_COLUMNS, max(16, n // 64))
 
     def part(first: int) -> None:
         last = min(first + columns, n)

@@ -30,7 +30,7 @@ from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host
 # -------------------------------------------------------------------------------------------------
 # Features of the data, a large block of rows at a time.
 
-BLOCK_BYTES = 2**27
+FEATURE_BLOCK_BYTES = 2**27
 FeatureBlock = tuple[Array, Array, Array | None]  # A (k, q), Y (k, T), weights
 
 
@@ -63,7 +63,7 @@ def feature_blocks(
         q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + beside
     )
     size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
-    size = min(size, rows.n_samples, max(BLOCK_BYTES // row_bytes, 256))
+    size = min(size, rows.n_samples, max(FEATURE_BLOCK_BYTES // row_bytes, 256))
     A = np.empty((size, features.n_features), rows.dtype)
     Y = np.empty((size, rows.n_outputs), rows.dtype)
     weights = np.empty(size, rows.dtype) if rows.weighted else None
@@ -164,9 +164,9 @@ def cholesky_factor(A: Array) -> Array:
 #   SVD of A             5e-14  2e-13  3e-13  4e-13  1e-12
 # With QR a fit takes about twice as long.
 QR_BELOW = 1e-9
-QR_BLOCK = 32
+QR_BLOCK_COLUMNS = 32
 # An eigendecomposition takes as long as about a dozen Cholesky factors.
-EIGEN_ABOVE = 12
+MAX_FACTORED_RIDGES = 12
 
 Stream = Callable[[], Iterable[FeatureBlock]]
 
@@ -273,7 +273,7 @@ class NestedRidge:
 
     def path(self, sizes: Sequence[int], ridges: Sequence[float]) -> Iterator[list[Array]]:
         """For each ridge, the list of beta_t (t, T) for each t of `sizes`."""
-        if len(set(sizes)) == 1 and len(ridges) > EIGEN_ABOVE:
+        if len(set(sizes)) == 1 and len(ridges) > MAX_FACTORED_RIDGES:
             values, vectors, projected = self.spectrum(sizes[0])
             for ridge in ridges:
                 beta = vectors @ (projected / (values + ridge)[:, None])
@@ -318,7 +318,7 @@ def accumulate(add_up: Callable[[bool], NestedRidge], ridge: float, largest: flo
 
 def _append_rows(triangle: Array, rows: Array, trapezoid: int) -> Array:
     """The triangular factor of [triangle; rows]; the last `trapezoid` rows are triangular."""
-    block = min(QR_BLOCK, triangle.shape[1])
+    block = min(QR_BLOCK_COLUMNS, triangle.shape[1])
     result: Array = dtpqrt(trapezoid, block, triangle, rows, overwrite_a=1, overwrite_b=1)[0]
     return result
 

@@ -15,7 +15,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.base.jit import compiled
 
-TABLE = 2**22  # columns: of more, a search takes less time than a table of all of them
+MAX_TABLE_COLUMNS = 2**22  # columns: of more, a search takes less time than a table of all of them
 
 
 class SparseCenters:
@@ -41,7 +41,7 @@ class SparseCenters:
         by_column = csr_array((values, place, C.indptr), shape=(self._m, len(used))).tocsc()
         # Column 0 has no centre, and is that of all inputs in which none has a number.
         self._used, self._table = used, None
-        if C.shape[1] <= TABLE:
+        if C.shape[1] <= MAX_TABLE_COLUMNS:
             self._table = np.zeros(C.shape[1], dtype=np.int32)
             self._table[used] = np.arange(1, len(used) + 1)
         self._starts = np.concatenate(([0], by_column.indptr)).astype(np.int64)

@@ -17,9 +17,9 @@ RNG = np.random.default_rng(0)
 
 @pytest.fixture
 def panels(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "LARGEST", 20)
-    monkeypatch.setattr(products, "PANEL", 16)
-    monkeypatch.setattr(products, "ROWS", 5)
+    monkeypatch.setattr(products, "MAX_BLAS_ROWS", 20)
+    monkeypatch.setattr(products, "PANEL_COLUMNS", 16)
+    monkeypatch.setattr(products, "PANEL_ROWS", 5)
 
 
 def positive_definite(n: int) -> np.ndarray:

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.kernels import ROWS, GaussianBlocks
+from semiparam_dynamics.learning.kernels import MAX_KEPT_ROWS, GaussianBlocks
 
 from .oracles import peak_memory
 
@@ -25,7 +25,7 @@ def naive(X: Any, C: Any) -> Any:
 
 # One row, a few, more than are kept at once; one centre, less than a tile, two tiles, and so many
 # that fewer rows are kept.
-@pytest.mark.parametrize("k", [0, 1, 3, ROWS, 2 * ROWS + 7])
+@pytest.mark.parametrize("k", [0, 1, 3, MAX_KEPT_ROWS, 2 * MAX_KEPT_ROWS + 7])
 @pytest.mark.parametrize("m", [1, 5, 300, 9000])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_are_those_of_the_matrix(k: int, m: int, dtype: Any) -> None:
@@ -59,7 +59,7 @@ def test_a_product_takes_no_memory_for_the_matrix() -> None:
     blocks = GaussianBlocks(C, WIDTHS)
     blocks.normal(X[:10], np.ones((500, 1)), None, None)  # compiled
     peak = peak_memory(lambda: blocks.normal(X, np.ones((500, 1)), None, None))
-    assert peak < 5 * X.nbytes + 8 * ROWS * 1000  # K would be 100 times X
+    assert peak < 5 * X.nbytes + 8 * MAX_KEPT_ROWS * 1000  # K would be 100 times X
 
 
 @pytest.mark.parametrize("m", [60, 1200])

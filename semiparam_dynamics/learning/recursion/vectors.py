@@ -18,7 +18,7 @@ from semiparam_dynamics.base.jit import (
 )
 
 LOG2_E = 1.4426950408889634  # exp(x) = 2^(LOG2_E x)
-LARGEST = 1e5  # up to which an angle is reduced without loss
+MAX_ANGLE = 1e5  # up to which an angle is reduced without loss
 # pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
 _FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
 f32 = np.float32
@@ -121,7 +121,7 @@ def _of_single(v: Any) -> Any:
 # Moshier, sin.c), right to a unit in the last place.
 @compiled_as_written
 def cosines_and_sines(angles: Array, scale: float, out: Array) -> None:
-    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `LARGEST` at most."""
+    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `MAX_ANGLE` at most."""
     n = angles.shape[1]
     for i in range(len(angles)):
         row, cosines, sines = angles[i], out[i, :n], out[i, n:]

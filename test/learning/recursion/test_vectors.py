@@ -7,7 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from semiparam_dynamics.learning.recursion.vectors import LARGEST, cosines_and_sines, powers_of_two
+from semiparam_dynamics.learning.recursion.vectors import (
+    MAX_ANGLE,
+    cosines_and_sines,
+    powers_of_two,
+)
 
 
 @pytest.mark.parametrize(("dtype", "lowest"), [(np.float32, -126.0), (np.float64, -1022.0)])
@@ -39,7 +43,7 @@ def test_whole_powers_and_ends_are_exact(dtype: Any) -> None:
     np.testing.assert_array_equal(whole, np.where(exact < tiny, 0.0, exact))
 
 
-@pytest.mark.parametrize("largest", [1e-12, 0.8, 10.0, 1e3, LARGEST])
+@pytest.mark.parametrize("largest", [1e-12, 0.8, 10.0, 1e3, MAX_ANGLE])
 def test_right_to_the_last_places(largest: float) -> None:
     angles = largest * np.random.default_rng(0).uniform(-1.0, 1.0, (3, 5001))
     found = np.empty((3, 10002))
