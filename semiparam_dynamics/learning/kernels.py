@@ -606,8 +606,7 @@ def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
     """K = 2^(X C) of the rows from `start` and one tile C (p, w): (here, w) of K (R, w)."""
     part = K[:here]
     np.dot(X[start : start + here], C, part)
-    flat = part.reshape(part.size)
-    powers_of_two(flat, flat)
+    powers_of_two(part.reshape(part.size))
 
 
 @compiled

@@ -14,9 +14,10 @@ from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.recursion.rotation import (
     ANSWER,
     KEEP,
+    LEARNED,
     ROWS,
     SOLVED,
-    fade,
+    TAKE,
     leverages_of_rows,
     predict_row,
     rotate_pending,
@@ -193,7 +194,13 @@ class DeferredRotation:
     def fade(self, root: float) -> None:
         """Multiply [R U] by `root`, with the next prediction too."""
         _, _, work, side = self._arrays
-        fade(work, side, root, self.n, self._pending)
+        used = slice(0, self.n)
+        if not self._pending:  # a rotation that changes nothing else
+            work[KEEP, used] = 1.0
+            work[TAKE, used] = work[SOLVED, used] = 0.0
+            side[LEARNED] = 0.0
+        work[KEEP, used] *= root
+        work[TAKE, used] *= root
         self._pending, self._solved = True, False
 
     def apply_pending(self) -> None:

@@ -248,7 +248,7 @@ def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> floa
             distance += delta * delta
         nearest = min(nearest, distance)
         kernel[i] = scale * distance
-    powers_of_two(kernel, kernel)
+    powers_of_two(kernel)
     return nearest
 
 

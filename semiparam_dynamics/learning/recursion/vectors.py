@@ -25,22 +25,15 @@ f32 = np.float32
 
 
 @compiled
-def powers_of_two(x: Array, out: Array) -> None:
-    """out = 2^min(x, 0), (k,), both in one precision; they may be one array.
+def powers_of_two(x: Array) -> None:
+    """x (k,), of either precision, becomes 2^min(x, 0).
 
     Within 2 units in the last place, and 0 where the result would have lost digits.
     """
-    # Arrays that overlap are not taken to vectors: one array goes through loops of its own.
-    one = x.ctypes.data == out.ctypes.data
     if x.itemsize == 4:
-        if one:
-            _single_in_place(out)
-        else:
-            _single(x, out)
-    elif one:
-        _double_in_place(out)
+        _single(x)
     else:
-        _double(x, out)
+        _double(x)
 
 
 # x = n + r with |r| <= 1/2, and 2^x = 2^n (1 + r p(r)), where p interpolates (2^r - 1) / r at
@@ -51,28 +44,14 @@ def powers_of_two(x: Array, out: Array) -> None:
 
 
 @compiled_in_order
-def _double(x: Array, out: Array) -> None:
-    take_widest_vectors()
-    for j in range(x.size):
-        out[j] = _of_double(x[j])
-
-
-@compiled_in_order
-def _double_in_place(x: Array) -> None:
+def _double(x: Array) -> None:
     take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_double(x[j])
 
 
 @compiled_in_order
-def _single(x: Array, out: Array) -> None:
-    take_widest_vectors()
-    for j in range(x.size):
-        out[j] = _of_single(x[j])
-
-
-@compiled_in_order
-def _single_in_place(x: Array) -> None:
+def _single(x: Array) -> None:
     take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_single(x[j])
