@@ -165,22 +165,6 @@ def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
     assert 3 not in found.predict(X)
 
 
-def test_a_saved_model_resumes_as_if_nothing_had_been() -> None:
-    (X, y), (new, _) = examples(), examples(30, seed=1)
-    options: dict[str, Any] = {"ridge": [0.1, 1.0], "recoding": "auto", "hold_out": 6}
-    whole = teach(model(**options), X[:200], y[:200])
-    resumed = model(**options).restore(whole.state())
-    found = resumed.decision_function(new)
-    np.testing.assert_allclose(found, whole.validate().decision_function(new), rtol=1e-9)
-    teach(resumed, X[200:], y[200:])
-    teach(whole, X[200:], y[200:])
-    np.testing.assert_allclose(
-        resumed.validate().decision_function(new),
-        whole.validate().decision_function(new),
-        rtol=1e-9,
-    )
-
-
 def test_a_model_of_the_other_head_is_refused() -> None:
     X, y = examples()
     state = IncrementalRLSC(RIDGE).fit(X, y).state()

@@ -167,12 +167,3 @@ def test_a_column_that_went_back_tells_what_is_to_be_gained_there() -> None:
     above = np.sum((found.x - expected) * (H @ (found.x - expected)))
     assert not found.converged.any()
     assert above <= found.squares[0]  # over H's least eigenvalue, 1
-
-
-def test_following_can_end_it() -> None:
-    H = positive_definite(30, 1e3)
-    b = RNG.standard_normal((30, 1))
-    found = conjugate_gradient(
-        lambda P, _: H @ P, b, max_iter=30, follow=lambda number, x: number == 3
-    )
-    assert found.n_iter == 3

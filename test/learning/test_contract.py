@@ -175,6 +175,8 @@ CHECKED: list[Any] = [
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
     RandomFeatures(n_features=10),
+    RandomFeatures(n_features=10, importance="leverage"),
+    RandomFeaturesKRLS(importance="leverage"),
     RandomReLUFeatures(n_features=10),
     IncrementalRLSC(features="random_relu", head="discriminant"),
 ]
@@ -431,6 +433,10 @@ WRONG: list[tuple[Any, str]] = [
     *((KRLS(Gaussian(one)), "length_scale must be a number") for one in ("a", [[1.0, 2.0], [3]])),
     *((make(filter=["nu"]), "filter must be one of") for make in (KRLS, NystromKRLS)),
     *((RecursiveRLS(forgetting=one), "forgetting must lie") for one in ("a", None)),
+    *(
+        (Falkon(preconditioner_rows=one), "preconditioner_rows must be a whole number")
+        for one in (0, -1, 2.5, "a", np.nan)
+    ),
     *((NystromAggregator(n_centers=n), "n_centers must be") for n in ((), (0, 3), 0)),
     (NystromAggregator(centers=C, independent=True), "drawn independently"),
     (RecursiveRLS(features="fourier"), "features must be None"),
