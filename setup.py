@@ -57,7 +57,7 @@ JAZZY = [
     "ros-jazzy-trajectory-msgs==5.3.6",
     "ros-jazzy-visualization-msgs==5.3.6",
 ]
-LEARNING = ["scikit-learn>=1.4"]
+LEARNING = ["scikit-learn>=1.4", "array-api-compat>=1.6"]
 # What reads bags and draws pages: all but the node and the library on a robot.
 OFFLINE = [
     *LEARNING,

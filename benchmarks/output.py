@@ -20,7 +20,7 @@ from typing import TextIO
 from threadpoolctl import threadpool_info
 
 from semiparam_dynamics.base.errors import StorageError
-from semiparam_dynamics.learning.threads import n_threads
+from semiparam_dynamics.learning.products import n_threads
 
 ROOT = Path(__file__).resolve().parent.parent
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn", "pin", "torch")

@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_recursion import LOG_LEVEL
+from semiparam_dynamics.learning.class_heads import LOG_LEVEL
 
 SHARES = (0.01, 0.05, 0.2)
 BINS = np.linspace(0.0, 1.0, 6)

@@ -172,7 +172,8 @@ def test_only_the_nodes_import_ros(imports) -> None:
 
 def test_what_runs_on_a_robot_loads_no_offline_library() -> None:
     # It imports the learner, and that robot/, recursion/ and all else that runs there.
-    code = "import sys, semiparam_dynamics.learner.nodes.session; print(*sys.modules)"
+    code = "import sys, semiparam_dynamics.learning, semiparam_dynamics.learner.nodes.session"
+    code += "; print(*sys.modules)"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     loaded = {name.partition(".")[0] for name in result.stdout.split()}

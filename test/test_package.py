@@ -35,6 +35,7 @@ RIVALS = {"eigenpro2", "falkon", "torch"}
 NAMES: dict[str, tuple[str, str | None]] = {
     "PIL": ("pillow", "python3-pil"),
     "cv2": ("opencv-python-headless", "python3-opencv"),
+    "array_api_compat": ("array-api-compat", None),
     "backports": ("backports.zstd", None),
     "coal": ("pin", "pinocchio"),  # which depends on it
     "dask": ("dask", None),

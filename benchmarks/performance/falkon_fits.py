@@ -20,9 +20,8 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import Iteration
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import Gaussian
-from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.products import KernelRows, map_in_order
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.threads import map_in_order
 
 NOISE = 0.5  # standard deviation; the function's is about 0.7
 N_TEST = 10_000

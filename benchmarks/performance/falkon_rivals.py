@@ -24,7 +24,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from semiparam_dynamics.learning.threads import n_threads
+from semiparam_dynamics.learning.products import n_threads
 
 Fit = Callable[[Problem, dict[str, Any]], Any]  # returns the predictions on the test inputs
 EIGENPRO_ROWS = 2000  # from which it makes its preconditioner

@@ -36,8 +36,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.base import mean_squared_error
-from semiparam_dynamics.learning.conjugate_gradient import conjugate_gradient
 from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.falkon_system import conjugate_gradient
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO

@@ -53,7 +53,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.base import clone
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.learning.base import IterationLog
+from semiparam_dynamics.learning.base import ErrorSlope, IterationLog, StoppingRule
 from semiparam_dynamics.learning.kernels import Gaussian, Kernel
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
@@ -61,7 +61,6 @@ from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.selection import select
-from semiparam_dynamics.learning.stopping import ErrorSlope, StoppingRule
 
 PENALTIES = list(np.logspace(-15, 0, 100))
 ITERATIONS = 500

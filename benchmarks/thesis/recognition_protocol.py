@@ -16,12 +16,11 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_recursion import (
+from semiparam_dynamics.learning.class_sums import exponent_weights, winners
+from semiparam_dynamics.learning.held_out import (
     EXPONENTS,
     choose_recoding,
-    exponent_weights,
     nearest_exponent,
-    winners,
 )
 
 SCALES = ("max", "unit", "none")
@@ -278,8 +277,8 @@ def incremental_candidates(model: IncrementalRLSC, validation: Rows) -> Candidat
     order = recursion.classes.order
     sums = recursion.classes.sums[order]
     return Candidates(
-        penalties=np.array([factor.penalty for factor in recursion.factors]),
-        coefficients=[factor.solve(sums).T for factor in recursion.factors],
+        penalties=np.array([head.ridge for head in recursion.heads]),
+        coefficients=[head.factor.solve(sums).T for head in recursion.heads],
         counts=recursion.classes.counts[order],
         alphas=EXPONENTS,
         validation=validation,

@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_recursion import EXPONENTS
+from semiparam_dynamics.learning.held_out import EXPONENTS
 
 DESCRIPTION = """\
 Table 7.1 of the thesis with the settings of its authors' code: inputs in [-1, 1], the same new

@@ -205,7 +205,7 @@ def _add_kernel_rows(
         for i in range(m):
             exponents[i] *= scale
             nearest = max(nearest, exponents[i])
-        powers_of_two(exponents[:m], exponents[:m])
+        powers_of_two(exponents[:m])
         total = 0.0
         for i in range(m):
             total += weights[j, i] * exponents[i]

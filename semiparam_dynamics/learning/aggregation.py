@@ -13,11 +13,10 @@ from sklearn.utils import check_random_state
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, positive_count, positive_penalty
 from semiparam_dynamics.learning.base import KernelRegressor, hold_out
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, stacked
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Block, Rows, training_rows
-from semiparam_dynamics.learning.sparse import stacked
 
 MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)

@@ -21,7 +21,7 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.base import Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.kernels import as_kernel, require_sparse_form
+from semiparam_dynamics.learning.kernels import as_kernel, is_sparse, require_sparse_form
 from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
 from semiparam_dynamics.learning.rows import (
     FLOATS,
@@ -30,7 +30,6 @@ from semiparam_dynamics.learning.rows import (
     takes_sparse,
     validate_data,
 )
-from semiparam_dynamics.learning.sparse import is_sparse
 
 PREFIX = "estimator__"
 

@@ -16,17 +16,21 @@ from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import not_negative, positive
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.kernels import Kernel, evaluate_into
+from semiparam_dynamics.learning.centers import NystromBasis
+from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.losses import Loss, descend, scatter
+from semiparam_dynamics.learning.products import (
+    MATRIX_SPEEDUP,
+    evaluate_into,
+    map_in_order,
+    n_threads,
+)
 from semiparam_dynamics.learning.rows import Rows, rows_within
-from semiparam_dynamics.learning.threads import map_in_order, n_threads
 
-KEPT_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
+KEPT_KERNEL_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix that is kept
 BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation
-BLOCK = 256  # draws whose kernel rows are evaluated together
-SMALL = 32  # batches below this size are gone through in blocks, by their inner products
-SLOW = 20.0  # how much faster products of matrices are, by operation, than matrix times vector
+BLOCK_DRAWS = 256  # draws whose kernel rows are evaluated together
+SMALL_BATCH_ROWS = 32  # batches below this size are gone through in blocks, by their inner products
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,7 @@ class Descent(ABC):
         self._draws = Draws(task.rows.n_samples, task.replacement, task.draw)
         n, S = task.rows.n_samples, len(task.steps.step)
         row_bytes = n_columns * task.rows.dtype.itemsize
-        keep = task.passes > 1 and n * row_bytes <= KEPT_SHARE * task.budget
+        keep = task.passes > 1 and n * row_bytes <= KEPT_KERNEL_SHARE * task.budget
         self.memory = n * row_bytes if keep else 0
         self._fitting = block_rows(task.budget, row_bytes)
         self._learned = np.zeros((size, S * task.rows.n_outputs))
@@ -185,7 +189,7 @@ class KernelDescent(Descent):
         if self.memory:
             self._kept = np.empty((n, n), block.X.dtype)
             evaluate_into(task.kernel.bind(self.centers), self.centers, self._kept)
-        self._block = min(BLOCK, self._fitting, max(32, n // 8))
+        self._block = min(BLOCK_DRAWS, self._fitting, max(32, n // 8))
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
@@ -262,9 +266,11 @@ class NystromDescent(Descent):
             # Solves for all draws, or once for all rows; or two for every batch and column.
             rows_solved = n if self.memory else task.passes * n
             batches, P = task.passes * -(-n // batch), self._learned.shape[1]
-            self._features = rows_solved <= 2 * batches * max(SLOW, P) or batch < SMALL
+            self._features = (
+                rows_solved <= 2 * batches * max(MATRIX_SPEEDUP, P) or batch < SMALL_BATCH_ROWS
+            )
         self._bound = basis.kernel.bind(self.centers[basis.kept])
-        self._block = min(BLOCK, self._fitting)
+        self._block = min(BLOCK_DRAWS, self._fitting)
         self._gradient = np.zeros_like(self._learned)
         self._kept = self._evaluate_all() if self.memory else None
 
@@ -273,7 +279,7 @@ class NystromDescent(Descent):
         count = -(-self._rows.n_samples // self._batch)
         drawn = self._draws.of_pass(count * self._batch)
         total = len(drawn)
-        if self._features and self._batch < SMALL:
+        if self._features and self._batch < SMALL_BATCH_ROWS:
             size = max(self._block // self._batch, 1) * self._batch
             parts = [slice(i, min(i + size, total)) for i in range(0, total, size)]
             for J, Z in self._evaluate(drawn, parts):

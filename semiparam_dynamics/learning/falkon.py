@@ -30,20 +30,19 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.conjugate_gradient import Solution
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, Solution, sample_by_weight
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
 
-FAR = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
-NEAR = 1e-6  # of the outputs' mean square: their predictions' error is below a thousandth then
-DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
+MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
+# of the outputs' mean square: their predictions' error is below a thousandth then
+NEGLIGIBLE_GAIN = 1e-6
+MAX_DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
 
 FALKON_LOSSES = ("square", "logistic")
-SOLVERS = ("cg", "gradient")
 
 Predictor = Callable[[Array], Array]
 
@@ -98,9 +97,6 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
-    solver : of the square loss: "cg", conjugate gradient, or "gradient", gradient descent on the
-        same preconditioned system (the paper's equations 11 and 12), for comparison: it needs more
-        iterations, and twenty products with K_nM beforehand for its step.
     fit_intercept : of the logistic loss: whether an offset without a penalty is added to f, so that
         far from all data the probability is not 1/2 but about the share of the class.
 
@@ -129,7 +125,6 @@ class Falkon(RegularisationPath, KernelRegressor):
     callback: Callback | None = None
     verbose: bool = False
     loss: str = "square"
-    solver: str = "cg"
     fit_intercept: bool = False
 
     @property
@@ -187,7 +182,7 @@ class Falkon(RegularisationPath, KernelRegressor):
                     lambda number, found: done(number, lambda: found),
                 )
                 left = np.max(residuals[-1:], initial=0.0)
-                far = f"Newton's decrement is still {left:.2g}" if left > DECREMENT else ""
+                far = f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
             else:
                 B = system.preconditioner(penalty)
                 solution = system.solve(
@@ -196,7 +191,6 @@ class Falkon(RegularisationPath, KernelRegressor):
                     max_iter,
                     self.tolerance,
                     lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
-                    self.solver,
                 )
                 coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
                 far = _far(system, solution)
@@ -254,10 +248,6 @@ class Falkon(RegularisationPath, KernelRegressor):
                 f"loss must be one of {', '.join(FALKON_LOSSES)}, not {self.loss!r}: SGM and "
                 f"NystromSGM have others."
             )
-        if self.solver not in SOLVERS or (self.loss == "logistic" and self.solver != "cg"):
-            raise ConfigurationError(
-                f'solver must be "cg", or with the square loss "gradient", not {self.solver!r}.'
-            )
         if self.fit_intercept and self.loss != "logistic":
             raise ConfigurationError(
                 "fit_intercept is of the logistic loss: with the square one centre y, or take a "
@@ -293,9 +283,7 @@ class Falkon(RegularisationPath, KernelRegressor):
                 found[number] = predictor(system.coefficients(preconditioner, beta))
             return False
 
-        solution = system.solve(
-            preconditioner, penalty, max(asked), self.tolerance, follow, self.solver
-        )
+        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
         last = predictor(system.coefficients(preconditioner, solution.x))
         return {number: found.get(number, last) for number in asked}
 
@@ -337,12 +325,12 @@ def _far(system: FalkonSystem, solution: Solution) -> str:
     if solution.converged.all():
         return ""
     gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
-    if np.all(gain <= NEAR * solution.gained):  # no pass over the data for it
+    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
         return ""
     with np.errstate(over="ignore", invalid="ignore"):
         outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
         now = np.maximum(outputs - solution.gained, 0.0)
-        far = (gain > FAR * now) & (gain > NEAR * outputs)
+        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
     if not far.any():
         return ""
     left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))

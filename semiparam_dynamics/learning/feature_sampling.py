@@ -27,8 +27,14 @@ from semiparam_dynamics.base.errors import (
     positive_count,
     positive_penalty,
 )
-from semiparam_dynamics.learning.kernels import Gaussian, Kernel, Laplacian, Matern, as_kernel
-from semiparam_dynamics.learning.products import FeatureMap
+from semiparam_dynamics.learning.kernels import (
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Matern,
+    as_kernel,
+)
+from semiparam_dynamics.learning.ridge import FeatureMap
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
@@ -115,7 +121,7 @@ def kernel_widths(kernel: Any, n_inputs: int) -> Array:
 # -------------------------------------------------------------------------------------------------
 # Any features, and draws of them.
 
-ROWS = 1000  # that an importance sees, at most
+IMPORTANCE_ROWS = 1000  # that an importance sees, at most
 Blocks = Callable[[], Iterator[Array]]  # values of features, in blocks of them, again and again
 Importance = Callable[[Array, Array], Array]  # omega (N, p), inputs (k, d) -> q, (N,)
 
@@ -280,7 +286,7 @@ def _within(budget: int, n_candidates: int) -> tuple[int, int]:
 
     Half of it is for two matrices of the rows, the rest for four blocks of the candidates' values.
     """
-    n_rows = max(1, min(ROWS, math.isqrt(budget // 32)))
+    n_rows = max(1, min(IMPORTANCE_ROWS, math.isqrt(budget // 32)))
     return n_rows, max(1, min(n_candidates, budget // 2 // (32 * n_rows)))
 
 

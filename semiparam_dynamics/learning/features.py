@@ -26,17 +26,18 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
 from semiparam_dynamics.learning.feature_sampling import kernel_widths
-from semiparam_dynamics.learning.kernels import Gaussian, as_kernel, evaluate_into
-from semiparam_dynamics.learning.products import nystrom_map
+from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
+from semiparam_dynamics.learning.products import evaluate_into
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
 )
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, validate_data
+
+BLOCK_VALUES = 2**21  # of features or scores that estimators hold at a time: 16 MB
 
 
 @dataclass(eq=False, repr=False)

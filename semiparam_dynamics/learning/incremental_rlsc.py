@@ -21,25 +21,21 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
-from semiparam_dynamics.learning.class_recursion import (
-    EXPONENTS,
-    ClassRecursion,
-    HeldOutExamples,
-    Look,
-    class_weights,
-    nearest_exponent,
-)
+from semiparam_dynamics.learning.class_heads import DiscriminantHead, LeastSquaresHead
+from semiparam_dynamics.learning.class_recursion import Assessment, ClassRecursion
+from semiparam_dynamics.learning.class_sums import class_weights
 from semiparam_dynamics.learning.features import (
     FixedFeatures,
     GrowingFeatures,
     feature_option,
     gaussian_width,
 )
+from semiparam_dynamics.learning.held_out import EXPONENTS, HeldOutExamples, nearest_exponent
 from semiparam_dynamics.learning.rows import validate_data
 
-REFRESH = 2  # held-out examples looked at again whenever one comes
-HEADS = ("least_squares", "discriminant")
-NOVELTY = 1e-3  # of growing features: what the centres must leave of a row for it to become one
+REEVALUATED = 2  # held-out examples that are evaluated again whenever one comes
+HEADS = {"least_squares": LeastSquaresHead, "discriminant": DiscriminantHead}
+MIN_UNEXPLAINED = 1e-3  # what growing features' centres must leave of a row for it to become one
 
 
 @dataclass(eq=False, repr=False)
@@ -50,7 +46,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     examples learned, Y their classes' one-hot codes and Gamma = k diag(gamma)^-1 (thesis 7.5,
     algorithm 2). No intercept. An example that is learned costs O(D^2) for each ridge,
     whatever the numbers of examples and classes; a prediction O(D^2 + D T). One that is held out is
-    looked at with two others by each ridge, O(D^2 + D T), and all V held out are compared, O(V);
+    evaluated with two others by each ridge, O(D^2 + D T), and all V held out are compared, O(V);
     with `refresh_later` that waits for a pause. W is never formed: the score is b'(A^-1 x),
     and recoding multiplies it at the end. So `recoding` may be changed at any moment
     (``model.recoding = 0.5``), and nothing is learned again; what was chosen by held-out examples,
@@ -68,7 +64,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         example is.
     validation_size : how many of these are kept; the class with most gives up its oldest.
     min_validation : classes with fewer of these don't take part in the choice.
-    refresh_later : what is held out is only kept, for :meth:`refresh` to look at in pauses.
+    refresh_later : what is held out is only kept, for :meth:`refresh` to evaluate in pauses.
     features : None (the inputs themselves), "random_fourier", "random_relu" (RanPAC's, see
         :class:`RandomReLUFeatures`), "nystrom" (centres are added while examples come, up to
         `n_features`), or a transformer; see :class:`RecursiveRLS`.
@@ -86,7 +82,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     random_state : seed of the features.
     head : "least_squares", the thesis' as above, or "discriminant": a Gaussian for each class with
         one covariance for all, from the same recursion, and for the means of classes with few
-        examples a prior from all others' (see :mod:`semiparam_dynamics.learning.discriminant`).
+        examples a prior from all others' (see :mod:`semiparam_dynamics.learning.class_heads`).
         Scores are logarithms of probabilities then, and `recoding` goes from the classes' shares
         of the examples, 0, to equal ones, 1.
 
@@ -141,8 +137,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The temperature is the one with the smallest loss on held-out examples.
         """
         X = self._checked(X)
-        found: Array = self.recursion_.probabilities(X, self.recoding_)[:, self._order()]
-        return found
+        recursion, recoding = self.recursion_, self.recoding_
+        found = recursion.softmax(recursion.scores(X, recoding), recoding)
+        return found[:, self._order()]
 
     def predict(self, X: Any) -> Any:
         """Labels (n,) of inputs (n, d), or `unknown`.
@@ -154,15 +151,15 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recursion = self.recursion_
         labels = np.asarray(recursion.classes.labels)
         if self.threshold <= 0.0 and self.max_novelty <= 0.0 and self.false_accepts == 0.0:
-            scores = recursion.without_empty(recursion.scores(X, self.recoding_))
+            scores = recursion.head.without_empty(recursion.scores(X, self.recoding_))
             return labels[scores.argmax(axis=1)]
-        probabilities = recursion.probabilities(X, self.recoding_)
-        known = probabilities.max(axis=1) >= self.threshold
+        assessed = recursion.assess(X, self.recoding_)
+        known = assessed.probabilities.max(axis=1) >= self.threshold
         if self.max_novelty > 0.0:
-            known &= recursion.novelty(X) <= self.max_novelty
+            known &= assessed.novelty <= self.max_novelty
         if (least := self.least_familiarity(self.false_accepts)) is not None:
-            known &= recursion.familiarity(X, self.recoding_) > least
-        found = labels[probabilities.argmax(axis=1)].tolist()
+            known &= assessed.familiarity > least
+        found = labels[assessed.probabilities.argmax(axis=1)].tolist()
         answers = [label if ok else self.unknown for label, ok in zip(found, known, strict=True)]
         # NumPy's common kind of numbers and text is text: then no number equals its label.
         kind = str if labels.dtype.kind == "U" else Real
@@ -176,15 +173,15 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         leverages: where these vanish far from all examples, as those of :class:`NystromFeatures`
         do, it is small there; with "nystrom" what the centres leave of an input counts as new.
         """
-        return self.recursion_.novelty(self._checked(X))
+        return self.recursion_.assess(self._checked(X), self.recoding_).novelty
 
     def familiarity(self, X: Any) -> Array:
         """How much inputs (n, d) are like one of the classes more than like all, (n,).
 
-        Larger for inputs of classes that were taught; its unit depends on the head. See
-        :mod:`semiparam_dynamics.learning.unknown`.
+        Larger for inputs of classes that were taught; its unit depends on the head: the largest
+        score of least squares, or a discriminant's relative Mahalanobis distance.
         """
-        return self.recursion_.familiarity(self._checked(X), self.recoding_)
+        return self.recursion_.assess(self._checked(X), self.recoding_).familiarity
 
     def known_proba(self, X: Any) -> Array:
         """Probabilities (n,) that inputs (n, d) are of a class taught, if every second input is.
@@ -216,14 +213,16 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         acceptance = self.recursion_.acceptance() if false_accepts else None
         return None if acceptance is None else acceptance.limit(false_accepts)
 
-    def look(self, x: Array) -> Look:
+    def assess(self, x: Array) -> Assessment:
         """Results of :meth:`predict_proba`, :meth:`novelty` and :meth:`familiarity` for one input.
 
         For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
         checked.
         """
-        found = self.recursion_.look(x, self.recoding_)
-        return found._replace(probabilities=found.probabilities[self._order()])
+        (probabilities,), (novelty,), (familiarity,) = self.recursion_.assess(
+            x[None], self.recoding_
+        )
+        return Assessment(probabilities[self._order()], novelty, familiarity)
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).
@@ -241,7 +240,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def refresh(self, k: int) -> int:
-        """Look again at k held-out examples, then choose; returns how many are still out of date.
+        """Evaluate k held-out examples again, then choose; returns how many are still out of date.
 
         For pauses: :meth:`validate` in small pieces.
         """
@@ -250,20 +249,20 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.recursion_.outdated()
 
     def _choose(self, held: HeldOutExamples, k: int) -> None:
-        """Look at the k of these examples that wait longest, then choose ridge and exponent.
+        """Evaluate the k of these examples that wait longest, then choose ridge and exponent.
 
         Accuracies don't depend on the exponent in use, but the temperature and familiarity do:
-        where it is another one then, all examples are looked at again, at once if all were now.
+        where it is another one then, all examples are evaluated again, at once if all were now.
         """
         recursion, recoding = self.recursion_, self.recoding_
         slots = np.sort(held.stalest(k))  # in one order, so that again is the same to the last bit
-        recursion.look_at(held, slots, recoding)
+        recursion.evaluate(held, slots, recoding)
         recursion.choose(held, *self._rule())
         if self.recoding_ == recoding:
             return
         recursion.note_exponent()
         if len(slots) == len(held):
-            recursion.look_at(held, slots, self.recoding_)
+            recursion.evaluate(held, slots, self.recoding_)
             recursion.choose(held, *self._rule())
 
     def class_accuracy(self) -> tuple[Array, Array]:
@@ -314,8 +313,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Resume from a :meth:`state` of a model with the same parameters.
 
         All answers are the same to the last bit. Those that rest on held-out examples are as
-        :meth:`validate` makes them where the state is of an earlier version, or of a model with
-        another `recoding`, `tolerance`, `min_validation` or `validation_size`. Where `features`
+        :meth:`validate` makes them where the state is of a model with another `recoding`,
+        `tolerance`, `min_validation` or `validation_size`. Where `features`
         is a transformer that isn't fitted, it is the one that this model was fitted with. Raises
         LearningError, and changes nothing, where there is none, or ridges or features are others.
         """
@@ -367,9 +366,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises LearningError for the head "discriminant", whose scores are not linear.
         """
         classes = self.recursion_.classes
-        if self.recursion_.scatters:
+        if isinstance(self.recursion_.head, DiscriminantHead):
             raise LearningError("The head 'discriminant' has no coefficients.")
-        W: Array = self.recursion_.factor.solve(classes.sums).T
+        W: Array = self.recursion_.head.factor.solve(classes.sums).T
         return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
 
     @property
@@ -381,7 +380,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def ridge_(self) -> float:
         """The ridge in use."""
-        return self.recursion_.factor.penalty
+        return self.recursion_.head.ridge
 
     @property
     def temperature_(self) -> float:
@@ -410,7 +409,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for x, number in zip(X[kept], numbers[kept], strict=True):
             recursion.held_out.add(x, int(number))
         if kept.any() and not self.refresh_later:
-            self.refresh(int(np.count_nonzero(kept)) * (1 + REFRESH))
+            self.refresh(int(np.count_nonzero(kept)) * (1 + REEVALUATED))
         return self
 
     def _check_names(self, labels: Sequence[Hashable]) -> None:
@@ -435,17 +434,17 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         front: FixedFeatures | GrowingFeatures
         if isinstance(features, str) and features == "nystrom":
             width = gaussian_width(self.kernel, "Growing features")
-            front = self.features_ = GrowingFeatures(X.shape[1], width, self.n_features, NOVELTY)
+            front = self.features_ = GrowingFeatures(
+                X.shape[1], width, self.n_features, MIN_UNEXPLAINED
+            )
         else:
             self.features_ = feature_option(
                 features, self.kernel, self.n_features, self.random_state, X
             )
             front = FixedFeatures(self.features_, own=isinstance(features, str))
         if self.head not in HEADS:
-            raise ConfigurationError(f"head must be one of {HEADS}, not {self.head!r}.")
-        self.recursion_ = ClassRecursion(
-            X.shape[1], front, ridges, size, discriminant=self.head == "discriminant"
-        )
+            raise ConfigurationError(f"head must be one of {tuple(HEADS)}, not {self.head!r}.")
+        self.recursion_ = ClassRecursion(X.shape[1], front, ridges, size, HEADS[self.head])
 
     def _checked(self, X: Any) -> Array:
         check_is_fitted(self, "recursion_")

@@ -26,9 +26,8 @@ from semiparam_dynamics.learning.base import (
     RegularisationPath,
     kernel_sum,
 )
-from semiparam_dynamics.learning.factorisation import upper_factor
-from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel, evaluate_into
-from semiparam_dynamics.learning.products import largest_diagonal
+from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel
+from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal, upper_factor
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
 
 # -------------------------------------------------------------------------------------------------
@@ -250,7 +249,7 @@ class Spectrum:
 # -------------------------------------------------------------------------------------------------
 # Leave-one-out predictions of kernel ridge regression, without n fits.
 
-BLOCK_VALUES = 2**20  # of the matrix of filter values, of which a block of rows is in memory
+FILTER_BLOCK_VALUES = 2**20  # of the matrix of filter values, of which a block of rows is in memory
 
 
 def leave_one_out_predictions(
@@ -288,7 +287,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
     if ridges.max() < spectrum.rounding * problem.total:
         values = np.where(spectrum.eigenvalues > spectrum.rounding, values, 0.0)
     errors = np.empty_like(problem.targets)
-    size = max(BLOCK_VALUES // len(Q), 1)
+    size = max(FILTER_BLOCK_VALUES // len(Q), 1)
     for start in range(0, len(Q), size):
         part = slice(start, start + size)
         # Relative to the ridge, so that a tiny one doesn't overflow; the quotient is the same.
@@ -300,7 +299,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
     return errors
 
 
-COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
+PREDICTED_COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
 @dataclass(eq=False, repr=False)
@@ -384,7 +383,7 @@ class KRLS(RegularisationPath, KernelRegressor):
         spectrum = Spectrum(problem, kernel, self.memory_limit)
         filters = self._filter_values(spectrum, rows, kernel, values)
         T = problem.targets.shape[1]
-        together = max(COLUMNS // T, 1)
+        together = max(PREDICTED_COLUMNS // T, 1)
         for start in range(0, len(filters), together):
             part = slice(start, start + together)
             alpha = np.hstack([spectrum.coefficients(g) for g in filters[part]])

@@ -12,18 +12,24 @@ import numpy as np
 from scipy.special import expit
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.learning.conjugate_gradient import Follow, conjugate_gradient
-from semiparam_dynamics.learning.falkon_system import PATIENCE, FalkonSystem, Preconditioner
-from semiparam_dynamics.learning.gaussian_blocks import weight_columns
+from semiparam_dynamics.learning.falkon_system import (
+    MAX_STALLED_STEPS,
+    FalkonSystem,
+    Follow,
+    Preconditioner,
+    conjugate_gradient,
+)
+from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import KernelRows
 
-FORCING = 0.1  # of a step's linear system: its relative residual at most
-PRODUCTS = 200  # with the Hessian at most, of a step
-HALVINGS = 40  # at most, of a step
-SLOPE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
-NEAR = 1e-6  # a residual from which on a step that does not halve it is rounding's
-ROUNDING = 1e-10  # a change of the objective, relative to it, that can't be told from none
+MAX_FORCING = 0.1  # of a step's linear system: its relative residual at most
+MAX_PRODUCTS = 200  # with the Hessian at most, of a step
+MAX_HALVINGS = 40  # at most, of a step
+ARMIJO_SHARE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
+NEAR_RESIDUAL = 1e-6  # a residual from which on a step that does not halve it is rounding's
+# a change of the objective, relative to it, that can't be told from none
+OBJECTIVE_ROUNDING = 1e-10
 
 
 @dataclass
@@ -147,7 +153,7 @@ class LogisticNewton:
             residuals.append(relative.copy())
             coefficients = each[0].to_coefficients(w)
             # Near the solution a step squares the residual, until rounding keeps it.
-            stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR))
+            stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR_RESIDUAL))
             active = active[(after > tolerance) & ~stuck]
             del each  # before the next are made
             if follow is not None and follow(len(residuals), coefficients):
@@ -212,9 +218,9 @@ class LogisticNewton:
             return _each(some, "from_features", curved)
 
         b = -_each(each, "from_features", at.eliminated())
-        enough = np.clip(residuals, 0.3 * tolerance / np.maximum(residuals, tolerance), FORCING)
+        enough = np.clip(residuals, 0.3 * tolerance / np.maximum(residuals, tolerance), MAX_FORCING)
         found = conjugate_gradient(
-            product, b, max_iter=PRODUCTS, tolerance=enough, patience=PATIENCE
+            product, b, max_iter=MAX_PRODUCTS, tolerance=enough, patience=MAX_STALLED_STEPS
         )
         return _each(each, "to_features", found.x)
 
@@ -238,9 +244,9 @@ class LogisticNewton:
 
         step = np.ones(len(columns))
         now = objective(0.0 * step)
-        allowed = ROUNDING * np.abs(now)
-        for _ in range(HALVINGS):
-            too_far = objective(step) > now + SLOPE * step * slope + allowed
+        allowed = OBJECTIVE_ROUNDING * np.abs(now)
+        for _ in range(MAX_HALVINGS):
+            too_far = objective(step) > now + ARMIJO_SHARE * step * slope + allowed
             if not too_far.any():
                 return step
             step[too_far] *= 0.5

@@ -26,37 +26,32 @@ from semiparam_dynamics.learning.base import (
     KernelRegressor,
     Path,
     RegularisationPath,
+    StoppingRule,
     kernel_sum,
     mean_squared_error,
     validation_rows,
 )
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import choose_centers
+from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
 from semiparam_dynamics.learning.krls import filter_values, gradient_step, parameter_of
-from semiparam_dynamics.learning.products import (
-    FeatureMap,
-    KernelRows,
-    feature_blocks,
-    largest_diagonal,
-    nystrom_map,
-    second_moments,
-)
+from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import (
     QR_BELOW,
     FeatureBlock,
+    FeatureMap,
     NestedFactor,
     NestedRidge,
     accumulate,
+    feature_blocks,
     leave_one_out_predictions,
+    second_moments,
 )
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
-from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.
 
-KEPT_SHARE = 0.5  # of the memory limit, for the features of all rows
+KEPT_FEATURES_SHARE = 0.5  # of the memory limit, for the features of all rows
 
 
 class GrowingNystrom:
@@ -81,7 +76,7 @@ class GrowingNystrom:
         self.basis: NystromBasis | None = None
         self._factor = NestedFactor(np.zeros((0, 0)), np.zeros((0, rows.n_outputs)))
         needed = rows.n_samples * max_centers * rows.dtype.itemsize
-        fits = needed <= KEPT_SHARE * memory_budget(memory_limit)
+        fits = needed <= KEPT_FEATURES_SHARE * memory_budget(memory_limit)
         self._kept = np.empty((rows.n_samples, max_centers), rows.dtype) if fits else None
 
     def append(self, centers: Array) -> None:
@@ -124,7 +119,7 @@ class GrowingNystrom:
             len(L), self._kernel.bind(basis.centers[basis.kept[known:]].astype(self._rows.dtype))
         )
         start = 0
-        rest = int((1.0 - KEPT_SHARE) * memory_budget(self._memory_limit))
+        rest = int((1.0 - KEPT_FEATURES_SHARE) * memory_budget(self._memory_limit))
         for K, Y, weights in feature_blocks(self._rows, new, rest, beside=8 * known):
             A = self._kept[start : start + len(K), : known + len(L)]
             # phi_new = L22^-1 (K_new - L21 phi_known)

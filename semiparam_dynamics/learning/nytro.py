@@ -19,17 +19,19 @@ from semiparam_dynamics.base.errors import (
     not_negative,
     positive_count,
 )
-from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.centers import basis_of
+from semiparam_dynamics.learning.base import (
+    Callback,
+    HeldOut,
+    IterationLog,
+    Path,
+    StoppedEarly,
+    StoppingRule,
+)
+from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
-from semiparam_dynamics.learning.products import (
-    KernelRows,
-    largest_diagonal,
-    nystrom_map,
-    second_moments,
-)
+from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
+from semiparam_dynamics.learning.ridge import second_moments
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,
@@ -37,13 +39,11 @@ from semiparam_dynamics.learning.rows import (
     require,
     training_rows,
 )
-from semiparam_dynamics.learning.stopping import StoppingRule
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.
 
-SLOW = 20.0  # how much faster products of matrices are, by operation, than matrix times vector
-LANCZOS = 30  # iterations, about, for the largest eigenvalue
+LANCZOS_STEPS = 30  # iterations, about, for the largest eigenvalue
 
 
 class Gradient:
@@ -73,14 +73,14 @@ class Gradient:
         gram_bytes = 8 * 2 * q * q
         budget = memory_budget(memory_limit)
         # Features and their products, 3 n q^2, against K times a few columns, twice.
-        pays_off = math.ceil(3.0 * q / (4.0 * max(SLOW, T)))
+        pays_off = math.ceil(3.0 * q / (4.0 * max(MATRIX_SPEEDUP, T)))
         if solver == "direct" or (solver == "auto" and gram_bytes > budget // 2):
-            self._until = n_products + LANCZOS
+            self._until = n_products + LANCZOS_STEPS
         elif solver == "gram" or (not early and n_products > pays_off):
             require(budget, gram_bytes, f"The Gram matrix of {q} features")
             self._until = 0
         else:
-            self._until = pays_off if early else n_products + LANCZOS
+            self._until = pays_off if early else n_products + LANCZOS_STEPS
         keep = self._until > 0
         self._limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
         self._data = KernelRows(rows, basis.kernel, self.centers, self._limit, keep)

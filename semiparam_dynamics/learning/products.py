@@ -1,35 +1,164 @@
-"""Products with the kernel matrix K(rows, centres), block by block within a memory limit.
+"""Large matrices by all cores, a block of rows at a time: kernel products and Cholesky factors.
 
-K is kept when it fits into the limit, and computed anew for each product when it doesn't
-(Rudi, Carratino, Rosasco 2017, section 3).
+K(rows, centres) is kept when it fits into the memory limit, and computed anew for each product
+when it doesn't (Rudi, Carratino, Rosasco 2017, section 3).
 """
 
 from __future__ import annotations
 
+import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from functools import singledispatch
-from typing import Protocol, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache, singledispatch
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf
+from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled, take_widest_vectors
-from semiparam_dynamics.learning.basis import NystromBasis
-from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks, weight_columns
-from semiparam_dynamics.learning.kernels import CACHE_BYTES, Bound, Kernel, evaluate_into
-from semiparam_dynamics.learning.ridge import FeatureBlock, NestedRidge
-from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host, rows_within
-from semiparam_dynamics.learning.sparse import as_inputs, is_sparse
-from semiparam_dynamics.learning.threads import map_in_order, n_threads
+from semiparam_dynamics.learning.kernels import (
+    Bound,
+    GaussianBlocks,
+    Kernel,
+    as_inputs,
+    is_sparse,
+    weight_columns,
+)
+from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, rows_within
 
+# -------------------------------------------------------------------------------------------------
+# The cores that blocks of rows share: one thread each, and products inside on one.
+
+T = TypeVar("T")
+S = TypeVar("S")
+_this = threading.local()
+
+
+def n_threads() -> int:
+    """The cores that this process may use; 1 within :func:`one_thread`.
+
+    At most OMP_NUM_THREADS, where that is set: it bounds NumPy's products as well.
+    """
+    if getattr(_this, "alone", False):
+        return 1
+    cores = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    most = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()  # of the outer level
+    return min(cores, int(most)) if most.isdecimal() and int(most) else cores
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """A context in which this thread starts no others, for it is one of several already."""
+    before, _this.alone = getattr(_this, "alone", False), True
+    try:
+        yield
+    finally:
+        _this.alone = before
+
+
+def map_in_order(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """function(item) of each item, in order, computed by as many threads as there are cores.
+
+    At most two items a thread are read ahead. Products inside run on one thread each: NumPy's
+    elementwise functions use one core only, so the blocks share the cores, not the products.
+    """
+    threads = n_threads()
+    if threads == 1:
+        yield from map(function, items)
+        return
+    with _alone, ThreadPoolExecutor(threads) as pool:
+        pending: deque[Future[T]] = deque()
+        try:
+            for item in items:
+                pending.append(pool.submit(function, item))
+                if len(pending) >= 2 * threads:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def for_each(function: Callable[[S], None], items: Iterable[S]) -> None:
+    """function(item) of each item, for what it changes, as by :func:`map_in_order`."""
+    for _ in map_in_order(function, items):
+        pass
+
+
+class _OneThreadInProducts:
+    """The context of BLAS on one thread, for any number of maps at once.
+
+    Its number of threads is the process': the first map notes and changes it, the last one puts it
+    back. Each for itself would put back what another had set, and leave it at one for good.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._maps = threading.Lock(), 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._maps:
+                self._limit = _controller().limit(limits=1, user_api="blas")
+            self._maps += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._maps -= 1
+            if not self._maps:
+                self._limit.restore_original_limits()
+
+
+_alone = _OneThreadInProducts()
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    """Looking for the libraries takes milliseconds: once, not for every product."""
+    return ThreadpoolController()
+
+
+# -------------------------------------------------------------------------------------------------
+# Products with the kernel matrix.
+
+CACHE_BYTES = 2**22  # a block's kernel stays in the processor's cache between the steps on it
+# How much faster products of matrices are, by operation, than matrix times vector.
+MATRIX_SPEEDUP = 20.0
 TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some milliseconds
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
 Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block; kept, without its X
 Item = TypeVar("Item", bound="Evaluated | Block")
+
+
+def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
+    """out = K(X, centres), (n, m), by all cores where there is enough work for them."""
+    if out.nbytes <= CACHE_BYTES:
+        out[:] = bound(X)
+        return
+    size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
+
+    def fill(i: int) -> None:
+        if (
+            isinstance(bound, GaussianBlocks)
+            and bound.dtype == out.dtype
+            and out.flags.c_contiguous
+        ):
+            bound.into(X[i : i + size], out[i : i + size])
+        else:
+            out[i : i + size] = bound(X[i : i + size])
+
+    for_each(fill, range(0, X.shape[0], size))
 
 
 class KernelProducts(Protocol):
@@ -318,98 +447,94 @@ def _weighted(Y: Array, weights: Array | None) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------
-# Features of the data, a large block of rows at a time.
+# Cholesky factors in their matrices' place, and products, also of large ones.
+#
+# OpenBLAS' own, of more than about 15 000 rows, ends the process on two cores: what a thread of
+# `syrk` multiplies outgrows its buffer (0.3.31). Above MAX_BLAS_ROWS rows these work in panels.
 
-BLOCK_BYTES = 2**27
+MAX_BLAS_ROWS = 12_000
+PANEL_COLUMNS = 4096  # columns: copies of it are small beside the matrix, and its products fast
+PANEL_ROWS = 1024
+# columns at most of a product of triangles: fewer multiply less that is zero
+TRIANGLE_COLUMNS = 256
 
 
-@dataclass(frozen=True)
-class FeatureMap:
-    """x -> features (q,).
+def upper_factor(A: Array, clean: bool = False) -> bool:
+    """Make A its factor R, with R'R = A: of A, column-wise, (n, n), the upper half is read. The
+    lower half holds nothing afterwards; with `clean`, zeros.
 
-    `evaluate` makes of inputs (k, d) values (k, q), on blocks that the processor's cache holds.
-    `finish` makes the features of them and uses them up; on large blocks, by BLAS.
+    False if there is none, as of a matrix that isn't positive definite; A is lost then. SciPy's
+    function copies A and clears the other half column by column: at 5000 rows it takes four times
+    as long as the factorisation.
     """
-
-    n_features: int
-    evaluate: Bound
-    finish: Callable[[Array], Array] | None = None
-
-
-def nystrom_map(basis: NystromBasis, dtype: np.dtype) -> FeatureMap:
-    """The features of a Nyström basis, computed in `dtype`."""
-    L = np.asfortranarray(basis.factor, dtype=dtype)
-
-    def finish(K: Array) -> Array:
-        phi: Array = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
-        return phi.T
-
-    centers = basis.centers[basis.kept].astype(dtype)
-    return FeatureMap(basis.n_features, basis.kernel.bind(centers), finish)
+    assert A.flags.f_contiguous and A.dtype == float  # another one would be copied
+    done = _factorise_at_once(A) if len(A) <= MAX_BLAS_ROWS else _factorise_panels(A)
+    if done and clean:
+        for i in range(len(A) - 1):
+            A[i + 1 :, i] = 0.0
+    return done
 
 
-def feature_blocks(
-    rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
-) -> Iterator[FeatureBlock]:
-    """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
+def _factorise_at_once(A: Array) -> bool:
+    failed: int = dpotrf(A, lower=0, clean=0, overwrite_a=1)[1] if len(A) else 0
+    return not failed
 
-    `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
 
-    Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
-    again for the next block.
+def _factorise_panels(A: Array) -> bool:
+    n, L = len(A), A.T  # L L' = A, row by row
+    for first in range(0, n, PANEL_COLUMNS):
+        last = min(first + PANEL_COLUMNS, n)
+        known = L[first:last, :first]
+
+        def reduce(i: int, known: Array = known, first: int = first, last: int = last) -> None:
+            end = min(i + PANEL_ROWS, last)
+            L[i:end, first:end] -= L[i:end, :first] @ known[: end - first].T
+
+        if first:
+            for_each(reduce, range(first, last, PANEL_ROWS))
+        R, failed = dpotrf(L[first:last, first:last].T, lower=0, clean=0)
+        if failed:
+            return False
+        L[first:last, first:last] = R.T
+
+        def solve(i: int, R: Array = R, known: Array = known, first: int = first) -> None:
+            rows = L[i : i + PANEL_ROWS, first : first + len(R)]
+            rest = rows - L[i : i + PANEL_ROWS, :first] @ known.T
+            rows[:] = dtrsm(1.0, R, rest.T, lower=0, trans_a=1, overwrite_b=1).T
+
+        for_each(solve, range(last, n, PANEL_ROWS))
+    return True
+
+
+def add_products(gram: Array, A: Array) -> Array:
+    """gram + A'A, its upper half, in gram's place, (q, q), column-wise, for A (k, q)."""
+    q = len(gram)
+    if q <= MAX_BLAS_ROWS:
+        result: Array = dsyrk(1.0, A.T, beta=1.0, c=gram, lower=0, overwrite_c=1)
+        return result
+    for first in range(0, q, PANEL_ROWS):
+        here = slice(first, first + PANEL_ROWS)
+        gram.T[here, : first + PANEL_ROWS] += A[:, here].T @ A[:, : first + PANEL_ROWS]
+    return gram
+
+
+def triangle_products(L: Array, weights: Array) -> Array:
+    """L' diag(weights) L, its upper half, column-wise, (n, n), of a lower triangle L, row by row,
+    whose upper half is zero, by a third of the multiplications that `add_products` takes.
     """
-    q = max(features.n_features, 1)
-    # The values, their copy in double precision, and one in the other order.
-    row_bytes = (
-        q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + beside
-    )
-    size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
-    size = min(size, rows.n_samples, max(BLOCK_BYTES // row_bytes, 256))
-    A = np.empty((size, features.n_features), rows.dtype)
-    Y = np.empty((size, rows.n_outputs), rows.dtype)
-    weights = np.empty(size, rows.dtype) if rows.weighted else None
+    # LAPACK's lauum reaches half of the matrix products' speed. What a thread writes first, it
+    # also asks the system for, which on a virtual machine takes as long as a third of the product.
+    n = len(L)
+    if n <= TRIANGLE_COLUMNS:  # threads would take longer to begin
+        small: Array = ((L * weights[:, None]).T @ L).T
+        return small
+    result, columns = np.empty((n, n)), min(TRIANGLE_COLUMNS, max(16, n // 64))
 
-    def ready(k: int) -> FeatureBlock:
-        part = A[:k]
-        if features.finish is not None and features.n_features:
-            part = features.finish(part)
-        return part, Y[:k], None if weights is None else weights[:k]
+    def part(first: int) -> None:
+        last = min(first + columns, n)
+        weighted = L[first:, first:last] * weights[first:, None]
+        np.matmul(weighted.T, L[first:, :last], out=result[first:last, :last])
 
-    filled = 0
-    for block in map(on_host, rows.blocks(size)):
-        for piece in _pieces(block, size - filled, size):
-            end = filled + len(piece)
-            if features.n_features:
-                evaluate_into(features.evaluate, piece.X, A[filled:end])
-            Y[filled:end] = piece.Y
-            if weights is not None:
-                weights[filled:end] = piece.weights
-            filled = end
-            if filled == size:
-                yield ready(filled)
-                filled = 0
-    if filled:
-        yield ready(filled)
-
-
-@singledispatch
-def second_moments(
-    rows: Rows, features: FeatureMap, memory_limit: int | None, orthogonal: bool
-) -> NestedRidge:
-    """A'WA and A'WY of the rows' features A (n, q), or their triangular factor, in one pass.
-
-    A back end may register its own for its kind of rows.
-    """
-    system = NestedRidge(features.n_features, rows.n_outputs, orthogonal)
-    for A, Y, weights in feature_blocks(rows, features, memory_limit):
-        system.add(A, Y, weights)
-    return system
-
-
-def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
-    """The block in pieces: what fits into `room`, then at most `size` rows each."""
-    if room < len(block):
-        yield block[:room]
-        block = block[room:]
-    for i in range(0, len(block), size):
-        yield block[i : i + size]
+    # The largest first, so that all cores end together.
+    for_each(part, sorted(range(0, n, columns), key=lambda i: -(n - i) * (i + columns)))
+    return result.T

@@ -22,8 +22,13 @@ from semiparam_dynamics.learning.feature_sampling import (
     fourier_map,
 )
 from semiparam_dynamics.learning.kernels import as_kernel
-from semiparam_dynamics.learning.products import FeatureMap, feature_blocks, second_moments
-from semiparam_dynamics.learning.ridge import NestedRidge, accumulate
+from semiparam_dynamics.learning.ridge import (
+    FeatureMap,
+    NestedRidge,
+    accumulate,
+    feature_blocks,
+    second_moments,
+)
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,
@@ -32,7 +37,7 @@ from semiparam_dynamics.learning.rows import (
     validate_data,
 )
 
-FEW = 100  # rows that tell how large features are
+SCALE_ROWS = 100  # rows that tell how large features are
 
 
 @dataclass(eq=False, repr=False)
@@ -219,7 +224,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         """The system of the unscaled features; `penalty` is the smallest for them."""
         squares = 1.0
         if isinstance(drawn, DrawnFeatures):
-            squares = drawn.squares(uniform(rows, FEW, 0).points)
+            squares = drawn.squares(uniform(rows, SCALE_ROWS, 0).points)
         ridge, largest = penalty * rows.total_weight, psi.n_features * rows.total_weight * squares
         return accumulate(partial(second_moments, rows, psi, self.memory_limit), ridge, largest)
 

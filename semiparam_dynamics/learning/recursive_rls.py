@@ -15,30 +15,29 @@ from sklearn.utils.validation import check_is_fitted
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError, positive, proper_share
 from semiparam_dynamics.learning.base import kernel_sum
-from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.feature_sampling import (
     DrawnFeatures,
     RandomFeatures,
     SpectralSampler,
 )
 from semiparam_dynamics.learning.features import (
+    BLOCK_VALUES,
     NystromFeatures,
     RandomFourierFeatures,
     feature_option,
 )
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel, as_kernel, is_sparse
 from semiparam_dynamics.learning.recursion.blocks import predict_block
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
-from semiparam_dynamics.learning.sparse import is_sparse
 
 Transform = Callable[[Array], Array]
-BLOCK = 2048  # rows, and at least four times the features, so that a block outweighs R
-BLOCK_VALUES = 2**21  # features held at a time
+FACTOR_BLOCK_ROWS = 2048  # rows, and at least four times the features, so that a block outweighs R
 # Of features and outputs: the square of an error by weights of such rows would pass all numbers,
 # and what is not finite is in the factor for good.
-LARGEST = 1e75
+MAX_FEATURE = 1e75
 
 
 @dataclass(eq=False, repr=False)
@@ -257,9 +256,12 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
             Z, Y = self._transform(X) * root, Y * root
         for values, what in ((Z, "Features"), (Y, "Outputs")):
             # NaN, too, is not within.
-            if not (values.max(initial=0.0) <= LARGEST and values.min(initial=0.0) >= -LARGEST):
+            if not (
+                values.max(initial=0.0) <= MAX_FEATURE and values.min(initial=0.0) >= -MAX_FEATURE
+            ):
                 raise LearningError(
-                    f"{what} beyond {LARGEST:g} can't be learned: leave out what was not measured."
+                    f"{what} beyond {MAX_FEATURE:g} can't be learned: leave out what was not "
+                    f"measured."
                 )
         return Z, Y
 
@@ -316,7 +318,7 @@ def information_factor(
     rounding of Z'Z would be squared.
     """
     factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
-    size = max(BLOCK, 4 * n_features)
+    size = max(FACTOR_BLOCK_ROWS, 4 * n_features)
     for start in range(0, len(X), size):
         part = slice(start, start + size)
         Z = transform(X[part])
@@ -384,7 +386,7 @@ def fitted_rows(
     of weights: an error divided by it is the error that a ridge model trained without that row
     would have made there.
     """
-    size = max(BLOCK, core.n_features)
+    size = max(FACTOR_BLOCK_ROWS, core.n_features)
     W = core.weights()
     outputs = np.empty((len(X), core.n_outputs))
     left = np.empty(len(X))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 from scipy.linalg import eigh, solve_triangular, svd
@@ -18,8 +19,86 @@ from scipy.linalg.lapack import dtpqrt
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.factorisation import add_products, upper_factor
-from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.kernels import Bound
+from semiparam_dynamics.learning.products import (
+    add_products,
+    evaluate_into,
+    upper_factor,
+)
+from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host, rows_within
+
+# -------------------------------------------------------------------------------------------------
+# Features of the data, a large block of rows at a time.
+
+FEATURE_BLOCK_BYTES = 2**27
+FeatureBlock = tuple[Array, Array, Array | None]  # A (k, q), Y (k, T), weights
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """x -> features (q,).
+
+    `evaluate` makes of inputs (k, d) values (k, q), on blocks that the processor's cache holds.
+    `finish` makes the features of them and uses them up; on large blocks, by BLAS.
+    """
+
+    n_features: int
+    evaluate: Bound
+    finish: Callable[[Array], Array] | None = None
+
+
+def feature_blocks(
+    rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
+) -> Iterator[FeatureBlock]:
+    """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
+
+    `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
+
+    Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
+    again for the next block.
+    """
+    q = max(features.n_features, 1)
+    # The values, their copy in double precision, and one in the other order.
+    row_bytes = (
+        q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + beside
+    )
+    size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
+    size = min(size, rows.n_samples, max(FEATURE_BLOCK_BYTES // row_bytes, 256))
+    A = np.empty((size, features.n_features), rows.dtype)
+    Y = np.empty((size, rows.n_outputs), rows.dtype)
+    weights = np.empty(size, rows.dtype) if rows.weighted else None
+
+    def ready(k: int) -> FeatureBlock:
+        part = A[:k]
+        if features.finish is not None and features.n_features:
+            part = features.finish(part)
+        return part, Y[:k], None if weights is None else weights[:k]
+
+    filled = 0
+    for block in map(on_host, rows.blocks(size)):
+        for piece in _pieces(block, size - filled, size):
+            end = filled + len(piece)
+            if features.n_features:
+                evaluate_into(features.evaluate, piece.X, A[filled:end])
+            Y[filled:end] = piece.Y
+            if weights is not None:
+                weights[filled:end] = piece.weights
+            filled = end
+            if filled == size:
+                yield ready(filled)
+                filled = 0
+    if filled:
+        yield ready(filled)
+
+
+def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
+    """The block in pieces: what fits into `room`, then at most `size` rows each."""
+    if room < len(block):
+        yield block[:room]
+        block = block[room:]
+    for i in range(0, len(block), size):
+        yield block[i : i + size]
+
 
 # -------------------------------------------------------------------------------------------------
 # The triangular factor that ridge regressions on the first 1, ..., q features share.
@@ -85,11 +164,10 @@ def cholesky_factor(A: Array) -> Array:
 #   SVD of A             5e-14  2e-13  3e-13  4e-13  1e-12
 # With QR a fit takes about twice as long.
 QR_BELOW = 1e-9
-QR_BLOCK = 32
+QR_BLOCK_COLUMNS = 32
 # An eigendecomposition takes as long as about a dozen Cholesky factors.
-EIGEN_ABOVE = 12
+MAX_FACTORED_RIDGES = 12
 
-FeatureBlock = tuple[Array, Array, Array | None]  # A (k, q), Y (k, T), weights
 Stream = Callable[[], Iterable[FeatureBlock]]
 
 
@@ -195,7 +273,7 @@ class NestedRidge:
 
     def path(self, sizes: Sequence[int], ridges: Sequence[float]) -> Iterator[list[Array]]:
         """For each ridge, the list of beta_t (t, T) for each t of `sizes`."""
-        if len(set(sizes)) == 1 and len(ridges) > EIGEN_ABOVE:
+        if len(set(sizes)) == 1 and len(ridges) > MAX_FACTORED_RIDGES:
             values, vectors, projected = self.spectrum(sizes[0])
             for ridge in ridges:
                 beta = vectors @ (projected / (values + ridge)[:, None])
@@ -204,6 +282,20 @@ class NestedRidge:
             for ridge in ridges:
                 factor = self.factor(ridge)
                 yield [factor.weights(t) for t in sizes]
+
+
+@singledispatch
+def second_moments(
+    rows: Rows, features: FeatureMap, memory_limit: int | None, orthogonal: bool
+) -> NestedRidge:
+    """A'WA and A'WY of the rows' features A (n, q), or their triangular factor, in one pass.
+
+    A back end may register its own for its kind of rows.
+    """
+    system = NestedRidge(features.n_features, rows.n_outputs, orthogonal)
+    for A, Y, weights in feature_blocks(rows, features, memory_limit):
+        system.add(A, Y, weights)
+    return system
 
 
 def accumulate(add_up: Callable[[bool], NestedRidge], ridge: float, largest: float) -> NestedRidge:
@@ -226,7 +318,7 @@ def accumulate(add_up: Callable[[bool], NestedRidge], ridge: float, largest: flo
 
 def _append_rows(triangle: Array, rows: Array, trapezoid: int) -> Array:
     """The triangular factor of [triangle; rows]; the last `trapezoid` rows are triangular."""
-    block = min(QR_BLOCK, triangle.shape[1])
+    block = min(QR_BLOCK_COLUMNS, triangle.shape[1])
     result: Array = dtpqrt(trapezoid, block, triangle, rows, overwrite_a=1, overwrite_b=1)[0]
     return result
 

@@ -19,18 +19,20 @@ from sklearn.utils import check_array, validation
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel, require_sparse_form
-from semiparam_dynamics.learning.sparse import (
+from semiparam_dynamics.learning.kernels import (
+    Kernel,
     as_inputs,
+    as_kernel,
     in_format,
     is_sparse,
+    require_sparse_form,
     row_numbers,
     stacked,
 )
 
 FLOATS = [np.float64, np.float32]  # inputs of another dtype are converted to the first
-PROBES, NEIGHBOURS = 30, 5000  # rows whose nearest ones are looked for, and among how many
-APART = 1e-6  # of a kernel's largest value, below which the nearest is none
+PROBE_ROWS, NEIGHBOUR_ROWS = 30, 5000  # rows whose nearest ones are looked for, and among how many
+MIN_NEIGHBOUR_KERNEL = 1e-6  # of a kernel's largest value, below which the nearest is none
 READ_BYTES = 2**26  # of the inputs of arrays that may be on a disk, or need converting, at a time
 
 ONLY_ONCE = (
@@ -400,13 +402,13 @@ def _warn_of_narrow_kernel(kernel: Kernel, X: Array) -> None:
     Looks at the nearest of some thousand rows to each of a few. Where none is near, predictions are
     the same everywhere but at the rows themselves: inputs that nobody scaled, mostly.
     """
-    if not hasattr(kernel, "length_scale") or len(X) < PROBES:
+    if not hasattr(kernel, "length_scale") or len(X) < PROBE_ROWS:
         return
-    probes = np.linspace(0, len(X) - 1, PROBES).astype(int)
-    others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOURS).astype(int))
+    probes = np.linspace(0, len(X) - 1, PROBE_ROWS).astype(int)
+    others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOUR_ROWS).astype(int))
     K = kernel(X[probes], X[others])
     K[probes[:, None] == others] = 0.0
-    if np.median(K.max(axis=1)) < APART:
+    if np.median(K.max(axis=1)) < MIN_NEIGHBOUR_KERNEL:
         warnings.warn(
             f"{kernel!r} is nearly zero between all rows of X: predictions will hardly depend on "
             f"inputs. Scale them (StandardScaler, say), or take a larger length_scale.",
@@ -538,12 +540,12 @@ def on_host(block: Block) -> Block:
 # -------------------------------------------------------------------------------------------------
 # Memory limits.
 
-FRACTION = 0.25  # of the memory that is free where no limit is given
+FREE_MEMORY_SHARE = 0.25  # of the memory that is free where no limit is given
 
 
 # What a container may take, what it has taken, and what of that is files' that can be dropped, by
 # the second and the first version of Linux' control groups.
-GROUPS = Path("/sys/fs/cgroup")
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
 GROUP_FILES = (
     ("memory.max", "memory.current", "memory.stat", ("inactive_file", "active_file")),
     (
@@ -561,10 +563,12 @@ def free_memory() -> int:
     free = int(memory.available)
     for most, taken, stat, files in GROUP_FILES:
         try:
-            limit = int((GROUPS / most).read_text())
+            limit = int((CONTROL_GROUPS / most).read_text())
             if limit < memory.total:  # elsewhere it is none
-                left = limit - int((GROUPS / taken).read_text())
-                numbers = dict(line.split() for line in (GROUPS / stat).read_text().splitlines())
+                left = limit - int((CONTROL_GROUPS / taken).read_text())
+                numbers = dict(
+                    line.split() for line in (CONTROL_GROUPS / stat).read_text().splitlines()
+                )
                 free = min(free, left + sum(int(numbers[name]) for name in files))
         except (OSError, ValueError, KeyError):  # no such group, or "max": no limit
             continue
@@ -577,7 +581,7 @@ def memory_budget(limit: int | None) -> int:
     Raises ConfigurationError for a limit that isn't positive.
     """
     if limit is None:
-        return int(FRACTION * free_memory())
+        return int(FREE_MEMORY_SHARE * free_memory())
     if not isinstance(limit, Real) or not limit > 0:
         raise ConfigurationError(f"memory_limit must be a positive number of bytes, not {limit}.")
     return int(limit)

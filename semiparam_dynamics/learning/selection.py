@@ -17,8 +17,8 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning.base import Grid, Setting, values_of
+from semiparam_dynamics.learning.kernels import is_sparse
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.sparse import is_sparse
 
 # -------------------------------------------------------------------------------------------------
 # Validation data for choosing parameters, and errors on them.

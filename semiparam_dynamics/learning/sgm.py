@@ -18,16 +18,22 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
-from semiparam_dynamics.learning.base import Callback, HeldOut, IterationLog, Path, StoppedEarly
+from semiparam_dynamics.learning.base import (
+    Callback,
+    HeldOut,
+    IterationLog,
+    Path,
+    StoppedEarly,
+    StoppingRule,
+)
 from semiparam_dynamics.learning.centers import basis_of
 from semiparam_dynamics.learning.descents import Descent, KernelDescent, NystromDescent, Steps, Task
 from semiparam_dynamics.learning.kernels import FAR_ROWS, as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
-from semiparam_dynamics.learning.stopping import StoppingRule
 
-DIVERGED = 1e9  # times the largest target: beyond that, a path's predictions are cut off
+DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
 FIXED = "fixed"  # the replacement that is none, in one order
 
@@ -95,7 +101,9 @@ class StochasticRegressor(StoppedEarly):
         descent = self._descent(task)
         keep = len(counts) > 1
         data = KernelRows(asked, task.kernel, descent.centers, descent.rest, keep=keep)
-        limit = DIVERGED * max(1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16)))
+        limit = DIVERGENCE_FACTOR * max(
+            1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16))
+        )
         T = rows.n_outputs
         for number, found in enumerate(descent.iterates(self.average), 1):
             if number not in counts:

@@ -1,75 +1,21 @@
-"""Inputs in compressed sparse rows (scipy.sparse), and their inner products with such centres.
+"""Inner products of compressed sparse rows (scipy.sparse) with such centres.
 
-Neither depends on how many columns there are, which may be tens of millions.
+Time and memory do not depend on how many columns there are, which may be tens of millions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array, issparse, vstack
+from scipy.sparse import csr_array
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.base.jit import compiled
 
-# -------------------------------------------------------------------------------------------------
-# The two formats of inputs (n, d): arrays, and compressed rows, csr_array or csr_matrix.
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is one of scipy.sparse's matrices or arrays, of any format."""
-    return bool(issparse(X))
-
-
-def as_inputs(X: Any, dtype: Any) -> Any:
-    """X in `dtype`: an array, or, where it is sparse, compressed rows without duplicates."""
-    if not is_sparse(X):
-        return np.asarray(X, dtype=dtype)
-    rows = X.tocsr()
-    if rows.dtype != dtype:
-        rows = rows.astype(dtype)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    return rows
-
-
-def floats(X: Any) -> Any:
-    """X as it is in float32 or float64, and else in float64; anything but rows as an array."""
-    X = X if is_sparse(X) else np.asarray(X)
-    return X if X.dtype in (np.float32, np.float64) else X.astype(float)
-
-
-def in_format(X: Any, sparse: bool) -> Any:
-    """X as compressed rows, or as an array; as it is where it is that already."""
-    if sparse:
-        return as_inputs(X if is_sparse(X) else csr_array(X), X.dtype)
-    return X.toarray() if is_sparse(X) else X
-
-
-def stacked(parts: Sequence[Any]) -> Any:
-    """The rows of all parts, which are of one format, below each other."""
-    if is_sparse(parts[0]):
-        return vstack(parts, format="csr")
-    return np.concatenate(parts)
-
-
-def row_numbers(X: Any) -> int:
-    """The numbers of memory that a row of X takes on average, rounded up."""
-    if not is_sparse(X):
-        return int(X.shape[1])
-    index = X.indices.itemsize / X.dtype.itemsize
-    return int(np.ceil(X.nnz * (1.0 + index) / max(X.shape[0], 1))) + 1
-
-
-# -------------------------------------------------------------------------------------------------
-# Inner products, and the kernels that are functions of them.
-
-
-TABLE = 2**22  # columns: of more, a search takes less time than a table of all of them
+MAX_TABLE_COLUMNS = 2**22  # columns: of more, a search takes less time than a table of all of them
 
 
 class SparseCenters:
@@ -95,7 +41,7 @@ class SparseCenters:
         by_column = csr_array((values, place, C.indptr), shape=(self._m, len(used))).tocsc()
         # Column 0 has no centre, and is that of all inputs in which none has a number.
         self._used, self._table = used, None
-        if C.shape[1] <= TABLE:
+        if C.shape[1] <= MAX_TABLE_COLUMNS:
             self._table = np.zeros(C.shape[1], dtype=np.int32)
             self._table[used] = np.arange(1, len(used) + 1)
         self._starts = np.concatenate(([0], by_column.indptr)).astype(np.int64)
@@ -185,10 +131,3 @@ def sparse_gaussian(C: Any, widths: Array) -> Callable[[Any], Array]:
         return np.exp(K, out=K).astype(C.dtype, copy=False)
 
     return block
-
-
-def squared_norms(X: Any) -> Array:
-    """x'x of rows X (n, d), an array or compressed rows: (n,), in their dtype."""
-    if is_sparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X))

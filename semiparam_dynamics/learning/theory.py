@@ -25,7 +25,7 @@ from typing import Any
 from semiparam_dynamics.base.errors import ConfigurationError, positive, positive_count
 from semiparam_dynamics.learning.centers import approximate_leverage_scores, uniform
 
-ROUNDING = 1e-9  # that a power of a whole number may be above the next one
+POWER_ROUNDING = 1e-9  # that a power of a whole number may be above the next one
 
 Dimension = Callable[[float], float]  # of the penalty
 
@@ -325,7 +325,7 @@ def _falkon_centers(
 
 def _whole(value: float, most: int | None = None) -> int:
     """Rounded up, from 1 on, and to `most` at most."""
-    number = max(math.ceil(value * (1.0 - ROUNDING)), 1)
+    number = max(math.ceil(value * (1.0 - POWER_ROUNDING)), 1)
     return number if most is None else min(number, most)
 
 

@@ -22,22 +22,25 @@ from semiparam_dynamics.base.errors import (
     listing,
     positive_count,
 )
+from semiparam_dynamics.learning.base import ErrorSlope
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.rows import training_rows
-from semiparam_dynamics.learning.stopping import ErrorSlope
 
 JITTER = 1e-9  # beside K(c, c) = 1
-SHORTEST, LONGEST = 0.02, 1e4  # bounds of the widths, in the inputs' standard deviations
+MIN_WIDTH, MAX_WIDTH = 0.02, 1e4  # bounds of the widths, in the inputs' standard deviations
 PENALTIES = (1e-9, 1e1)  # bounds of lambda
-FACTORS = (0.25, 0.5, 1.0, 2.0)  # of the first widths, of which the best begins
-COMPARED = 3  # a third of the rows and centres tells starting points apart
-SHARES = (2, 1)  # half of the rows and centres lead near the minimum, at an eighth of the time
+FIRST_FACTORS = (0.25, 0.5, 1.0, 2.0)  # of the first widths, of which the best begins
+COMPARED_SHARE = 3  # a third of the rows and centres tells starting points apart
+SEARCH_SHARES = (
+    2,
+    1,
+)  # half of the rows and centres lead near the minimum, at an eighth of the time
 FIRST_PENALTIES = (1e-2, 1e-4, 1e-6)
 # The search ends where ten steps bring less than this part of the error: the steps after it take
 # most of the time, in line searches among rounding, and no error on other rows falls by them.
-# Not on a plateau at the beginning: an error that has not fallen by GAIN says nothing.
-ENOUGH = ErrorSlope(window=10, threshold=0.01, relative=True)
-GAIN = 0.05
+# Not on a plateau at the beginning: an error that has not fallen by MIN_FALL says nothing.
+STOPPING = ErrorSlope(window=10, threshold=0.01, relative=True)
+MIN_FALL = 0.05
 
 
 @dataclass(frozen=True)
@@ -111,8 +114,8 @@ def learn_widths(
     given = np.sqrt(d) * deviations if kernel is None else kernel.length_scale
     first = np.log(np.broadcast_to(np.asarray(given, dtype=float), (d,)))
     centers = some[: positive_count(n_centers, "n_centers")]
-    lowest = np.log(SHORTEST * deviations)
-    highest = np.log(LONGEST * deviations)
+    lowest = np.log(MIN_WIDTH * deviations)
+    highest = np.log(MAX_WIDTH * deviations)
 
     def objective(theta: Array, share: int = 1) -> tuple[float, Array]:
         rows, m = -(-len(some) // share), -(-len(centers) // share)
@@ -123,10 +126,10 @@ def learn_widths(
 
     starts = [
         np.append(np.clip(first + np.log(factor), lowest, highest), np.log(penalty))
-        for factor in FACTORS
+        for factor in FIRST_FACTORS
         for penalty in FIRST_PENALTIES
     ]
-    values = [objective(start, COMPARED)[0] for start in starts]
+    values = [objective(start, COMPARED_SHARE)[0] for start in starts]
     if not np.isfinite(values).any():
         raise LearningError(
             "No width has a finite leave-one-out error: are all outputs equal, or the inputs too "
@@ -134,7 +137,7 @@ def learn_widths(
         )
     steps, at = positive_count(max_iter, "max_iter"), starts[int(np.nanargmin(values))]
     n_iter = 0
-    for share in SHARES:
+    for share in SEARCH_SHARES:
         found = minimize(
             objective,
             at,
@@ -142,7 +145,7 @@ def learn_widths(
             jac=True,
             method="L-BFGS-B",
             bounds=[*zip(lowest, highest, strict=True), tuple(np.log(PENALTIES))],
-            callback=_Enough(GAIN if share == SHARES[0] else 0.0),
+            callback=_Enough(MIN_FALL if share == SEARCH_SHARES[0] else 0.0),
             options={"maxiter": steps},
         )
         at, n_iter = found.x, n_iter + int(found.nit)
@@ -151,7 +154,7 @@ def learn_widths(
     if len(short):
         warnings.warn(
             f"The widths of inputs {listing([str(k) for k in short])} fell to their bound, "
-            f"{SHORTEST} standard deviations: leave these inputs out, or raise n_rows.",
+            f"{MIN_WIDTH} standard deviations: leave these inputs out, or raise n_rows.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -174,7 +177,7 @@ class _Enough:
     def __call__(self, intermediate_result: OptimizeResult) -> None:
         errors = self._errors
         errors.append(float(np.exp(intermediate_result.fun)))
-        if errors[-1] <= (1.0 - self._gain) * errors[0] and ENOUGH(errors):
+        if errors[-1] <= (1.0 - self._gain) * errors[0] and STOPPING(errors):
             raise StopIteration
 
 

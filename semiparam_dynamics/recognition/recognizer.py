@@ -22,7 +22,7 @@ from semiparam_dynamics.base.errors import (
 )
 from semiparam_dynamics.base.storage import MALFORMED, State, load_state, save_state
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
-from semiparam_dynamics.learning.class_recursion import LEAST_FOR_ACCEPTANCE, LEAST_FOR_NOVELTY
+from semiparam_dynamics.learning.held_out import MIN_FOR_ACCEPTANCE, MIN_FOR_NOVELTY
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
 
@@ -267,7 +267,7 @@ class Recognizer:
             self._keep(x, strange=True)
             return Recognition(config.unknown, 0.0, (), np.zeros(0))
         probabilities, (novelty, familiarity) = self._smoothing.add(
-            self._labels, *self._model.look(x)
+            self._labels, *self._model.assess(x)
         )
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
@@ -290,16 +290,16 @@ class Recognizer:
         if not self._labels or not (novelty or acceptance):
             return ""
         looked_at, compared = model.recursion_.held_out.compared(model.recursion_.chosen_ridge)
-        if novelty and looked_at >= LEAST_FOR_NOVELTY:
+        if novelty and looked_at >= MIN_FOR_NOVELTY:
             return ""
-        if acceptance and compared >= LEAST_FOR_ACCEPTANCE:
+        if acceptance and compared >= MIN_FOR_ACCEPTANCE:
             return ""
         if config.classifier.hold_out == 0:
             return "no examples are held out (hold_out is 0) to tell unknown objects apart"
         few = "too few examples held out to tell unknown objects apart"
         if novelty:
-            return f"{few}: {looked_at} of {LEAST_FOR_NOVELTY}"
-        return f"{few}: {compared} of {LEAST_FOR_ACCEPTANCE}, of two objects"
+            return f"{few}: {looked_at} of {MIN_FOR_NOVELTY}"
+        return f"{few}: {compared} of {MIN_FOR_ACCEPTANCE}, of two objects"
 
     def _keep(self, x: Array, *, strange: bool) -> None:
         if strange and not self._strange:  # something that is known was shown in between

@@ -106,7 +106,7 @@ from semiparam_dynamics.base import jit
 from semiparam_dynamics.learning.recursion.vectors import powers_of_two
 import numpy as np
 x = -np.arange(3.0)
-powers_of_two(x, x)
+powers_of_two(x)
 print(powers_of_two.stats.cache_path.startswith(str(jit.KEPT)), len(powers_of_two.stats.cache_hits))
 """
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.learning.conjugate_gradient import (
+from semiparam_dynamics.learning.falkon_system import (
     conjugate_gradient,
-    gradient_descent,
 )
 
 RNG = np.random.default_rng(0)
@@ -130,12 +127,11 @@ def test_residuals_that_rise_or_stay_without_rounding_end_nothing(power: float) 
     np.testing.assert_allclose(found.x, b / values[:, None], rtol=1e-5)
 
 
-@pytest.mark.parametrize("solver", [conjugate_gradient, gradient_descent])
 @pytest.mark.parametrize("t", [1, 3, 8, 30])
-def test_what_is_still_to_be_gained(solver: Any, t: int) -> None:
+def test_what_is_still_to_be_gained(t: int) -> None:
     """Its bound by H's least eigenvalue, and what stands for that, on the Krylov space."""
     H, b = positive_definite(30, 1e3), RNG.standard_normal((30, 2)) * [1.0, 1e3]
-    found = solver(lambda P, _: H @ P, b, max_iter=t, tolerance=0.0)
+    found = conjugate_gradient(lambda P, _: H @ P, b, max_iter=t, tolerance=0.0)
     expected = np.linalg.solve(H, b)
     above = np.sum((found.x - expected) * (H @ (found.x - expected)), axis=0)
     below = np.sum(found.x * (2.0 * b - H @ found.x), axis=0)
@@ -143,18 +139,17 @@ def test_what_is_still_to_be_gained(solver: Any, t: int) -> None:
     least = float(np.linalg.eigvalsh(H)[0])
     assert (above <= found.squares / least * (1.0 + 1e-8) + 1e-20 * below).all()
     seen = found.curvatures()
-    if solver is conjugate_gradient:
-        for column in range(2):
-            krylov = [b[:, column] / np.linalg.norm(b[:, column])]
-            for _ in range(t - 1):
-                v = H @ krylov[-1]
-                for _ in range(2):  # twice is enough
-                    v -= np.array(krylov).T @ (np.array(krylov) @ v)
-                krylov.append(v / np.linalg.norm(v))
-            Q = np.array(krylov).T
-            if t < 30:  # beyond, rounding ends the space
-                ritz = np.linalg.eigvalsh(Q.T @ H @ Q)[0]
-                np.testing.assert_allclose(seen[column], ritz, rtol=1e-4)
+    for column in range(2):
+        krylov = [b[:, column] / np.linalg.norm(b[:, column])]
+        for _ in range(t - 1):
+            v = H @ krylov[-1]
+            for _ in range(2):  # twice is enough
+                v -= np.array(krylov).T @ (np.array(krylov) @ v)
+            krylov.append(v / np.linalg.norm(v))
+        Q = np.array(krylov).T
+        if t < 30:  # beyond, rounding ends the space
+            ritz = np.linalg.eigvalsh(Q.T @ H @ Q)[0]
+            np.testing.assert_allclose(seen[column], ritz, rtol=1e-4)
     assert (seen >= least * (1.0 - 1e-6)).all()
     estimate = found.to_gain(least)
     bound = found.squares / least
@@ -172,12 +167,3 @@ def test_a_column_that_went_back_tells_what_is_to_be_gained_there() -> None:
     above = np.sum((found.x - expected) * (H @ (found.x - expected)))
     assert not found.converged.any()
     assert above <= found.squares[0]  # over H's least eigenvalue, 1
-
-
-def test_following_can_end_it() -> None:
-    H = positive_definite(30, 1e3)
-    b = RNG.standard_normal((30, 1))
-    found = conjugate_gradient(
-        lambda P, _: H @ P, b, max_iter=30, follow=lambda number, x: number == 3
-    )
-    assert found.n_iter == 3

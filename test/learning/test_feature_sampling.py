@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
@@ -202,14 +201,3 @@ def test_an_importance_may_be_zero_where_features_are_zero_on_the_data() -> None
         random_state=0,
     )  # fmt: skip
     assert np.isfinite(inside.fit(X, Y).predict(X_NEW)).all()
-
-
-MODELS: list[Any] = [
-    RandomFeatures(n_features=10, importance="leverage"),
-    RandomFeaturesKRLS(importance="leverage"),
-]
-
-
-@pytest.mark.parametrize("estimator", MODELS, ids=str)
-def test_scikit_learns_conventions(estimator: Any) -> None:
-    check_estimator(estimator)

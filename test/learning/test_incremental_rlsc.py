@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
-from semiparam_dynamics.learning.class_recursion import EXPONENTS, TEMPERATURES
+from semiparam_dynamics.learning.held_out import EXPONENTS, TEMPERATURES
 
 from ..recursion.cases import same_state
 from .oracles import ridge
@@ -83,20 +83,6 @@ def test_how_examples_are_cut_into_calls_does_not_matter(cuts: list[int], ridge:
     np.testing.assert_array_equal(parts.class_accuracy()[1], whole.class_accuracy()[1])
 
 
-def test_ten_thousand_examples_stay_the_batch_solution() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(10_000, 5)) + 0.3
-    y = NAMES[rng.integers(0, 4, len(X))]
-    model = IncrementalRLSC(0.1, 0.5, hold_out=0)
-    teach(model, X[:2000], y[:2000])
-    recursion = model.recursion_
-    numbers = np.array([recursion.classes.number(name) for name in y[2000:].tolist()])
-    for x, number in zip(X[2000:, None], numbers[:, None], strict=True):
-        recursion.learn(x, number)  # what partial_fit does once it has checked its input
-    W = solution(X, y, model.classes_, 0.1, 0.5)
-    np.testing.assert_allclose(model.coef_, W, rtol=1e-9, atol=1e-9 * np.abs(W).max())
-
-
 def test_held_out_examples_are_not_learned() -> None:
     X, y = examples()
     model = IncrementalRLSC(1.0, 0.0, hold_out=4).partial_fit(X, y)
@@ -149,17 +135,6 @@ def test_recoding_may_change_at_any_moment() -> None:
     assert np.sum(model.predict(X) == rare) > ignored
 
 
-def test_after_another_recoding_validate_chooses_for_it() -> None:
-    X, y = examples(600, spread=4.0)
-    changed = IncrementalRLSC([0.1, 10.0], 0.0, hold_out=3).fit(X, y)
-    changed.recoding = 1.0
-    changed.validate()
-    direct = IncrementalRLSC([0.1, 10.0], 1.0, hold_out=3).fit(X, y)
-    assert (changed.ridge_, changed.temperature_) == (direct.ridge_, direct.temperature_)
-    assert changed.least_familiarity(0.1) == direct.least_familiarity(0.1)
-    np.testing.assert_array_equal(changed.predict_proba(X), direct.predict_proba(X))
-
-
 def test_memory_does_not_grow_with_examples() -> None:
     X, y = examples(3000)
     model = IncrementalRLSC([0.1, 1.0], validation_size=40).partial_fit(X[:500], y[:500])
@@ -191,18 +166,6 @@ def test_bad_examples_change_nothing(X: Any, y: Any) -> None:
     with pytest.raises(ValueError):
         model.partial_fit(X, y)
     assert same_state(before, model.state())
-
-
-def test_a_saved_model_goes_on_as_if_nothing_had_been() -> None:
-    X, y = examples(600, spread=3.0)
-    model = IncrementalRLSC([0.1, 1.0, 10.0]).partial_fit(X[:400], y[:400]).validate()
-    copy = IncrementalRLSC([10.0, 0.1, 1.0]).restore(model.state())
-    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
-    assert copy.classes_.tolist() == model.classes_.tolist()
-    for one in (model, copy):
-        one.partial_fit(X[400:], y[400:]).validate()
-    np.testing.assert_array_equal(copy.predict_proba(X), model.predict_proba(X))
-    assert copy.recoding_ == model.recoding_
 
 
 def answers(model: IncrementalRLSC, X: Any) -> list[Any]:
@@ -261,36 +224,6 @@ def test_validating_twice_is_validating_once(head: str) -> None:
         others = answers(model.validate(X[::2], y[::2]), X)
         assert answers(model.validate(X[::2], y[::2]), X) == others
     assert moved
-
-
-def test_another_exponent_leaves_all_results_to_be_found_again() -> None:
-    """In pauses, piece by piece, it ends where validating ends."""
-    X, y = examples(300, spread=4.0)
-    by_pieces, at_once = (
-        IncrementalRLSC([0.1, 10.0], hold_out=3, refresh_later=True).partial_fit(X, y)
-        for _ in range(2)
-    )
-    assert at_once.validate().recoding_ != 0.7  # with which it began
-    n = int(by_pieces.class_accuracy()[1].sum()) + len(by_pieces.recursion_.held_out)
-    calls = 1
-    while by_pieces.refresh(10):
-        calls += 1
-    assert n / 10 < calls < 5 * n / 10
-    assert answers(by_pieces, X)[:3] == answers(at_once, X)[:3]
-    np.testing.assert_allclose(by_pieces.predict_proba(X), at_once.predict_proba(X), rtol=1e-12)
-    assert by_pieces.least_familiarity(0.2) == pytest.approx(at_once.least_familiarity(0.2))
-
-
-@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
-def test_a_file_of_an_earlier_version_is_validated(head: str) -> None:
-    X, y = examples(300, spread=4.0)
-    model = IncrementalRLSC([0.1, 1.0], hold_out=3, head=head).fit(X, y)
-    kept = ("held_inputs", "held_numbers", "sums", "counts", "shown", "ridges", "dimensions")
-    kept += ("labels", "n_inputs", "R0", "R1", "E0", "E1")
-    old = {name: value for name, value in model.state().items() if name in kept}
-    copy = IncrementalRLSC([0.1, 1.0], hold_out=3, head=head).restore(old)
-    assert answers(copy, X)[:3] == answers(model, X)[:3]
-    np.testing.assert_allclose(copy.predict_proba(X), model.predict_proba(X), rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -531,8 +464,8 @@ def test_novelty_is_the_leverage_beside_that_of_held_out_examples() -> None:
     for x, probabilities, novelty in zip(
         new, model.predict_proba(new), model.novelty(new), strict=True
     ):
-        np.testing.assert_allclose(model.look(x)[0], probabilities, rtol=1e-9)
-        assert model.look(x)[1] == pytest.approx(novelty, rel=1e-9)
+        np.testing.assert_allclose(model.assess(x)[0], probabilities, rtol=1e-9)
+        assert model.assess(x)[1] == pytest.approx(novelty, rel=1e-9)
 
 
 def test_what_is_like_nothing_taught_is_unknown_even_with_one_class() -> None:
@@ -572,28 +505,8 @@ def test_novelty_of_growing_features_is_the_leverage_of_the_whole_kernel(head: s
     expected = leverages(new) / np.median(leverages(X[~own]))
     for model in (whole, parts):
         np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-6)
-        looks = [model.look(x)[1] for x in new]
+        looks = [model.assess(x)[1] for x in new]
         np.testing.assert_allclose(looks, expected, rtol=1e-6)
-
-
-def test_far_from_all_centres_nothing_is_known() -> None:
-    rng = np.random.default_rng(0)
-    X, more = 0.5 * rng.normal(size=(40, 2)), 0.5 * rng.normal(size=(200, 2))
-    model = growing(max_novelty=5.0).fit(X, ["mug"] * 40)
-    assert np.mean(model.predict(more) == "mug") > 0.9
-    assert set(model.predict(more + 10.0)) == {"unknown"}
-    assert model.look(more[0] + 10.0)[1] > 5.0
-
-
-def test_a_file_whose_leverages_are_of_the_features_alone_is_validated() -> None:
-    X, y = examples(150)
-    model = growing(ridge=[0.1, 1.0]).fit(X, y)
-    old = model.state()
-    del old["whole_leverages"]
-    old["held_leverages"] = 0.5 * old["held_leverages"]
-    copy = growing(ridge=[0.1, 1.0]).restore(old)
-    assert answers(copy, X)[:3] == answers(model, X)[:3]
-    np.testing.assert_allclose(copy.novelty(X), model.novelty(X), rtol=1e-12)
 
 
 def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:

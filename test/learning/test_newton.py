@@ -123,14 +123,6 @@ def test_the_preconditioner_sees_the_offset(monkeypatch: pytest.MonkeyPatch) -> 
     assert model.intercept_ < -3.0 and products <= 3 * model.n_iter_
 
 
-def test_columns_are_separate_fits() -> None:
-    Y = np.column_stack((y, np.sign(X[:, 3]), np.sign(NOISY)))
-    both = logistic(penalty=1e-4).fit(X, Y)
-    for t in range(3):
-        one = logistic(penalty=1e-4).fit(X, Y[:, t])
-        np.testing.assert_allclose(both.predict(NEW)[:, t], one.predict(NEW), atol=1e-6)
-
-
 NOISY = X[:, 0] + 3.0 * RNG.standard_normal(len(X))
 
 
@@ -169,15 +161,6 @@ def test_only_the_logistic_loss_has_probabilities() -> None:
     assert not hasattr(hinge, "predict_proba") and hinge.score(X, y) > 0.7
     stochastic = KernelClassifier(SGM(KERNEL, loss="logistic", random_state=0)).fit(X, y)
     assert stochastic.predict_proba(NEW).shape == (100, 2)
-
-
-def test_the_path_of_warm_starts_equals_refits() -> None:
-    grid = {"penalty": [1e-5, 1e-1, 1e-3]}
-    found = list(logistic().path(X, y, grid, NEW, sample_weight=WEIGHTS))
-    assert sorted(setting["penalty"] for setting, _ in found) == [1e-5, 1e-3, 1e-1]
-    for setting, predicted in found:
-        expected = logistic(**setting).fit(X, y, WEIGHTS).predict(NEW)
-        np.testing.assert_allclose(predicted[:, 0], expected, atol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

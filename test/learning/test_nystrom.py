@@ -17,7 +17,6 @@ from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
 from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.rows import Rows
 
 from .oracles import cube, peak_memory
@@ -99,23 +98,6 @@ def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) ->
     np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
 
 
-@each_filter
-@pytest.mark.parametrize("scale", [1 / 80, 2.0**10])
-def test_weights_that_are_equal_are_none(setting: dict[str, Any], scale: float) -> None:
-    X, y, X_new = (part.astype(np.float32) for part in cube(n=80, T=2))
-    model = NystromKRLS(Gaussian(1.5), centers=X[:40], **setting)
-    expected = model.fit(X, y).predict(X_new)
-    found = model.fit(X, y, np.full(80, scale, np.float32)).predict(X_new)
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-
-
-def test_landweber_is_nytro() -> None:
-    X, y, X_new = cube(T=2)
-    found = NystromKRLS(Gaussian(0.7), centers=X[:20], filter="landweber", max_iter=40).fit(X, y)
-    expected = NYTRO(Gaussian(0.7), centers=X[:20], max_iter=40).fit(X, y)
-    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), atol=1e-10)
-
-
 def test_other_filters_do_not_grow_and_have_no_leave_one_out() -> None:
     for method in ("grow", "leave_one_out"):
         assert hasattr(NystromKRLS(), method) and not hasattr(NystromKRLS(filter="nu"), method)
@@ -184,15 +166,6 @@ def test_growing_stops_where_the_error_no_longer_falls() -> None:
     assert len(errors) == best + 3 < 12
     assert len(model.centers_) == 5 * (best + 1)
     assert not hasattr(model.fit(X, y), "validation_errors_")
-
-
-def test_growing_copies_the_centres_it_is_given() -> None:
-    X, y, X_new = cube(n=60)
-    given = X[:20].copy()
-    model = NystromKRLS(Gaussian(0.5), centers=given).grow(X, y, validation_data=(X, y), step=7)
-    expected = model.predict(X_new)
-    given[:] = 0.0
-    np.testing.assert_array_equal(model.predict(X_new), expected)
 
 
 def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:

@@ -23,12 +23,10 @@ from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
-from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.recursive_rls import (
     RecursiveRLS,
     fitted_rows,
     fourier_start,
-    information_factor,
     least_explained,
     nystrom_start,
     recursion_from,
@@ -83,15 +81,6 @@ def test_features_are_interchangeable_by_a_parameter_or_a_transformer() -> None:
     by_name.set_params(features="nystrom")
     given = RecursiveRLS(features=nystrom).fit(X, Y)
     assert np.array_equal(given.predict(X_new), by_name.fit(X, Y).predict(X_new))
-
-
-def test_forgetting_weighs_rows_by_their_age() -> None:
-    X, Y, X_new = waves(400)
-    mu = 0.97
-    model = RecursiveRLS(ridge=1e-6, forgetting=mu).fit(X, Y)
-    weights = mu ** np.arange(len(X))[::-1]
-    expected = Ridge(alpha=1e-6, fit_intercept=False).fit(X, Y, sample_weight=weights)
-    np.testing.assert_allclose(model.predict(X_new), expected.predict(X_new), atol=1e-5)
 
 
 @pytest.mark.parametrize("mu", [1.0, 0.95])
@@ -225,19 +214,6 @@ def test_a_model_stopped_early_is_held_by_the_rows_it_has_seen() -> None:
     np.testing.assert_allclose(recursive.coef_, expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("n", [3, 30, 9000])  # fewer rows than features, and several blocks
-def test_the_information_factor_is_the_recursion_s(n: int) -> None:
-    Z = np.random.default_rng(0).standard_normal((n, 8))
-    core = RecursiveLeastSquares(8, 1, 0.3)
-    core.update_rows(Z, np.zeros((n, 1)))
-    core.apply_pending()
-    R = information_factor(lambda X: X, Z, 8, 0.3)
-    np.testing.assert_allclose(R, core.R, rtol=1e-10, atol=1e-12)
-    exact = Z.astype(np.longdouble)
-    exact = exact.T @ exact + 0.3 * np.eye(8)
-    assert np.abs((R.T @ R - exact) / exact.max()).max() < 1e-14
-
-
 def test_what_a_row_left_out_leaves_is_its_error_in_a_refit() -> None:
     X, Y, _ = waves(30)
     basis, weights = nystrom_start(NystromKRLS(KERNEL, 1e-2, centers=X[:12]).fit(X, Y))
@@ -363,16 +339,3 @@ def test_rows_too_large_for_numbers_are_refused_and_change_nothing(
         np.testing.assert_array_equal(mine, was)
     model.partial_fit(1e60 * X, Y)
     assert np.isfinite(model.noise_).all()
-
-
-def test_with_forgetting_the_ridge_is_about_what_was_asked() -> None:
-    nothing = np.zeros((1, 40)), np.zeros(1)  # a row that tells nothing, so that R is the ridge's
-    for mu in (0.9, 0.98):
-        model, ridges = RecursiveRLS(ridge=0.5, forgetting=mu).fit(*nothing), []
-        for _ in range(600):
-            model.partial_fit(*nothing)
-            R = model.recursion_.R
-            ridges.append(np.diag(R.T @ R))
-        relative = np.array(ridges[300:]) / 0.5
-        assert 0.55 < relative.min() < 0.8 < 1.3 < relative.max() < 1.65
-        np.testing.assert_allclose(relative.mean(axis=0), 1.0, atol=0.06)

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.basis import NystromBasis
+from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.kernels import Gaussian
-from semiparam_dynamics.learning.ridge import EIGEN_ABOVE, NestedFactor, NestedRidge, accumulate
+from semiparam_dynamics.learning.ridge import (
+    MAX_FACTORED_RIDGES,
+    NestedFactor,
+    NestedRidge,
+    accumulate,
+)
 
 
 def extended_ridge(A: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:
@@ -67,7 +72,7 @@ def test_leading_blocks_are_the_solutions_of_fewer_features(
 def test_many_ridges_by_eigenvectors_equal_those_by_factors(orthogonal: bool) -> None:
     A, Y, _ = problem()
     nested = system(A, Y, orthogonal)
-    ridges = np.geomspace(1e-3, 1e3, EIGEN_ABOVE + 1)
+    ridges = np.geomspace(1e-3, 1e3, MAX_FACTORED_RIDGES + 1)
     many = list(nested.path([13], ridges))
     for ridge, [beta] in zip(ridges, many, strict=True):
         [[expected]] = nested.path([13], [ridge])

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -29,8 +28,6 @@ from semiparam_dynamics.learning.rows import (
     Rows,
     free_memory,
     memory_budget,
-    require,
-    rows_within,
     training_rows,
 )
 
@@ -252,17 +249,11 @@ def test_rows_and_maps_have_no_names_of_an_earlier_fit(tmp_path: Path) -> None:
         assert model.n_features_in_ == 3 and not hasattr(model, "feature_names_in_")
 
 
-def test_the_default_is_a_part_of_what_is_free() -> None:
-    assert memory_budget(12345) == 12345
-    budget = memory_budget(None)
-    assert 0 < budget < psutil.virtual_memory().total / 4
-
-
 @pytest.mark.parametrize("version", [1, 2])
 def test_what_is_free_is_within_the_containers_limit(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rows_module, "GROUPS", tmp_path)
+    monkeypatch.setattr(rows_module, "CONTROL_GROUPS", tmp_path)
     machine = free_memory()
     prefix = "total_" if version == 1 else ""
     files = {
@@ -288,20 +279,6 @@ def test_what_is_free_is_within_the_containers_limit(
 def test_a_limit_must_be_positive(limit: Any) -> None:
     with pytest.raises(ConfigurationError, match="positive number of bytes"):
         memory_budget(limit)
-
-
-def test_rows_within_a_budget() -> None:
-    assert rows_within(100, 30, "it") == 3
-    assert rows_within(30, 30, "it") == 1
-    assert rows_within(30, 0, "it") == 30
-    with pytest.raises(LearningError, match="The matrix needs at least 30 bytes .* leaves 29"):
-        rows_within(29, 30, "The matrix")
-
-
-def test_what_is_required_must_fit() -> None:
-    require(10, 10, "it")
-    with pytest.raises(LearningError, match="The matrix needs 3 GB and the limit is 2 GB"):
-        require(2 * 10**9, 3 * 10**9, "The matrix")
 
 
 def test_inputs_that_nobody_scaled_are_told() -> None:

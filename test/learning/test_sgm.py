@@ -112,7 +112,7 @@ def test_the_size_of_the_blocks_changes_nothing(size: int, monkeypatch: Any) -> 
     X, y = data()
     settings = {"kernel": Gaussian(0.8), "max_iter": 2, "step": 0.5, "random_state": 0}
     expected = SGM(**settings).fit(X, y).predict(X)
-    monkeypatch.setattr(descents, "BLOCK", size)
+    monkeypatch.setattr(descents, "BLOCK_DRAWS", size)
     np.testing.assert_allclose(SGM(**settings).fit(X, y).predict(X), expected, atol=1e-12)
 
 
@@ -252,7 +252,9 @@ def test_batches_without_replacement_equal_the_plain_loop(
             "__init__",
             lambda self, task, basis, batch: made(self, task, basis, batch, features),
         )
-    monkeypatch.setattr(descents, "BLOCK", 16)  # batches of several blocks, and blocks of several
+    monkeypatch.setattr(
+        descents, "BLOCK_DRAWS", 16
+    )  # batches of several blocks, and blocks of several
     for average in (False, True):
         model = NystromSGM(KERNEL, centers=X[:12], step=0.7, decay=0.2, batch_size=batch)
         model.set_params(max_iter=3, average=average, random_state=5, memory_limit=limit)

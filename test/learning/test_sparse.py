@@ -10,7 +10,7 @@ from scipy.sparse import coo_array, coo_matrix, csr_array, csr_matrix, issparse
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.metrics.pairwise import cosine_similarity, linear_kernel, rbf_kernel
+from sklearn.metrics.pairwise import cosine_similarity, rbf_kernel
 from sklearn.utils.estimator_checks import check_estimator
 
 from semiparam_dynamics.base.arrays import Array
@@ -260,7 +260,3 @@ def test_what_cannot_be_is_said() -> None:
     with pytest.raises(LearningError, match="X has 110 rows and y has 3"):
         Rows.from_arrays(S, Y[:3])
     assert Rows.from_arrays(S.tocsc(), Y).n_features == D
-
-
-def test_linear_kernels_agree_with_scikit_learn() -> None:
-    np.testing.assert_allclose(Linear()(S, S_NEW), linear_kernel(S, S_NEW), atol=1e-13)

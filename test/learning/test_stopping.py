@@ -10,7 +10,10 @@ from sklearn.base import clone
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import NYTRO, SGM, ErrorSlope, Gaussian, NystromKRLS, NystromSGM
-from semiparam_dynamics.learning.stopping import first_stop
+
+
+def first_stop(rule: ErrorSlope, errors: Any) -> int:
+    return next((t for t in range(1, len(errors)) if rule(errors[:t])), len(errors))
 
 
 def stop_by_polyfit(errors: np.ndarray, window: int, threshold: float, relative: bool) -> int:

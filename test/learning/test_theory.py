@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import astuple
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.learning import Falkon, Gaussian, RandomFeaturesKRLS, theory
+from semiparam_dynamics.learning import Falkon, theory
 
 
 def spline(exponent: float, terms: int = 1000) -> Any:
@@ -47,14 +45,6 @@ def test_effective_dimensions_of_a_known_spectrum(exponent: float) -> None:
     # N(lambda) grows as lambda^(-1 / exponent): the capacity of this kernel.
     ratio = exact_dimension(exponent, 1e-5) / exact_dimension(exponent, 1e-3)
     assert abs(math.log(ratio) / math.log(100.0) - 1.0 / exponent) < 0.03
-
-
-def test_effective_dimensions_are_the_naive_sums_of_leverage() -> None:
-    X = np.random.default_rng(1).standard_normal((70, 2))
-    K = rbf_kernel(X, gamma=0.5)
-    scores = np.diag(K @ np.linalg.inv(K + 0.02 * 70 * np.eye(70)))
-    found = theory.effective_dimensions(X, Gaussian(1.0), 0.02)
-    np.testing.assert_allclose(astuple(found), (scores.sum(), 70 * scores.max()), rtol=1e-8)
 
 
 def test_the_worst_cases_are_those_of_the_basic_theorems() -> None:
@@ -224,46 +214,6 @@ def test_the_chosen_penalty_has_the_rate_of_known_exponents(exponent: float, sou
     risks = [risk(n, choice.penalty or 0.0) for n, choice in zip(sizes, choices, strict=True)]
     slope = -np.polyfit(np.log(sizes), np.log(risks), 1)[0]
     assert slope == pytest.approx(choices[0].rate, abs=0.06)  # a logarithm where r = 1
-
-
-def test_the_rate_is_that_of_drawn_rows_too() -> None:
-    exponent, source = 4.0, 0.75
-    k, kernel = np.arange(1.0, 200.0), spline(exponent)
-    coefficients = k ** (-exponent * source - 0.52)
-    new = np.linspace(0.0, 1.0, 100, endpoint=False)[:, None]
-
-    def target(x: np.ndarray) -> np.ndarray:
-        return np.asarray(2.0 * np.cos(2.0 * np.pi * x * k) @ coefficients)
-
-    truth, sizes, risks = target(new), (50, 100, 200, 400), []
-    for n in sizes:
-        penalty, drawn = theory.nystrom(n, source, 1.0 / exponent).penalty, []
-        assert penalty is not None
-        for seed in range(4000 // n):
-            rng = np.random.default_rng(seed)
-            X = rng.random((n, 1))
-            y = target(X) + 0.3 * rng.standard_normal(n)
-            alpha = np.linalg.solve(kernel(X, X) + penalty * n * np.eye(n), y)
-            drawn.append(np.mean((kernel(new, X) @ alpha - truth) ** 2))
-        risks.append(np.mean(drawn))
-    slope = -np.polyfit(np.log(sizes), np.log(risks), 1)[0]
-    assert slope == pytest.approx(theory.nystrom(100, source, 1.0 / exponent).rate, abs=0.15)
-
-
-def test_the_chosen_features_reach_the_error_of_many_more() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1.0, 1.0, (4000, 1))
-    truth = np.sin(4.0 * X[:, 0])
-    y = truth + 0.3 * rng.standard_normal(4000)
-    choice = theory.random_features(4000)
-
-    def risk(m: Any) -> float:
-        model = RandomFeaturesKRLS(Gaussian(0.3), choice.penalty, m, random_state=0).fit(X, y)
-        return float(np.mean((model.predict(X) - truth) ** 2))
-
-    assert choice.n_features == 64
-    assert risk(choice.n_features) < 1.3 * risk(1000)
-    assert risk(6) > 2.0 * risk(choice.n_features)
 
 
 WRONG: list[tuple[Any, str]] = [

@@ -113,14 +113,6 @@ def test_a_fitted_transformer_is_used_as_it_is() -> None:
     assert feature_option(None, None, 10, None, X) is None
 
 
-def test_what_there_is_not_is_refused() -> None:
-    X = np.zeros((3, 2))
-    with pytest.raises(ConfigurationError, match="wavelets"):
-        feature_option("wavelets", None, 10, None, X)
-    with pytest.raises(ConfigurationError, match="Gaussian"):
-        feature_option("random_fourier", Laplacian(1.0), 10, None, X)
-
-
 def test_random_relu_features_approximate_the_arc_cosine_kernel() -> None:
     X = np.random.default_rng(0).standard_normal((30, 5))
     lengths = np.linalg.norm(X, axis=1)

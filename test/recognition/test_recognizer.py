@@ -469,7 +469,7 @@ def test_where_there_is_no_memory_for_the_first_example_another_can_be_the_first
         raise MemoryError("no room")
 
     with monkeypatch.context() as patch:
-        patch.setattr("semiparam_dynamics.learning.class_recursion.CholeskyFactor", fails)
+        patch.setattr("semiparam_dynamics.learning.class_heads.CholeskyFactor", fails)
         with pytest.raises(MemoryError):
             recognizer.learn(np.ones(D), "mug")
     assert recognizer.n_inputs is None and recognizer.n_examples == 0

@@ -77,7 +77,7 @@ def rlsc(**values: Any) -> Arrays:
             f"{prefix}/scores": model.decision_function(X_test),
             f"{prefix}/probabilities": model.predict_proba(X_test),
             f"{prefix}/novelty": model.novelty(X_test),
-            f"{prefix}/looks": np.array([model.look(x)[1] for x in X_test]),
+            f"{prefix}/looks": np.array([model.assess(x).novelty for x in X_test]),
             f"{prefix}/chosen": np.array([model.ridge_, model.recoding_, model.temperature_]),
         }
 

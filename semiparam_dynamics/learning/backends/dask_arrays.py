@@ -17,18 +17,12 @@ from sklearn.utils import check_array
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, MissingExtraError
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel
-from semiparam_dynamics.learning.products import (
-    FeatureMap,
-    KernelRows,
-    kernel_rows,
-    second_moments,
-)
-from semiparam_dynamics.learning.ridge import NestedRidge
+from semiparam_dynamics.learning.products import KernelRows, kernel_rows, one_thread
+from semiparam_dynamics.learning.ridge import FeatureMap, NestedRidge, second_moments
 from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, as_numbers, noted
-from semiparam_dynamics.learning.threads import one_thread
 
 STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
-FAN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
+SUM_FAN_IN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
 to_numpy = np.asarray
 
 
@@ -149,7 +143,9 @@ class DaskRows(Rows):
         compute, merge = delayed(_computed, pure=False), delayed(_added, pure=False)
         level = [compute(part, function, *shared) for part in self._parts]
         while len(level) > 1:
-            level = [merge(level[i : i + FAN], add) for i in range(0, len(level), FAN)]
+            level = [
+                merge(level[i : i + SUM_FAN_IN], add) for i in range(0, len(level), SUM_FAN_IN)
+            ]
         return self.client.compute(level[0]).result()
 
     def each(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:

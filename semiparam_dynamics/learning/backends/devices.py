@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.utils import _array_api  # private: there is no public way from a tensor to its library
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.gaussian_blocks import GaussianBlocks
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, MissingExtraError
 from semiparam_dynamics.learning.kernels import (
     CallableKernel,
     Gaussian,
+    GaussianBlocks,
     Kernel,
     Linear,
     Polynomial,
@@ -34,9 +33,17 @@ from semiparam_dynamics.learning.rows import (
     validate_data,
 )
 
+try:
+    import array_api_compat
+except ModuleNotFoundError as missing:
+    raise MissingExtraError(
+        "Learning from other libraries' arrays needs what they have in common: "
+        "pip install array-api-compat"
+    ) from missing
+
 STAYS = False  # estimators that compute with NumPy only get the arrays converted
-BUDGET = 2**30  # bytes on the device where no limit is given: its free memory isn't known
-BLOCK_BYTES = 2**28  # a block's kernel, large enough to keep a GPU busy
+DEVICE_BYTES = 2**30  # bytes on the device where no limit is given: its free memory isn't known
+DEVICE_BLOCK_BYTES = 2**28  # a block's kernel, large enough to keep a GPU busy
 
 
 @dataclass(frozen=True)
@@ -55,16 +62,21 @@ class Device:
 
     def numpy(self, values: Any) -> Array:
         """The same as NumPy's array."""
-        result: Array = _array_api._convert_to_numpy(values, self.xp)
+        result: Array
+        if array_api_compat.is_torch_array(values):
+            result = values.numpy(force=True)
+        elif array_api_compat.is_cupy_array(values):
+            result = values.get()
+        else:
+            result = np.from_dlpack(values)
         return result
 
 
 def device_of(X: Any) -> Device | None:
-    """The device of X; None for NumPy's arrays, and for all while dispatch is off."""
-    xp, dispatched = _array_api.get_namespace(X)
-    if not dispatched or _array_api._is_numpy_namespace(xp):
+    """The device of X; None for NumPy's arrays and for what keeps to no standard."""
+    if array_api_compat.is_numpy_array(X) or not array_api_compat.is_array_api_obj(X):
         return None
-    return Device(xp, _array_api.device(X))
+    return Device(array_api_compat.array_namespace(X), array_api_compat.device(X))
 
 
 def to_numpy(X: Any) -> Array:
@@ -85,7 +97,7 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DeviceR
     """Rows of the arguments of `fit`, checked as scikit-learn does; sets n_features_in_."""
     there = device_of(X)
     assert there is not None
-    floats = _array_api.supported_float_dtypes(there.xp)
+    floats = [there.xp.float64, there.xp.float32]
     X, y = validate_data(estimator, X, y, multi_output=True, y_numeric=True, dtype=floats)
     return DeviceRows(there, X, y, sample_weight)
 
@@ -176,7 +188,7 @@ class DeviceKernelRows:
         self.there = rows.there
         self.centers = np.ascontiguousarray(centers, dtype=rows.dtype)
         self._bound = bind_there(kernel, self.centers, self.there)
-        budget = BUDGET if memory_limit is None else memory_limit
+        budget = DEVICE_BYTES if memory_limit is None else memory_limit
         # Of a row: its kernel in its own precision, twice on the way, and in float64.
         m = max(len(centers), 1)
         working = (2 * rows.dtype.itemsize + 8) * m
@@ -184,7 +196,7 @@ class DeviceKernelRows:
         self.fits = keep and kept + min(64, rows.n_samples) * working <= budget
         left = budget - kept if self.fits else budget
         share = rows_within(left, working, "A block of the kernel matrix")
-        self.block_rows = min(share, max(64, BLOCK_BYTES // working))
+        self.block_rows = min(share, max(64, DEVICE_BLOCK_BYTES // working))
         self._kept: list[tuple[Any, Block]] | None = None
 
     def multiply(self, B: Array) -> Iterator[Array]:

@@ -25,11 +25,11 @@ from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
 # The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
 # as the first rows beside a tiny ridge have, is halved, and few rows are rotated one by one.
-MOST_LEVERAGE = 1e5
-LEAST_WEIGHT = 1e-12  # of a row
-FEW = 8  # rows
+MAX_BLOCK_LEVERAGE = 1e5
+MIN_ROW_WEIGHT = 1e-12  # of a row
+MAX_ROTATED_ROWS = 8  # rows
 # The cost of rotating a number, and of a block's calls, in multiplications of matrix products.
-ROTATION, CALLS = 8, 5e6
+ROTATION_COST, CALLS_COST = 8, 5e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ def weighted_block(
     core: RecursiveLeastSquares, rows: Array, targets: Array, weights: Array, *, most: int = 512
 ) -> BlockAnswer:
     """:func:`update_block` of rows that count `weights` (m,) times."""
-    roots = np.sqrt(np.maximum(weights, LEAST_WEIGHT))[:, None]
+    roots = np.sqrt(np.maximum(weights, MIN_ROW_WEIGHT))[:, None]
     found = update_block(core, rows * roots, targets * roots, most=most)
     of_one = 1.0 / roots[:, 0] ** 2
     return BlockAnswer(
@@ -103,7 +103,7 @@ def _update(
     m = len(rows)
     if not _worth_it(core, m):
         return core.update_rows(rows, targets)
-    if m <= most and leverages.sum() <= MOST_LEVERAGE:
+    if m <= most and leverages.sum() <= MAX_BLOCK_LEVERAGE:
         return _at_once(core, rows, targets, W, before, leverages)
     size = -(-m // max(-(-m // most), 2))
     first = slice(0, size)
@@ -119,13 +119,13 @@ def _update(
 
 def _worth_it(core: RecursiveLeastSquares, m: int) -> bool:
     """Whether the block's products take less time than rotating its rows one by one."""
-    if m <= FEW:
+    if m <= MAX_ROTATED_ROWS:
         return False
     n, outputs = core.n_features, core.n_outputs
     rotations = m * n * (n + 2 * outputs)
     products = n**2 * (2 * m + 4 * n / 3) + m**2 * (n + m / 3)
-    products += outputs * (4 * m * n + m**2 + n**2) + CALLS
-    return ROTATION * rotations > products
+    products += outputs * (4 * m * n + m**2 + n**2) + CALLS_COST
+    return ROTATION_COST * rotations > products
 
 
 def _at_once(
@@ -167,15 +167,15 @@ def _cholesky(K: Array) -> Array:
 # Triangular solves for a few hundred rows, made of matrix products: OpenBLAS 0.3.31 solves for so
 # many at a third of the speed of its products or less (AVX-512).
 
-SIZE = 48  # of the blocks on the diagonal, which are solved with
+SOLVE_COLUMNS = 48  # of the blocks on the diagonal, which are solved with
 
 
 def solve_right(rows: Array, R: Array) -> Array:
     """B R^-1 (k, n) for rows B (k, n) and an upper-triangular R (n, n)."""
     result = np.array(rows, dtype=np.float64, order="C")
     n = len(R)
-    for start in range(0, n, SIZE):
-        part = slice(start, min(start + SIZE, n))
+    for start in range(0, n, SOLVE_COLUMNS):
+        part = slice(start, min(start + SOLVE_COLUMNS, n))
         if start:
             result[:, part] -= result[:, :start] @ R[:start, part]
         _solve_block(result, start, R[part, part].copy())  # of one layout: it is compiled once

@@ -14,9 +14,10 @@ from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.recursion.rotation import (
     ANSWER,
     KEEP,
+    LEARNED,
     ROWS,
     SOLVED,
-    fade,
+    TAKE,
     leverages_of_rows,
     predict_row,
     rotate_pending,
@@ -193,7 +194,13 @@ class DeferredRotation:
     def fade(self, root: float) -> None:
         """Multiply [R U] by `root`, with the next prediction too."""
         _, _, work, side = self._arrays
-        fade(work, side, root, self.n, self._pending)
+        used = slice(0, self.n)
+        if not self._pending:  # a rotation that changes nothing else
+            work[KEEP, used] = 1.0
+            work[TAKE, used] = work[SOLVED, used] = 0.0
+            side[LEARNED] = 0.0
+        work[KEEP, used] *= root
+        work[TAKE, used] *= root
         self._pending, self._solved = True, False
 
     def apply_pending(self) -> None:
@@ -218,13 +225,13 @@ class DeferredRotation:
         return self.__dict__
 
 
-PRODUCT = 64  # rows of triangles that are multiplied as if they were no triangles
+TRIANGLE_ROWS = 64  # rows of triangles that are multiplied as if they were no triangles
 
 
 def _multiply_triangular(C: Array, R: Array) -> None:
     """R (n, n) becomes C R, both upper triangular."""
     n = len(C)
-    if n <= PRODUCT:
+    if n <= TRIANGLE_ROWS:
         R[:] = C @ R
         return
     first, second = slice(0, n // 2), slice(n // 2, n)
@@ -256,8 +263,8 @@ def aligned_zeros(rows: int, columns: int) -> Array:
     return memory[start : start + rows * columns].reshape(rows, columns)
 
 
-BLOCK_SHARE = 0.1  # of n rows: from there on, QR of the whole block is faster than rotations
-BLOCK_ROWS = 2048  # of a QR decomposition, or 4 n
+QR_ROW_SHARE = 0.1  # of n rows: from there on, QR of the whole block is faster than rotations
+QR_BLOCK_ROWS = 2048  # of a QR decomposition, or 4 n
 
 
 class CholeskyFactor:
@@ -279,12 +286,12 @@ class CholeskyFactor:
     def update(self, rows: Array) -> None:
         """Learn rows (k, D): rotations for a few, O(D^2) each, a QR decomposition for many."""
         n = self._factor.n
-        if len(rows) <= max(1.0, BLOCK_SHARE * n):
+        if len(rows) <= max(1.0, QR_ROW_SHARE * n):
             rows = np.ascontiguousarray(rows, dtype=np.float64)
             self._factor.update_rows(rows, np.empty((len(rows), 0)))
             self._factor.apply_pending()
             return
-        size = max(4 * n, BLOCK_ROWS)
+        size = max(4 * n, QR_BLOCK_ROWS)
         for start in range(0, len(rows), size):
             stacked = np.concatenate((self.R, rows[start : start + size]))
             R = np.asarray(np.linalg.qr(stacked, mode="r"))

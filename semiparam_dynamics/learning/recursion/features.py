@@ -12,8 +12,8 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.recursion.blocks import solve_right
 from semiparam_dynamics.learning.recursion.vectors import (
-    LARGEST,
     LOG2_E,
+    MAX_ANGLE,
     cosines_and_sines,
     powers_of_two,
 )
@@ -30,7 +30,7 @@ class Basis(Protocol):
         """L of the kept centres, (q, q)."""
 
 
-HIGHEST = 0.9  # novelty that is asked of the last centre
+MAX_NOVELTY = 0.9  # novelty that is asked of the last centre
 
 
 class IncrementalNystromFeatures:
@@ -43,7 +43,7 @@ class IncrementalNystromFeatures:
     as `NystromFeatures`, which chooses its centres in one go; :meth:`start` takes them over.
 
     With `sparing`, once half of `capacity` is used the novelty that is asked rises with what is
-    used, up to `HIGHEST`, so that what comes late still finds one.
+    used, up to `MAX_NOVELTY`, so that what comes late still finds one.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class IncrementalNystromFeatures:
         used = 2.0 * self.n_centers / self.capacity - 1.0
         if not self.sparing or used <= 0.0:
             return self.novelty
-        return self.novelty + used * max(HIGHEST - self.novelty, 0.0)
+        return self.novelty + used * max(MAX_NOVELTY - self.novelty, 0.0)
 
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` and `nearest` are then |phi|^2, max k."""
@@ -248,7 +248,7 @@ def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> floa
             distance += delta * delta
         nearest = min(nearest, distance)
         kernel[i] = scale * distance
-    powers_of_two(kernel, kernel)
+    powers_of_two(kernel)
     return nearest
 
 
@@ -305,7 +305,7 @@ def fourier_features(X: Array, frequencies: Array) -> Array:
     Their inner products approximate exp(-|x - x'|^2 / 2 sigma^2), and their norm is 1.
     """
     phase = X @ frequencies.T
-    if phase.dtype == np.float64 and np.abs(phase).max(initial=0.0) <= LARGEST:
+    if phase.dtype == np.float64 and np.abs(phase).max(initial=0.0) <= MAX_ANGLE:
         features = np.empty((*phase.shape[:-1], 2 * len(frequencies)))
         scale = 1.0 / math.sqrt(len(frequencies))
         cosines_and_sines(np.atleast_2d(phase), scale, np.atleast_2d(features))
@@ -324,7 +324,7 @@ def fourier_row_times(frequencies: Array, x: Array, W: Array, out: Array) -> Non
             total += frequencies[i, j] * x[j]
         phase[0, i] = total
         largest = max(largest, abs(total))
-    if largest <= LARGEST:
+    if largest <= MAX_ANGLE:
         cosines_and_sines(phase, scale, features)
     else:
         for i in range(n):

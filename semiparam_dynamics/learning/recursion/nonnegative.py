@@ -14,9 +14,9 @@ from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
 
 FREE, NONNEGATIVE, ZERO = range(3)  # how an unknown is bounded
-EXCHANGES = 3  # of all that are wrong, before one at a time, which always comes to an end
-ROUNDING = 1e-12  # of a gradient, relative to its terms
-LEAST_PIVOT = 1e-14  # of an unknown's square, beside which nothing is left of it but rounding
+MAX_EXCHANGES = 3  # of all that are wrong, before one at a time, which always comes to an end
+GRADIENT_ROUNDING = 1e-12  # of a gradient, relative to its terms
+MIN_PIVOT = 1e-14  # of an unknown's square, beside which nothing is left of it but rounding
 
 
 @compiled_as_written
@@ -55,7 +55,7 @@ def solve_nonnegative(
     g, gradient, y = work[2 * m], work[2 * m + 1], work[2 * m + 2]
     for i in range(m):
         held[i] = kinds[i] == ZERO or (kinds[i] == NONNEGATIVE and held[i])
-    least, chances = m + 1, EXCHANGES
+    least, chances = m + 1, MAX_EXCHANGES
     for _ in range(100 * m):
         _solve_free(H, L, g, held, y)
         wrong, last = 0, -1
@@ -69,7 +69,7 @@ def solve_nonnegative(
                 for j in range(m):
                     total += H[i, j] * y[j]
                     size += abs(H[i, j] * y[j])
-                gradient[i] = total if total < -ROUNDING * size else 0.0
+                gradient[i] = total if total < -GRADIENT_ROUNDING * size else 0.0
             else:
                 gradient[i] = min(y[i], 0.0)
             if gradient[i] < 0.0:
@@ -78,7 +78,7 @@ def solve_nonnegative(
         if wrong == 0:
             break
         if wrong < least:
-            least, chances = wrong, EXCHANGES
+            least, chances = wrong, MAX_EXCHANGES
         else:
             chances -= 1
         for i in range(m):
@@ -109,7 +109,7 @@ def _solve_free(H: Array, L: Array, g: Array, held: Mask, y: Array) -> None:
                 if not held[k]:
                     total -= L[i, k] * L[j, k]
             if i == j:  # two that are the same but for rounding
-                total = max(total, LEAST_PIVOT * H[i, i])
+                total = max(total, MIN_PIVOT * H[i, i])
             L[i, j] = np.sqrt(total) if i == j else total / L[j, j]
         total = g[i]
         for k in range(i):

@@ -14,7 +14,7 @@ from semiparam_dynamics.base.errors import LearningError, positive
 from semiparam_dynamics.learning.recursion.factor import DeferredRotation
 from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
 
-LEAST_WEIGHT = 1e-4  # rows that would add less information add none
+MIN_KEPT_SHARE = 1e-4  # rows that would add less information add none
 TINY = float(np.finfo(float).tiny)
 
 
@@ -281,7 +281,7 @@ class RecursiveLeastSquares:
         outputs, leverage = self.predict(row)
         error, known = weight * (target - outputs), weight * leverage
         kept = (known - forgetting_fraction) / max(known + forgetting_fraction, TINY)
-        if kept < LEAST_WEIGHT:
+        if kept < MIN_KEPT_SHARE:
             self._factor.move(error)  # c = 0: R stays, W moves
             return
         root = math.sqrt(kept * weight)

@@ -169,20 +169,6 @@ def leverages_of_rows(
 
 
 @compiled
-def fade(work: Array, side: Array, root: float, n: int, pending: bool) -> None:
-    """Have the pending rotation, or one that changes nothing else, multiply [R U] by `root` too."""
-    for i in range(n):
-        if not pending:
-            work[KEEP, i] = 1.0
-            work[TAKE, i] = 0.0
-            work[SOLVED, i] = 0.0
-        work[KEEP, i] *= root
-        work[TAKE, i] *= root
-    if not pending:
-        side[LEARNED] = 0.0
-
-
-@compiled
 def _is_same(known: Array, row: Array, n: int) -> bool:
     different = 0
     for i in range(n):

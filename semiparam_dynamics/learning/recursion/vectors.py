@@ -18,29 +18,22 @@ from semiparam_dynamics.base.jit import (
 )
 
 LOG2_E = 1.4426950408889634  # exp(x) = 2^(LOG2_E x)
-LARGEST = 1e5  # up to which an angle is reduced without loss
+MAX_ANGLE = 1e5  # up to which an angle is reduced without loss
 # pi / 2 in three parts, whose multiples by the quarter turns that there can be are exact.
 _FIRST, _SECOND, _THIRD = 1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
 f32 = np.float32
 
 
 @compiled
-def powers_of_two(x: Array, out: Array) -> None:
-    """out = 2^min(x, 0), (k,), both in one precision; they may be one array.
+def powers_of_two(x: Array) -> None:
+    """x (k,), of either precision, becomes 2^min(x, 0).
 
     Within 2 units in the last place, and 0 where the result would have lost digits.
     """
-    # Arrays that overlap are not taken to vectors: one array goes through loops of its own.
-    one = x.ctypes.data == out.ctypes.data
     if x.itemsize == 4:
-        if one:
-            _single_in_place(out)
-        else:
-            _single(x, out)
-    elif one:
-        _double_in_place(out)
+        _single(x)
     else:
-        _double(x, out)
+        _double(x)
 
 
 # x = n + r with |r| <= 1/2, and 2^x = 2^n (1 + r p(r)), where p interpolates (2^r - 1) / r at
@@ -51,28 +44,14 @@ def powers_of_two(x: Array, out: Array) -> None:
 
 
 @compiled_in_order
-def _double(x: Array, out: Array) -> None:
-    take_widest_vectors()
-    for j in range(x.size):
-        out[j] = _of_double(x[j])
-
-
-@compiled_in_order
-def _double_in_place(x: Array) -> None:
+def _double(x: Array) -> None:
     take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_double(x[j])
 
 
 @compiled_in_order
-def _single(x: Array, out: Array) -> None:
-    take_widest_vectors()
-    for j in range(x.size):
-        out[j] = _of_single(x[j])
-
-
-@compiled_in_order
-def _single_in_place(x: Array) -> None:
+def _single(x: Array) -> None:
     take_widest_vectors()
     for j in range(x.size):
         x[j] = _of_single(x[j])
@@ -121,7 +100,7 @@ def _of_single(v: Any) -> Any:
 # Moshier, sin.c), right to a unit in the last place.
 @compiled_as_written
 def cosines_and_sines(angles: Array, scale: float, out: Array) -> None:
-    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `LARGEST` at most."""
+    """out (k, 2 n) = scale [cos, sin] of angles (k, n), of magnitude `MAX_ANGLE` at most."""
     n = angles.shape[1]
     for i in range(len(angles)):
         row, cosines, sines = angles[i], out[i, :n], out[i, n:]

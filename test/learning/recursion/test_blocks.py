@@ -28,7 +28,7 @@ from .cases import RU, information, same_state
 def products(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether more than a few rows always go through products, or where it is quicker."""
     if request.param:
-        monkeypatch.setattr(blocks, "ROTATION", 1e9)
+        monkeypatch.setattr(blocks, "ROTATION_COST", 1e9)
     return bool(request.param)
 
 
@@ -184,7 +184,7 @@ def test_a_block_of_which_rounding_leaves_no_factor_is_learned_row_by_row(
     Z, Y = rng.standard_normal((60, 11)), rng.standard_normal((60, 2))
     block = begun(11, 2, 1.0)
     rows = copy_of(block)
-    monkeypatch.setattr(blocks, "ROTATION", 1e9)
+    monkeypatch.setattr(blocks, "ROTATION_COST", 1e9)
     monkeypatch.setattr(blocks, "cholesky", fail)
     same(update_block(block, Z, Y), one_by_one(rows, Z, Y))
     same_factor(block, rows)

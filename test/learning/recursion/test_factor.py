@@ -21,8 +21,6 @@ from semiparam_dynamics.learning.recursion import features, rotation
 from semiparam_dynamics.learning.recursion.factor import (
     CholeskyFactor,
     DeferredRotation,
-    aligned_zeros,
-    row_length,
 )
 
 from .cases import RU, by_qr, drawn, learn, same_bits
@@ -245,16 +243,6 @@ def test_a_pickled_one_continues_alike() -> None:
     assert same_bits(factor, other)
 
 
-def test_rows_of_a_block_begin_apart_in_a_page() -> None:
-    for n in (1, 8, 100, 500, 512, 1000, 1024, 2048, 4000, 4096):
-        length = row_length(n)
-        assert n <= length <= n + 512 and length % 8 == 0
-        starts = np.arange(8) * length * 8 % 4096
-        apart = np.abs(starts[:, None] - starts)[np.triu_indices(8, 1)]
-        assert np.minimum(apart, 4096 - apart).min() >= 128
-    assert aligned_zeros(3, 5).ctypes.data % 64 == 0
-
-
 def test_a_step_allocates_its_answer_only() -> None:
     n, outputs = 600, 3
     Z, Y = drawn(20, n, outputs)
@@ -322,25 +310,3 @@ def test_moments_are_those_of_all_rows_however_they_come(
     A = rows.T @ rows + 0.3 * np.eye(D)
     np.testing.assert_allclose(factor.R, np.linalg.cholesky(A).T, atol=1e-10 * np.sqrt(A.max()))
     np.testing.assert_array_equal(factor.R, np.triu(factor.R))
-
-
-@pytest.mark.parametrize("k", [1, 2, 7])
-def test_solving_with_the_moments_keeps_the_rows(k: int) -> None:
-    rows, right = drawn(60, 12, 1)[0], drawn(k, 12, 1, seed=1)[0]
-    before = rows.copy(), right.copy()
-    factor = CholeskyFactor(12, 0.5)
-    for row in rows[:50]:
-        factor.update(row[None])
-    factor.update(rows[50:])
-    A = rows.T @ rows + 0.5 * np.eye(12)
-    np.testing.assert_allclose(factor.solve(right), np.linalg.solve(A, right.T).T, rtol=1e-10)
-    assert np.array_equal(rows, before[0]) and np.array_equal(right, before[1])
-
-
-def test_half_of_the_moments_factor_is_saved_and_restored_bitwise() -> None:
-    factor, other = CholeskyFactor(9, 1.0), CholeskyFactor(9, 1.0)
-    factor.update(np.random.default_rng(0).normal(size=(5, 9)))
-    saved = factor.state()
-    assert saved.shape == (45,)
-    other.restore(saved)
-    np.testing.assert_array_equal(other.R, factor.R)

@@ -1,4 +1,4 @@
-"""Known from unknown: the limit, the probability, and familiarity with a class left out."""
+"""Held-out examples: the buffer, and inputs of no class that was taught told by them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from sklearn.calibration import _SigmoidCalibration
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.unknown import Acceptance
+from semiparam_dynamics.learning.class_heads import DiscriminantHead
+from semiparam_dynamics.learning.held_out import Acceptance, HeldOutExamples
 
 RIDGE = 0.5
 D, CLASSES = 12, 14
@@ -72,15 +73,17 @@ def test_familiarity_is_relative_mahalanobis_distance_with_and_without_the_class
     (X, y), (new, numbers) = blobs(400, range(5)), blobs(30, range(5), 1)
     learned = model(hold_out=0).fit(X, y)
     recursion = learned.recursion_
-    judged = recursion._judge(0, new)
+    head = recursion.head
+    assert isinstance(head, DiscriminantHead)
+    judged = head.judge(new)
     by_number = {label: k for k, label in enumerate(recursion.classes.labels)}
     truth = np.array([by_number[label] for label in numbers.tolist()])
     apart = far_from_all(X, y, new)
-    assert judged.familiarity is not None and judged.predicted is not None
+    assert judged.familiarity is not None
     distances = apart[:, None] - judged.familiarity
-    scores = recursion._class_means(0).scores(distances)
+    scores = head.means.scores(distances)
     np.testing.assert_allclose(scores, judged.scores, rtol=1e-9)
-    more = recursion._class_means(0).withheld(judged.predicted, truth)
+    more = head.withheld(judged, truth)
     for k, label in enumerate(numbers.tolist()):
         without = far_from_all(X, y, new[k : k + 1], without=label)[0]
         assert more[k] == pytest.approx(without - apart[k], rel=1e-7)
@@ -104,10 +107,10 @@ def test_unknown_classes_are_told_and_few_pass(head: str, most: float) -> None:
     assert "unknown" not in without.tolist()
 
 
-def test_a_frame_is_looked_at_as_many_are() -> None:
+def test_one_input_is_assessed_as_many_are() -> None:
     X, y = blobs(600, range(6))
     learned = model(hold_out=4).fit(X, y)
-    found = [learned.look(x) for x in X[:20]]
+    found = [learned.assess(x) for x in X[:20]]
     np.testing.assert_allclose([one.familiarity for one in found], learned.familiarity(X[:20]))
     np.testing.assert_allclose([one.probabilities for one in found], learned.predict_proba(X[:20]))
 
@@ -125,3 +128,31 @@ def test_a_share_that_is_none_is_refused(share: float) -> None:
     X, y = blobs(300, range(5))
     with pytest.raises(ConfigurationError, match="false_accepts"):
         model(false_accepts=share).fit(X, y).predict(X)
+
+
+def buffer(size: int) -> HeldOutExamples:
+    return HeldOutExamples(size, n_inputs=1, n_ridges=2)
+
+
+def kept(held: HeldOutExamples) -> list[tuple[int, float]]:
+    taken = held.numbers >= 0
+    return sorted(zip(held.numbers[taken].tolist(), held.inputs[taken, 0].tolist(), strict=True))
+
+
+def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
+    held = buffer(4)
+    for k, number in enumerate([0, 0, 1, 0, 1, 2, 2]):
+        held.add(np.array([float(k)]), number)
+    # 4 took the place of 0, 5 that of 1; then classes 1 and 2 follow 0, the first of the largest.
+    assert len(held) == 4
+    assert kept(held) == [(0, 3.0), (1, 4.0), (2, 5.0), (2, 6.0)]
+
+
+def test_classes_that_leave_take_their_examples_along() -> None:
+    held = buffer(5)
+    for k, number in enumerate([0, 1, 2, 1]):
+        held.add(np.array([float(k)]), number)
+    held.renumber(np.array([0, -1, 1]))
+    assert kept(held) == [(0, 0.0), (1, 2.0)]
+    held.add(np.array([9.0]), 1)
+    assert kept(held) == [(0, 0.0), (1, 2.0), (1, 9.0)]

@@ -10,7 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.discriminant import REWORK, ClassMeans, ResidualScatter
+from semiparam_dynamics.learning.class_heads import REFACTOR_AFTER, ClassMeans, DiscriminantHead
 
 RIDGE = 0.5
 
@@ -63,7 +63,9 @@ def expected(X: Any, y: Any, new: Any, dimension: float | None = None) -> tuple[
 
 
 def means(of: IncrementalRLSC) -> ClassMeans:
-    return of.recursion_._class_means(0)
+    head = of.recursion_.head
+    assert isinstance(head, DiscriminantHead)
+    return head.means
 
 
 @pytest.mark.parametrize("way", ["one by one", "at once", "in parts"])
@@ -77,7 +79,7 @@ def test_scores_are_those_of_the_formula(way: str) -> None:
     else:
         found.partial_fit(X[:100], y[:100])
         teach(found, X[100:104], y[100:104]).partial_fit(X[104:], y[104:])
-    scores, spread = expected(X, y, new, found.recursion_._dimension(0))
+    scores, spread = expected(X, y, new, found.recursion_.head.dimension())
     np.testing.assert_allclose(found.decision_function(new), scores, rtol=1e-9, atol=1e-8)
     assert means(found).spread == pytest.approx(spread, rel=1e-9)
 
@@ -89,7 +91,7 @@ def test_the_directions_that_scatter_are_estimated_closely() -> None:
     rest = X - np.stack([X[y == c].mean(axis=0) for c in labels])[y]
     within = rest.T @ rest
     exact = np.trace(np.linalg.solve(within + RIDGE * np.eye(40), within))
-    assert found.recursion_._dimension(0) == pytest.approx(exact, rel=0.02)
+    assert found.recursion_.head.dimension() == pytest.approx(exact, rel=0.02)
 
 
 def test_of_many_examples_it_is_linear_discriminant_analysis() -> None:
@@ -125,11 +127,11 @@ def test_a_class_of_one_example_is_recognised() -> None:
 
 
 def test_the_inverse_stays_the_inverse() -> None:
-    X, y = examples(3 * REWORK)
+    X, y = examples(3 * REFACTOR_AFTER)
     found = teach(model(), X, y)
-    scatter, T = found.recursion_.scatters[0], 5
+    scatter, T = found.recursion_.head.scatter, 5
     scatter.solve(np.eye(T))
-    teach(found, X[: REWORK - 1], y[: REWORK - 1])
+    teach(found, X[: REFACTOR_AFTER - 1], y[: REFACTOR_AFTER - 1])
     np.testing.assert_allclose(scatter.solve(np.eye(T)) @ scatter.E, np.eye(T), atol=1e-10)
     np.testing.assert_allclose(scatter.diagonal(), np.diag(np.linalg.inv(scatter.E)), rtol=1e-10)
 
@@ -141,7 +143,7 @@ def test_a_class_that_comes_between_enters_the_inverse() -> None:
     for k in late:
         found.partial_fit(X[k : k + 1], y[k : k + 1])
         found.predict(X[:1])  # so that there is an inverse to be kept up
-    scatter = found.recursion_.scatters[0]
+    scatter = found.recursion_.head.scatter
     np.testing.assert_allclose(scatter.solve(np.eye(5)) @ scatter.E, np.eye(5), atol=1e-10)
 
 
@@ -156,27 +158,11 @@ def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
 def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
     X, y = examples()
     found = teach(model(), X, y)
-    before = found.recursion_.scatters[0].E
+    before = found.recursion_.head.scatter.E
     stay = [k for k, label in enumerate(found.recursion_.classes.labels) if label != 3]
     found.forget_class(3)
-    np.testing.assert_allclose(found.recursion_.scatters[0].E, before[np.ix_(stay, stay)])
+    np.testing.assert_allclose(found.recursion_.head.scatter.E, before[np.ix_(stay, stay)])
     assert 3 not in found.predict(X)
-
-
-def test_a_saved_model_resumes_as_if_nothing_had_been() -> None:
-    (X, y), (new, _) = examples(), examples(30, seed=1)
-    options: dict[str, Any] = {"ridge": [0.1, 1.0], "recoding": "auto", "hold_out": 6}
-    whole = teach(model(**options), X[:200], y[:200])
-    resumed = model(**options).restore(whole.state())
-    found = resumed.decision_function(new)
-    np.testing.assert_allclose(found, whole.validate().decision_function(new), rtol=1e-9)
-    teach(resumed, X[200:], y[200:])
-    teach(whole, X[200:], y[200:])
-    np.testing.assert_allclose(
-        resumed.validate().decision_function(new),
-        whole.validate().decision_function(new),
-        rtol=1e-9,
-    )
 
 
 def test_a_model_of_the_other_head_is_refused() -> None:
@@ -207,7 +193,3 @@ def test_examples_that_least_squares_fits_leave_a_finite_answer() -> None:
     rows = np.eye(3)
     found = teach(IncrementalRLSC(1e-12, 1.0, hold_out=0, head="discriminant"), rows, [0, 1, 2])
     assert np.isfinite(found.decision_function(rows)).all()
-
-
-def test_a_scatter_of_no_class_has_nothing() -> None:
-    assert len(ResidualScatter()) == 0

@@ -1,0 +1,403 @@
+"""The heads of an incremental classifier: scores of classes from one recursion of least squares.
+
+A head has one ridge. With A = Z'Z + ridge I of all features Z that were learned, and the classes'
+sums B, least squares predicts the one-hot codes of features z as s = B'A^-1 z. Those are the scores
+of :class:`LeastSquaresHead` (thesis 7.5). :class:`DiscriminantHead` is linear discriminant analysis
+from the same recursion.
+
+The within-class scatter needs no matrix of its own. With the counts N and G = B'A^-1 B the matrix
+E = diag(N) - G is the scatter of the errors that least squares leaves. An example z of class t that
+is predicted as s, with leverage h = z'A^-1 z, adds (e_t - s)(e_t - s)' / (1 + h) to it. The
+inverse of the within-class scatter S_w + ridge I = A - B N^-1 B' is A^-1 + A^-1 B E^-1 B'A^-1, so
+that with K = E^-1 all that a discriminant needs follows from s and h:
+
+    z'(S_w + ridge I)^-1 m_c = (s K)_c,    m_c'(S_w + ridge I)^-1 m_d = K_cd - [c = d] / N_c,
+    z'(S_w + ridge I)^-1 z = h + s K s'.
+
+T. Hastie, R. Tibshirani, A. Buja: Flexible discriminant analysis by optimal scoring, JASA 1994, is
+the batch form; T. Hayes, C. Kanan, CVPR Workshops 2020, the streaming one with a matrix inverse.
+
+A class of few examples has an uncertain mean, which is a draw from N(m_0, tau S) with m_0 and tau
+those of all classes and S the within-class covariance. So its mean is drawn towards m_0 by
+g = tau / (tau + 1 / N_c), and what it predicts is wider by 1 + tau (1 - g). Without the second, a
+class of one example is never recognised; of many examples it is plain discriminant analysis.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.blas import dsymm, dsymv, dsyr
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.learning.class_sums import ClassSums
+from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
+
+
+class Judged(NamedTuple):
+    """Inputs (k, D) by one ridge.
+
+    scores : (k, T), before recoding. predicted : (k, T), the codes by least squares.
+    familiarity : (k, T), where that isn't a multiple of the recoded scores.
+    """
+
+    scores: Array
+    predicted: Array
+    familiarity: Array | None = None
+
+
+class LeastSquaresHead:
+    """Scores z'A^-1 b of each class, which recoding multiplies.
+
+    Parameters
+    ----------
+    n_features : D. ridge : in A. classes : their sums and counts, which the caller keeps.
+    """
+
+    one_by_one = False  # whether few examples are learned one by one
+    arrays: tuple[str, ...] = ("R",)  # the names of a state
+    recode = staticmethod(np.multiply)
+
+    def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
+        self.factor = CholeskyFactor(n_features, ridge)
+        self.classes = classes
+
+    @property
+    def ridge(self) -> float:
+        """The ridge of this head."""
+        return self.factor.penalty
+
+    def learn(self, Z: Array) -> None:
+        """Learn features Z (k, D), which the classes' sums have already."""
+        self.factor.update(Z)
+
+    def learn_one(self, z: Array, number: int) -> None:
+        """Learn features z (1, D) of a class' example, which its sum doesn't have yet."""
+        self.factor.update(z)
+
+    def judge(self, Z: Array, solved: Array | None = None) -> Judged:
+        """Features Z (k, D) by this head, from `solved`, A^-1 z as rows (k, D), where known."""
+        sums = self.classes.sums
+        if solved is None and len(Z) <= len(sums):
+            solved = self.factor.solve(Z)
+        # Either k or T systems are solved, whichever are fewer.
+        scores: Array = Z @ self.factor.solve(sums).T if solved is None else solved @ sums.T
+        return Judged(scores, scores)
+
+    def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
+        """How familiar inputs are with each class, (k, T), given their recoded scores."""
+        return np.array(self.without_empty(recoded / self.level(recoding)))
+
+    def withheld(self, judged: Judged, numbers: Indices) -> Array:
+        """The amount, (k,), that familiarity is larger by where the example's class is unknown."""
+        return np.zeros(len(numbers))
+
+    def without_empty(self, scores: Array) -> Array:
+        """Scores (n, T), those of classes that no example was learned of below all others."""
+        empty = self.classes.counts <= 0.0
+        return np.where(empty, -np.inf, scores) if empty.any() and not empty.all() else scores
+
+    def recoding_of(self, weights: Array) -> Array:
+        """Operands of `recode` for the classes' weights."""
+        return weights
+
+    def level(self, recoding: float) -> float:
+        """By which recoded scores are divided, beside the temperature.
+
+        Recoding multiplies the scores of balanced classes by T^recoding: so one temperature fits
+        all T.
+        """
+        return float(max(len(self.classes), 1) ** recoding)
+
+    def renumber(self, new: Indices) -> None:
+        """Follow the classes, which were given these numbers, new[old], -1 for one that left."""
+
+    def note_change(self) -> None:
+        """Drop what was derived from the classes' sums and counts."""
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {"R": self.factor.state()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Resume from a :meth:`state`. Raises KeyError for one of another kind of head."""
+        self.factor.restore(state["R"])
+
+
+LOG_LEVEL = 50.0  # temperatures of scores that are logarithms: from 1 to this
+TRACE_PROBES = 16  # random vectors by which the number of scattering directions is estimated
+DIMENSION_GROWTH = 1.05  # times as many examples, and it is estimated again
+REFACTOR_AFTER = 1000  # updates of the inverse, whose rounding errors would add up
+DEFAULT_SPREAD = 1.0  # tau while there are fewer than two classes
+MIN_SPREAD = 1e-3  # tau, whose estimate from few classes may be negative
+
+
+class DiscriminantHead(LeastSquaresHead):
+    """Logarithms of N_c p(z | c), to which recoding adds the logarithms of its weights.
+
+    Familiarity is the relative Mahalanobis distance (J. Ren et al.: A simple fix to Mahalanobis
+    distance for improving near-OOD detection, 2021, section 3), x'A^-1 x less the squared distance
+    from the class' mean, both in units of the covariance within classes: of two inputs as far from
+    all means, the one in a direction in which classes differ is the less familiar. Without class c
+    the first term is that of A less the class' mean (Sherman and Morrison), larger by s_c^2 / E_cc.
+    """
+
+    one_by_one = True
+    arrays = ("R", "E", "K", "updates", "dimension")
+    recode = staticmethod(np.add)
+
+    def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
+        super().__init__(n_features, ridge, classes)
+        self.scatter = ResidualScatter()
+        self._means: ClassMeans | None = None
+        self._dimension = (0.0, 0.0)  # its estimate, and the number of examples at that time
+
+    def learn(self, Z: Array) -> None:
+        """See :class:`LeastSquaresHead`."""
+        super().learn(Z)
+        sums = self.classes.sums
+        self.scatter.replace(np.diag(self.classes.counts) - sums @ self.factor.solve(sums).T)
+
+    def learn_one(self, z: Array, number: int) -> None:
+        """See :class:`LeastSquaresHead`."""
+        solved = self.factor.solve(z)[0]
+        self.scatter.resize(len(self.classes))
+        self.scatter.learn(self.classes.sums @ solved, float(z[0] @ solved), number)
+        super().learn_one(z, number)
+
+    def judge(self, Z: Array, solved: Array | None = None) -> Judged:
+        """See :class:`LeastSquaresHead`."""
+        solved = self.factor.solve(Z) if solved is None else solved
+        predicted, leverages = solved @ self.classes.sums.T, np.einsum("ij,ij->i", Z, solved)
+        distances = self.means.distances(predicted, leverages)
+        familiarity = self.means.familiarity(distances, leverages)
+        return Judged(self.means.scores(distances), predicted, familiarity)
+
+    def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
+        """See :class:`LeastSquaresHead`."""
+        assert judged.familiarity is not None
+        return np.array(self.without_empty(judged.familiarity))
+
+    def withheld(self, judged: Judged, numbers: Indices) -> Array:
+        """See :class:`LeastSquaresHead`."""
+        return self.means.withheld(judged.predicted, numbers)
+
+    def recoding_of(self, weights: Array) -> Array:
+        """See :class:`LeastSquaresHead`."""
+        return np.asarray(np.log(weights))
+
+    def level(self, recoding: float) -> float:
+        """See :class:`LeastSquaresHead`."""
+        return LOG_LEVEL
+
+    def renumber(self, new: Indices) -> None:
+        """See :class:`LeastSquaresHead`."""
+        self.scatter.resize(len(new))
+        self.scatter.renumber(new)
+
+    def note_change(self) -> None:
+        """See :class:`LeastSquaresHead`."""
+        self._means = None
+
+    @property
+    def means(self) -> ClassMeans:
+        """The means as they are now."""
+        if self._means is None:
+            counts = self.classes.counts
+            self.scatter.resize(len(counts))
+            self._means = ClassMeans(self.scatter, counts, self.dimension())
+        return self._means
+
+    def dimension(self) -> float:
+        """tr(S_w (S_w + ridge I)^-1), estimated by the traces of random vectors.
+
+        M. Hutchinson: A stochastic estimator of the trace of the influence matrix, 1989.
+        """
+        found, then = self._dimension
+        now = float(self.classes.counts.sum())
+        if not then <= now <= DIMENSION_GROWTH * then:
+            D = len(self.factor.R)
+            signs = np.random.default_rng(0).choice([-1.0, 1.0], (TRACE_PROBES, D))
+            solved = self.factor.solve(signs)
+            predicted = solved @ self.classes.sums.T
+            crossed = self.scatter.solve(predicted)
+            trace = (np.sum(signs * solved) + np.sum(predicted * crossed)) / TRACE_PROBES
+            found = max(D - self.ridge * trace, 1.0)
+            self._dimension = found, now
+        return found
+
+    def state(self) -> dict[str, Array]:
+        """See :class:`LeastSquaresHead`."""
+        own = self.scatter.state() | {"dimension": np.array(self._dimension)}
+        return super().state() | own
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """See :class:`LeastSquaresHead`."""
+        super().restore(state)
+        self.scatter.restore(state)
+        found, then = state["dimension"].tolist()
+        self._dimension = found, then
+        self._means = None
+
+
+class ResidualScatter:
+    """E = diag(N) - B'A^-1 B (T, T) of the classes, and its inverse K, of one ridge."""
+
+    def __init__(self) -> None:
+        self._E: Array = np.zeros((0, 0), order="F")  # lower halves
+        self._K: Array = np.zeros((0, 0), order="F")
+        self._updates = REFACTOR_AFTER  # of the inverse since it was computed anew
+
+    @property
+    def E(self) -> Array:
+        """(T, T), symmetric; a copy."""
+        lower: Array = np.tril(self._E)
+        return lower + np.tril(lower, -1).T
+
+    def resize(self, n_classes: int) -> None:
+        """Make room for classes that are new."""
+        if (before := len(self._E)) < n_classes:
+            for name in ("_E", "_K"):
+                grown = np.zeros((n_classes, n_classes), order="F")
+                grown[:before, :before] = getattr(self, name)
+                setattr(self, name, grown)
+
+    def learn(self, predicted: Array, leverage: float, number: int) -> None:
+        """Add an example of class `number`, predicted as s (T,) before least squares learned it."""
+        first = self._E[number, number] == 0.0
+        error, scale = -predicted, 1.0 / (1.0 + leverage)
+        error[number] += 1.0
+        self._E = dsyr(scale, error, lower=1, a=self._E, overwrite_a=1)
+        self._updates += 1
+        if self._updates >= REFACTOR_AFTER:
+            return
+        if first:  # E has a new row, and the Schur complement of its diagonal is E as it was
+            solved = dsymv(1.0, self._K, predicted, lower=1)
+            self._K[number, :number], self._K[number:, number] = solved[:number], solved[number:]
+            self._K[number, number] = 1.0 / scale + predicted @ solved
+        else:
+            solved = dsymv(1.0, self._K, error, lower=1)
+            factor = -scale / (1.0 + scale * float(error @ solved))
+            self._K = dsyr(factor, solved, lower=1, a=self._K, overwrite_a=1)
+
+    def replace(self, E: Array) -> None:
+        """Take another E (T, T)."""
+        self._E = np.array(E, order="F")
+        self._K = np.zeros_like(self._E)
+        self._updates = REFACTOR_AFTER
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs: E, the inverse as it is, and how old that is."""
+        return {"E": self.E, "K": np.tril(self._K), "updates": np.array(self._updates)}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Resume from a :meth:`state`."""
+        self.replace(state["E"])
+        self._K = np.array(state["K"], order="F")
+        self._updates = int(state["updates"])
+
+    def renumber(self, new: Indices) -> None:
+        """Give each class its new number, new[old]: equal ones are added, those of -1 leave."""
+        onto = np.zeros((len(new), int(new.max(initial=-1)) + 1))
+        stay = np.flatnonzero(new >= 0)
+        onto[stay, new[stay]] = 1.0
+        self.replace(onto.T @ self.E @ onto)
+
+    def diagonal(self) -> Array:
+        """Of K, (T,); zeros for classes without examples."""
+        self._invert()
+        return self._K.diagonal().copy()
+
+    def errors(self) -> Array:
+        """The diagonal of E, (T,): squares that least squares leaves of each class' code."""
+        return self._E.diagonal().copy()
+
+    def solve(self, rows: Array) -> Array:
+        """Rows (k, T) times K; those of classes without examples are zero."""
+        self._invert()
+        product: Array = dsymm(1.0, self._K, rows.T, lower=1).T
+        return product
+
+    def _invert(self) -> None:
+        if self._updates < REFACTOR_AFTER:
+            return
+        seen = np.flatnonzero(self._E.diagonal() > 0.0)
+        part = np.ix_(seen, seen)
+        factor, failed = dpotrf(self._E[part], lower=1)
+        if not failed:
+            factor, failed = dpotri(factor, lower=1)
+        if failed:  # least squares fits every code to rounding: no scatter is left to tell by
+            factor = np.diag(1.0 / self._E.diagonal()[seen])
+        self._K = np.zeros_like(self._E)
+        self._K[part] = factor
+        self._updates = 0
+
+
+class ClassMeans:
+    """The classes' means, drawn towards their middle, and distances from them.
+
+    Parameters
+    ----------
+    scatter : of the least squares that make the predictions. counts : N (T,).
+    dimension : tr(S_w (S_w + ridge I)^-1), the number of directions in which examples scatter.
+
+    Attributes
+    ----------
+    spread : tau, the variance of the classes' means in units of that within a class.
+    """
+
+    def __init__(self, scatter: ResidualScatter, counts: Array, dimension: float) -> None:
+        self._scatter, self._dimension = scatter, dimension
+        self._seen = seen = counts > 0.0
+        self._n, few = counts.sum(), int(np.count_nonzero(seen))
+        inverse_counts = np.where(seen, 1.0 / np.where(seen, counts, 1.0), 0.0)
+        self._average = seen / max(few, 1)
+        square = self._n * (scatter.diagonal() - inverse_counts)
+        with_middle = self._n * (scatter.solve(self._average[None])[0] - inverse_counts / few)
+        self._middle = float(self._average @ with_middle)
+        self.spread = DEFAULT_SPREAD
+        if few > 1:
+            between = (square[seen].sum() - few * self._middle) / ((few - 1) * dimension)
+            self.spread = max(between - inverse_counts.sum() / few, MIN_SPREAD)
+        self._draw = draw = np.where(seen, self.spread / (self.spread + inverse_counts), 0.0)
+        self._width = 1.0 + self.spread * (1.0 - draw)
+        apart = square - 2.0 * with_middle + self._middle
+        self._square = self._middle + 2.0 * draw * (with_middle - self._middle) + draw**2 * apart
+        self._prior = np.log(np.where(seen, counts, 1.0) / self._n)
+
+    def scores(self, distances: Array) -> Array:
+        """Logarithms of N_c p(z | c), (k, T), but for what is the same for all classes.
+
+        Of examples with these :meth:`distances`.
+        """
+        found = distances / (-2.0 * self._width)
+        found += self._prior - 0.5 * self._dimension * np.log(self._width)
+        return found
+
+    def familiarity(self, distances: Array, leverages: Array) -> Array:
+        """How much nearer examples are to each class than to all at once, (k, T)."""
+        found: Array = self._n * leverages[:, None] - distances
+        return found
+
+    def withheld(self, predicted: Array, numbers: Indices) -> Array:
+        """The amount, (k,), that familiarity is larger by without each example's class.
+
+        Zero for a class without examples, or of which least squares leaves nothing.
+        """
+        errors = self._scatter.errors()[numbers]
+        own = predicted[np.arange(len(predicted)), numbers]
+        found: Array = self._n * own**2 / np.where(errors > 0.0, errors, np.inf)
+        return found
+
+    def distances(self, predicted: Array, leverages: Array) -> Array:
+        """Squared Mahalanobis distances (k, T) of the examples from the means that are drawn.
+
+        Of examples that least squares predicts as s (k, T), with leverages z'A^-1 z (k,).
+        """
+        crossed = self._n * self._scatter.solve(predicted)
+        own = (self._n * leverages + np.einsum("ij,ij->i", predicted, crossed))[:, None]
+        middle = (crossed @ self._average)[:, None]
+        found: Array = own - 2.0 * (middle + self._draw * (crossed - middle)) + self._square
+        return found
