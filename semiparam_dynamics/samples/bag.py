@@ -31,11 +31,7 @@ from semiparam_dynamics.samples.bag_files import (
     one_line,
     open_recording,
 )
-from semiparam_dynamics.samples.joint_states import (
-    JOINT_STATE,
-    JointStateBlock,
-    JointStateDecoder,
-)
+from semiparam_dynamics.samples.joint_states import JOINT_STATE, JointStateReader
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
 from semiparam_dynamics.samples.stream import FIRST_MESSAGES, FIRST_SECONDS, MeasurementStream
 
@@ -47,7 +43,6 @@ NODE_OUTPUTS = frozenset(
     "contact_external".split()
 )
 OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command line
-TOGETHER = 256  # joint states that are decoded and checked at once
 
 
 @dataclass(frozen=True)
@@ -131,20 +126,6 @@ class BagReader:
         for stamp, topic, data in self._all_raw(topics):
             for message in self._decoded(decode[topic], topic, data):
                 yield topic, message, stamp
-
-    def joint_states(self, topic: str) -> Iterator[JointStateBlock | Any]:
-        """The messages of a topic of joint states, in the order of :meth:`messages`.
-
-        They come in blocks where nothing but stamps and numbers is new, otherwise one by one.
-        """
-        decode = JointStateDecoder(self._store)
-        raw = (data for _, _, data in self._all_raw([topic]))
-        while together := list(itertools.islice(raw, TOGETHER)):
-            if (block := decode.block(together)) is not None:
-                yield block
-            else:
-                for data in together:
-                    yield from self._decoded(decode, topic, data)
 
     def _all_raw(self, topics: Collection[str]) -> Iterator[tuple[int, str, bytes | memoryview]]:
         return heapq.merge(*(self._raw(file, topics) for file in self._files), key=itemgetter(0))
@@ -245,7 +226,7 @@ class BagReader:
 
     def _decoder(self, kind: str) -> Callable[[bytes | memoryview], Any]:
         if kind == JOINT_STATE:
-            return JointStateDecoder(self._store)
+            return JointStateReader()
         return lambda data: self._store.deserialize_cdr(data, kind)
 
     def _raw(
@@ -329,13 +310,8 @@ def read_measurements(
     with BagReader(path) as bag:
         joints = bag.choose(JOINT_STATE, joint_states_topic)
         wrench = bag.choose(WRENCH, wrench_topic) if target == "wrench" else ""
-        if wrench:
-            for topic, message, _ in bag.messages([joints, wrench]):
-                measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
-        else:
-            for given in bag.joint_states(joints):
-                several = isinstance(given, JointStateBlock)
-                measurements += (stream.joint_states if several else stream.joint_state)(given)
+        for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
+            measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
         measurements += stream.flush()
         if bag.undecodable:
             stream.dropped["undecodable"] += bag.undecodable.total()

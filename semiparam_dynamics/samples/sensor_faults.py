@@ -17,7 +17,7 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Mask, Stamps
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
 from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig
 
@@ -87,29 +87,6 @@ class SensorFaults:
                 found.append((axis, f"{self._kind} saturated", sentence))
         return found
 
-    @property
-    def resting(self) -> bool:
-        """Whether the next reading, if it is a usual one, changes nothing but the last reading."""
-        return self._extremes is None or self._extremes.alone
-
-    def usual(self, readings: Array) -> Mask:
-        """Which of the readings (k, n_axes) that follow no rule says anything about; (k,).
-
-        Each is compared with the one before it, which must have been looked at, or passed over.
-        """
-        usual = self._stuck.usual(readings)
-        if self._extremes is not None:
-            usual &= self._extremes.usual(readings)
-        if self._limits:
-            usual &= (np.abs(readings) < self._limits).all(axis=1)
-        return usual
-
-    def pass_over(self, stamp: int, reading: Sequence[float], q: Sequence[float]) -> None:
-        """Be as if all of some usual readings had been looked at, the last one of which is this."""
-        self._stuck.pass_over(stamp, reading, q)
-        if self._extremes is not None:
-            self._extremes.pass_over(reading, q)
-
     def _named(self, axis: int) -> str:
         name = self._axes[axis]
         return f"the effort of {name}" if self._kind == "effort" else f"{name} of the wrench"
@@ -174,18 +151,6 @@ class StuckReadings:
         self._runs = runs
         return stuck
 
-    def usual(self, values: Array) -> Mask:
-        """Which of the values (k, n) that follow are all other ones than before; (k,)."""
-        if self._after <= 0:
-            return np.ones(len(values), dtype=np.bool_)
-        return _all_changed(values, self._values)
-
-    def pass_over(self, stamp: int, values: Sequence[float], position: Sequence[float]) -> None:
-        """See :meth:`SensorFaults.pass_over`."""
-        if self._after > 0:
-            self._values, self._runs, self._newest = values, [], (stamp, position, True)
-            self._found.clear()
-
     def _moved(self, k: int, start: Sequence[float], position: Sequence[float]) -> bool:
         if self._own_joint:
             return abs(position[k] - start[k]) > self._motion
@@ -230,17 +195,6 @@ class ExtremesOfAll:
             self._largest[k], self._smallest[k] = joint.limits
         self.alone = alone
         return found
-
-    def usual(self, values: Array) -> Mask:
-        """Which of the values (k, n) that follow no joint is asked about; (k,)."""
-        smallest = np.minimum.accumulate(np.vstack((self._smallest, values[:-1])), axis=0)
-        largest = np.maximum.accumulate(np.vstack((self._largest, values[:-1])), axis=0)
-        within = (smallest < values) & (values < largest)
-        return within.all(axis=1) & _all_changed(values, self._last)
-
-    def pass_over(self, values: Sequence[float], q: Sequence[float]) -> None:
-        """See :meth:`SensorFaults.pass_over`."""
-        self._last, self._start = values, q
 
 
 class Extremes:
@@ -377,20 +331,6 @@ class StuckPositions:
             "its sensor sticks (samples.stuck_after)"
         )
 
-    def usual(self, values: Array) -> Mask:
-        """Which of the positions (k, n_joints) that follow are all others than before; (k,)."""
-        if self._after <= 0:
-            return np.ones(len(values), dtype=np.bool_)
-        return _all_changed(values, self._q)
-
-    def pass_over(
-        self, stamp: int, values: Sequence[float], speeds: Sequence[float] | None
-    ) -> None:
-        """Be as if all of some usual positions had been looked at, the last of which are these."""
-        if self._after > 0:
-            self._q = () if speeds is None else values
-            self._since, self._newest = [], stamp
-
 
 class ZeroVelocities:
     """Notices joints whose velocity has never been anything but zero although they move.
@@ -463,27 +403,3 @@ class ZeroVelocities:
             since, count = stamp, 0
         self._elsewhere[k] = since, stamp, count + 1
         return count + 1 >= self.MESSAGES and stamp - since >= self.ELSEWHERE
-
-    def usual(self, stamps: Stamps, before: int, values: Array, positions: Array) -> Mask:
-        """Which of the velocities (k, n) that follow change nothing; (k,)."""
-        usual: Mask = np.full(len(values), self._begun)
-        if self.watched:  # after a pause the joints are watched from where they are
-            steps = np.diff(stamps, prepend=before)
-            usual &= ~np.logical_or.accumulate((steps <= 0) | (steps > self._after))
-        for k, start in self.watched.items():
-            way = np.abs(positions[:, k] - start)
-            # One that is elsewhere may be noticed there: what follows is looked at.
-            still = np.logical_and.accumulate(np.minimum(way, np.abs(way - TURN)) <= self._motion)
-            usual &= still & (values[:, k] == 0.0) & (k not in self.noticed)
-        return usual
-
-
-def _all_changed(values: Array, before: Sequence[float]) -> Mask:
-    """Whether each row of `values` (k, n) differs from the one before it everywhere; (k,).
-
-    before: the one before the first, of which nothing is known where it is empty.
-    """
-    changed = np.empty(len(values), dtype=np.bool_)
-    changed[1:] = (values[1:] != values[:-1]).all(axis=1)
-    changed[:1] = len(before) > 0 and (values[:1] != before).all(axis=1)
-    return changed

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import NANO, SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.arrays import NANO, SECOND, WRENCH_AXES, Array
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent
-from semiparam_dynamics.samples.joint_states import JointStateBlock
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement, StreamConfig
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.sensor_faults import (
@@ -166,30 +165,6 @@ class MeasurementStream:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
-    def joint_states(self, block: JointStateBlock) -> list[Measurement]:
-        """Take in joint states that follow each other; return what :meth:`joint_state` would.
-
-        Those that no check says anything about are taken together, all others one by one.
-        """
-        count, at = len(block.stamps), 0
-        chosen = self._choose(block)
-        if chosen is None:
-            return [m for k in range(count) for m in self.joint_state(block.message(k))]
-        found: list[Measurement] = []
-        usual = _runs(self._usual(block, chosen))
-        complete = True  # all before passed every check: `_usual` compares each with the one before
-        while at < count:
-            if usual[at] and complete and self._faults.resting and not self._elsewhere_now:
-                end = at + int(usual[at])
-                found += self._take(block.stamps, chosen, at, end)
-                at = end
-            else:
-                given = self.joint_state(block.message(at))
-                found += given
-                complete = complete and bool(given)
-                at += 1
-        return found
-
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
         self.received["wrenches"] += 1
@@ -266,63 +241,6 @@ class MeasurementStream:
                 released += self._pairer.wrench(stamp - self._delay, y)
         released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
         return released
-
-    def _choose(self, block: JointStateBlock) -> tuple[Array, Array | None, Array] | None:
-        """The wanted joints' positions, velocities and efforts; None where they need looking at."""
-        names = block.name
-        if not self._effort or self._delay or len(set(names)) < len(names):
-            return None
-        index = self._matcher.match(names)
-        sizes = block.position.shape[1], block.effort.shape[1], block.velocity.shape[1]
-        if index is None or sizes not in ((len(names),) * 3, (len(names), len(names), 0)):
-            return None
-        dq: Array | None = block.velocity[:, index] if sizes[2] else None
-        if dq is not None and not self._moved:
-            if dq.any():
-                return None
-            dq = None
-        y = block.effort[:, index]
-        if self._effort_scale:
-            with np.errstate(over="ignore", invalid="ignore"):  # such efforts are looked at
-                y = y * self._effort_scale
-        return block.position[:, index], dq, y
-
-    def _usual(self, block: JointStateBlock, chosen: tuple[Array, Array | None, Array]) -> Mask:
-        """Which joint states of a block no check says anything about, (k,)."""
-        q, dq, y = chosen
-        stamps = block.stamps
-        usual: Mask = np.diff(stamps, prepend=self._last_joint_state or 0) > 0
-        for values in (q, y) if dq is None else (q, dq, y):
-            usual &= (np.abs(values) <= IMPLAUSIBLE).all(axis=1)
-        usual &= self._faults.usual(y)
-        if dq is not None:
-            usual &= self._positions.usual(q)
-            if not self._zeros.resting:
-                usual &= self._zeros.usual(stamps, self._q_stamp, dq, q)
-        for name in self._locks.keys() & block.name:
-            lock, positions = self._locks[name], block.position[:, block.name.index(name)]
-            usual &= [abs(x) <= IMPLAUSIBLE and lock.holds(x) for x in positions.tolist()]
-        return usual
-
-    def _take(
-        self, stamps: Stamps, chosen: tuple[Array, Array | None, Array], begin: int, end: int
-    ) -> list[Measurement]:
-        """The measurements of usual joint states, and be as if each had been looked at."""
-        (q, dq, y), rows, last = chosen, slice(begin, end), end - 1
-        times: list[int] = stamps[rows].tolist()
-        self.received["joint states"] += len(times)
-        self._late_joint_states.clear()
-        self._last_joint_state = times[-1]
-        self._q = position = tuple(q[last].tolist())
-        self._dq = velocity = None if dq is None else tuple(dq[last].tolist())
-        self._q_stamp = times[-1]
-        self._no_effort.unknown.clear()
-        if velocity is not None:
-            self._no_velocity.unknown.clear()
-        self._positions.pass_over(times[-1], position, velocity)
-        self._faults.pass_over(times[-1], tuple(y[last].tolist()), position)
-        velocities: Iterable[Array | None] = itertools.repeat(None) if dq is None else dq[rows]
-        return list(map(Measurement, times, q[rows], velocities, y[rows]))
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -572,14 +490,6 @@ class MeasurementStream:
         if detail and reason not in self.details:
             self.details[reason] = detail
         return []
-
-
-def _runs(mask: Mask) -> Indices:
-    """Of each entry (k,) how many that are true follow each other from it on."""
-    entries = np.arange(len(mask))
-    ends = np.append(np.flatnonzero(~mask), len(mask))
-    runs: Indices = ends[np.searchsorted(ends, entries)] - entries
-    return runs
 
 
 def _problem(numbers: Sequence[float]) -> str:

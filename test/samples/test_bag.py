@@ -4,7 +4,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -148,9 +147,9 @@ def test_of_an_arm_s_and_a_gripper_s_joint_states_those_with_efforts_are_taken(
     write_measurements(tmp_path / "one", NAMES, motion(1))
     with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
         ((_, message, _),) = bag.messages()
-        silent = replace(message, effort=np.zeros(0))
-        still = replace(message, effort=np.zeros(len(NAMES)))
-        unknown = replace(message, effort=np.full(len(NAMES), np.nan))
+        silent = message._replace(effort=np.zeros(0))
+        still = message._replace(effort=np.zeros(len(NAMES)))
+        unknown = message._replace(effort=np.full(len(NAMES), np.nan))
         given = {"/gripper": silent, "/hand": still, "/arm": message, "/base": unknown}
         for topic, one in given.items():
             connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
@@ -166,7 +165,7 @@ def test_looking_for_the_topic_counts_no_message_twice(tmp_path: Path) -> None:
     write_measurements(tmp_path / "one", NAMES, motion(1))
     with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
         ((_, message, _),) = bag.messages()
-        for topic, one in ("/gripper", replace(message, effort=np.zeros(0))), ("/arm", message):
+        for topic, one in ("/gripper", message._replace(effort=np.zeros(0))), ("/arm", message):
             connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
             writer.write(connection, 1, bytes.fromhex("00010000ffffff"))
             writer.write(connection, 2, STORE.serialize_cdr(one, JOINT_STATE))
@@ -291,8 +290,8 @@ def test_a_driver_s_first_message_may_have_no_effort_yet(tmp_path: Path) -> None
     write_measurements(tmp_path / "one", NAMES, motion(1))
     with BagReader(tmp_path / "one") as bag, Writer(tmp_path / "two", version=9) as writer:
         ((_, message, _),) = bag.messages()
-        early = replace(message, effort=np.full(len(NAMES), np.nan))
-        silent = replace(message, effort=np.zeros(0))
+        early = message._replace(effort=np.full(len(NAMES), np.nan))
+        silent = message._replace(effort=np.zeros(0))
         for topic, first in (("/arm", early), ("/gripper", silent)):
             connection = writer.add_connection(topic, JOINT_STATE, typestore=STORE)
             for k, one in enumerate((first, first if topic == "/gripper" else message)):

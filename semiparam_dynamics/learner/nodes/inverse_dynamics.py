@@ -31,7 +31,6 @@ from semiparam_dynamics.base.nodes.managed import (
     is_text,
 )
 from semiparam_dynamics.base.nodes.model_services import ModelServices, SnapshotServices, answering
-from semiparam_dynamics.base.nodes.serialized import JointStateReader
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, Step
@@ -53,6 +52,7 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
     turned_up,
 )
+from semiparam_dynamics.samples.joint_states import JointStateReader
 from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,
     FIRST_SECONDS,
