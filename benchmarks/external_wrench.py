@@ -11,7 +11,7 @@ all samples and of those with a wrench.
 Beside it, of the same filtered signals: what the URDF's own parameters leave, and what the rigid
 body that was identified leaves, through the pseudo-inverse of the Jacobian; that is what a momentum
 observer gives on these, after such a filter. And the latter by this package's estimate. The LSTM of
-docs/rivals.md, which learns the same samples, by both; its deviations are those of its errors on
+benchmarks/results/rivals.md, which learns the same samples, by both; its deviations are those of its errors on
 what it learned. It needs torch; without it the others are measured.
 """
 
@@ -44,7 +44,7 @@ SETTLED = 0.5  # s after a change
 FORCES, MOMENTS = (5.0, 40.0), (0.5, 4.0)  # N, N m
 OWN = "~/external_wrench"
 INVERSE, SAME = "", ", damped and weighted"  # by the pseudo-inverse, and by this package's estimate
-STEPS = 240  # batches that the LSTM learns at most, as in docs/rivals.md
+STEPS = 240  # batches that the LSTM learns at most, as in benchmarks/results/rivals.md
 TITLES = (
     "by",
     *("force, N: mean", "95 %", "moment, N m: mean", "95 %"),

@@ -179,7 +179,7 @@ def page(found: Scores, left_out: Sequence[str], args: argparse.Namespace) -> st
         "# Rivals, side by side",
         "Methods that learn inverse dynamics, each on the same training parts of the same logs,\n"
         "and their errors on the test parts, of which nothing is learned (frozen). Written by",
-        "    python benchmarks/rivals DATA --out docs/rivals.md",
+        "    python benchmarks/rivals DATA --out benchmarks/results/rivals.md",
         "## Where others are better",
         *better(found),
         "## How to read it",
@@ -318,7 +318,7 @@ which an axis was not measured, as of TIAGo's fifth joint, whose sensor sticks, 
 - **on least squares**: the rival learns what least squares (without these) leaves.
 
 Sequential, each sample is predicted and then learned; delayed, half a second is predicted before
-any of it is learned ([results](results.md)). That is what this package is for. The others learn
+any of it is learned ([learner](learner.md)). That is what this package is for. The others learn
 once, so that these columns compare its own parts only.
 
 Training is one run with the choice of hyperparameters (of this package and of identification the
@@ -342,7 +342,7 @@ least squares.
 - **xRFM**: at most {most} rows, taken evenly; chosen are the ridge (of 3), the bandwidth (of 2) and
   the rounds, at most 4.
 - **This package**: `config/robots/` and the defaults, of which nothing was chosen here. Some of
-  them were once set with these logs in view ([results](results.md)), which no rival's were.
+  them were once set with these logs in view ([learner](learner.md)), which no rival's were.
 
 The xMate's trajectories are one motion three times each, so that the last fifth repeats what was
 learned and favours settings of the rivals that fit it too closely. A whole trajectory held out
@@ -350,7 +350,7 @@ would be a better choice there, and is to be had only where two are learned."""
 
 NOT_RUN = """\
 - GRU, sparse GP and xRFM as whole models: the package's own nonparametric model, also a kernel
-  method, leaves 1 and more on motion never seen ([results](results.md)).
+  method, leaves 1 and more on motion never seen ([learner](learner.md)).
 - Longer training and larger grids: the whole page was to take about half an hour of one core."""
 
 
