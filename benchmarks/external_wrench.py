@@ -11,8 +11,8 @@ all samples and of those with a wrench.
 Beside it, of the same filtered signals: what the URDF's own parameters leave, and what the rigid
 body that was identified leaves, through the pseudo-inverse of the Jacobian; that is what a momentum
 observer gives on these, after such a filter. And the latter by this package's estimate. The LSTM of
-benchmarks/results/rivals.md, which learns the same samples, by both; its deviations are those of its errors on
-what it learned. It needs torch; without it the others are measured.
+benchmarks/results/rivals.md, which learns the same samples, by both; its deviations are those of
+its errors on what it learned. It needs torch; without it the others are measured.
 """
 
 from __future__ import annotations
