@@ -159,7 +159,7 @@ def samples(
 def train_and_test(
     robots: Path, arm: str, config: InverseDynamicsConfig
 ) -> tuple[RobotModel, list[Sample], list[Sample]]:
-    """As in docs/results.md: trajectories 1, 2 against 3, and 60 % of the time against the rest."""
+    """The splits of results/learner.md: trajectories 1, 2 and 3, or 60 % of the time and rest."""
     model = robot(robots, arm, config)
     parts = [samples(model, config, one) for one in recordings(robots, arm, model)]
     if len(parts) == 1:

@@ -3,8 +3,8 @@
 A UR10 in MuJoCo follows an exciting motion at 1 kHz by efforts and learns all the time. Now and
 then its hand meets an obstacle: a spring of 10 N/mm, which is what ISO/TS 15066 takes an abdomen
 for. In every other trial the motion is braked to rest once `~/contact` would be true; else it goes
-on. All is in one process: a message's way to the node and back, 0.5 ms (docs/performance.md), comes
-on top.
+on. All is in one process: a message's way to the node and back, 0.5 ms
+(benchmarks/results/node_latency.md), comes on top.
 
     python benchmarks/safe_stop.py --data DATA --trials 40
 """

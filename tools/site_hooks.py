@@ -1,8 +1,9 @@
-"""Show formulas and tables as a browser does best, while mkdocs builds the site.
+"""Show formulas, tables and links to results as a browser does best, while mkdocs builds the site.
 
 MathML is drawn by the browser itself: no script and no font has to be fetched. What is short in a
 table, numbers above all, stays on one line, for which site.css has the class: on a phone a browser
-gives each column no more than its longest word, and a table scrolls anyway.
+gives each column no more than its longest word, and a table scrolls anyway. Links to the results of
+the benchmarks, which are no pages of the site, become their paths in the repository.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ INLINE = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 BLOCK = re.compile(r'<div class="arithmatex">\s*\\\[(.*?)\\\]\s*</div>', re.DOTALL)
 CELL = re.compile(r"<(t[dh])([^>]*)>(.*?)</\1>", re.DOTALL)
 TAG = re.compile(r"<[^>]+>")
+RESULT = re.compile(r"\[([^\]]*)\]\((?:\.\./)+(benchmarks/[\w/]*\.md)[^)]*\)")
 SHORT = 16  # letters that a cell of one line has at most
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace the links to files of benchmarks/ by their paths."""
+    return RESULT.sub(r"\1 (`\2`)", markdown)
 
 
 def on_page_content(content: str, **_: Any) -> str:

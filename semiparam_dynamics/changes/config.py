@@ -20,7 +20,7 @@ LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
 class ChangesConfig:
     """Which changes are detected, and with which certainty.
 
-    The defaults suit arms of human size. docs/measured.md has measured alarm rates.
+    The defaults suit arms of human size. benchmarks/results/changes.md has measured alarm rates.
     """
 
     detect: bool = parameter(

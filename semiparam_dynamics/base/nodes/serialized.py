@@ -2,7 +2,7 @@
 
 What a message costs a thousand times a second is not its conversion alone, of some microseconds,
 but that of each name and number by code that is no longer in the processor's caches
-(docs/performance.md has what it gains).
+(benchmarks/results/node_latency.md has times).
 
 The layout is that of CDR, which every ROS middleware uses (OMG, Common Data Representation): four
 bytes of the kind, the fields in order, each aligned to its size counting from the fifth byte.

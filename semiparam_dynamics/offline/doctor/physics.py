@@ -3,8 +3,8 @@
 Each is a hypothesis that has to explain the efforts much better than what is told does. Two fits
 judge: one of the URDF's own torques with a factor and friction that can't be negative, joint by
 joint, and one with free inertial parameters for all joints. The thresholds keep a distance from
-what the logs of five real arms show without any fault (docs/measured.md): a URDF with wrong masses,
-a payload or a missing friction effect is no fault here.
+what the logs of five real arms show without any fault (benchmarks/results/doctor.md): a URDF with
+wrong masses, a payload or a missing friction effect is no fault here.
 """
 
 from __future__ import annotations
