@@ -51,10 +51,11 @@ def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
                 "source": ParameterValue(chosen, value_type=str),
                 "rate": LaunchConfiguration("rate"),
                 "loop": LaunchConfiguration("loop"),
+                "teach": LaunchConfiguration("teach"),
                 "wait_for_subscribers": 2,  # the recognition loads its image network first
             }
         ],
-        remappings=[("image", LaunchConfiguration("image"))],
+        remappings=[(topic, LaunchConfiguration(topic)) for topic in ("image", "label")],
         ros_arguments=["--log-level", LaunchConfiguration("log_level")],
         output="both",
         emulate_tty=True,
@@ -66,7 +67,14 @@ def generate_launch_description() -> LaunchDescription:
     share = FindPackageShare("semiparam_dynamics")
     arguments = [
         DeclareLaunchArgument(
-            "video", default_value="", description="video file, or folder of pictures, to show"
+            "video",
+            default_value="",
+            description="video file, folder of pictures, or digits (handwritten ones), to show",
+        ),
+        DeclareLaunchArgument(
+            "teach",
+            default_value="0",
+            description="so many pictures of each subfolder of video are taught by its name",
         ),
         DeclareLaunchArgument(
             "camera", default_value="", description="camera to show instead, such as /dev/video0"

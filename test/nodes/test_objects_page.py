@@ -25,7 +25,7 @@ from std_srvs.srv import SetBool
 
 from semiparam_dynamics.base.errors import RefusedError
 from semiparam_dynamics.base.nodes.processes import answers
-from semiparam_dynamics.recognition.nodes.object_stream import image_message
+from semiparam_dynamics.recognition.nodes.image_source import image_message
 from semiparam_dynamics.recognition.nodes.objects_page import HOLD, curve, edit_of, listed
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")

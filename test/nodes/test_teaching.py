@@ -78,7 +78,7 @@ def test_a_film_is_taught_on_the_page_and_kept(
                 page.order("teach", "disc")
             time.sleep(0.2)
         # Diagnostics come once a second: the answer may be on the page before its object is told.
-        while "1 objects in " not in listeners[0].said and time.monotonic() < end:
+        while "1 objects in " not in listeners[0].message and time.monotonic() < end:
             time.sleep(0.05)
         networks[0].set()  # as Ctrl-C does; until then the film is shown again and again
 

@@ -81,11 +81,6 @@ def object_recognition() -> int:
     return start("object_recognition")
 
 
-def object_stream() -> int:
-    """Run the node of this name."""
-    return start("object_stream")
-
-
 def payload_bridge() -> int:
     """Run the node of this name."""
     return start("payload_bridge")

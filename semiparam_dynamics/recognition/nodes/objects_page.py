@@ -39,9 +39,9 @@ from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.live_server import Feed, LiveServer, Order, Silence, read_count
 from semiparam_dynamics.base.nodes.serialized import read
 from semiparam_dynamics.learner.nodes.config import ObjectsPageNodeConfig
+from semiparam_dynamics.recognition.backbone import Image as Pixels
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE
-from semiparam_dynamics.recognition.pictures import View
 
 PAGE = "objects.html"
 WORDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
@@ -422,7 +422,7 @@ def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
     return points
 
 
-def jpeg_encoder(width: int) -> Callable[[View], bytes]:
+def jpeg_encoder(width: int) -> Callable[[Pixels], bytes]:
     """A function from (H, W, 3) uint8 to a JPEG, at most so wide.
 
     Raises MissingExtraError without Pillow.
@@ -432,7 +432,7 @@ def jpeg_encoder(width: int) -> Callable[[View], bytes]:
     except ImportError:
         raise MissingExtraError("the page's pictures need pillow: pip install pillow") from None
 
-    def encode(pixels: View) -> bytes:
+    def encode(pixels: Pixels) -> bytes:
         picture = Pillow.fromarray(np.ascontiguousarray(pixels))
         picture.thumbnail((width, 4 * width), reducing_gap=2.0)
         out = io.BytesIO()
