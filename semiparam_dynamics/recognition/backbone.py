@@ -40,8 +40,8 @@ class Backbone:
     the mean over all places is taken.
 
     n_features: d.
-    identity: what the features depend on, in values for JSON, so that a learner that was saved can
-    refuse another network's features. Of a model in several files only the first counts in it.
+    identity: what the features depend on, in values for JSON, by which a saved learner refuses
+    another network's features. Of a model in several files only the first counts in it.
 
     Raises ConfigurationError, MissingExtraError where a package isn't installed, and BackboneError
     where the file can't be read or the network isn't such a one.
@@ -119,7 +119,7 @@ class Backbone:
         return vector
 
     def _find_axes(self, shape: list[Any]) -> tuple[int, int]:
-        """Where the channels are; returns the input's height and width, `size` where it is open."""
+        """Find the channels; returns the input's height and width, `size` where it is open."""
         if len(shape) != 4 or 3 not in (shape[1], shape[3]):
             self._refuse(
                 f"takes {shape} where images go in: (1, 3, height, width) or (1, height, width, 3)"
@@ -136,7 +136,7 @@ class Backbone:
 
 
 def _open(config: BackboneConfig) -> tuple[Any, str, str]:
-    """The network's session, what to call it in a message, and what identifies it."""
+    """The network's session, its name in messages, and its identity."""
     try:
         import onnxruntime
     except ImportError:
@@ -146,7 +146,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
     if config.file:
         path = Path(config.file).expanduser()
         name = str(path)
-        model: str | bytes = name  # not the bytes: weights may lie in files beside it
+        model: str | bytes = name  # not the bytes: weights may be in other files
         try:
             identity = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:
@@ -159,7 +159,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
         model = default_model(config.size)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = config.threads
-    options.log_severity_level = 4  # what goes wrong comes as an exception, and nothing is printed
+    options.log_severity_level = 4  # errors come as exceptions: nothing is printed
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -170,44 +170,44 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
 
 
 DESCRIPTION = "preprocessor_config.json"
-WHOLE_FROM = 384.0  # pixels of an input's side, from which on ConvNeXt's `crop_pct` crops nothing
+MIN_UNCROPPED_SIDE = 384.0  # pixels of an input's side: from there on `crop_pct` crops nothing
 
 
 def described(config: BackboneConfig) -> BackboneConfig:
-    """The configuration with what a description beside the network's file says of its images.
+    """The configuration with the preprocessing that a file next to the network's describes.
 
-    The file is that of Hugging Face's image processors. Raises ConfigurationError where it says
+    The file is that of Hugging Face's image processors. Raises ConfigurationError where it has
     something else than numbers.
     """
     path = Path(config.file).expanduser().parent / DESCRIPTION
     if not config.file or config.preprocessing != "auto" or not path.is_file():
         return config
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        scale = float(told.get("rescale_factor", 1.0 / 255.0)) if _does(told, "rescale") else 1.0
+        given = json.loads(path.read_text(encoding="utf-8"))
+        scale = float(given.get("rescale_factor", 1.0 / 255.0)) if _does(given, "rescale") else 1.0
         mean: tuple[float, ...] = (0.0, 0.0, 0.0)
         std: tuple[float, ...] = (1.0, 1.0, 1.0)
-        if _does(told, "normalize"):
-            mean = tuple(float(value) for value in told["image_mean"])
-            std = tuple(float(value) for value in told["image_std"])
-        sizes = told["size"]
+        if _does(given, "normalize"):
+            mean = tuple(float(value) for value in given["image_mean"])
+            std = tuple(float(value) for value in given["image_std"])
+        sizes = given["size"]
         if not isinstance(sizes, dict):
             sizes = {"shortest_edge": sizes}
         shorter = float(sizes.get("shortest_edge", sizes.get("height", 0)))
         kept, share = shorter, 1.0
-        if told.get("do_center_crop", "crop_size" in told):
-            crop = told["crop_size"]
+        if given.get("do_center_crop", "crop_size" in given):
+            crop = given["crop_size"]
             kept = float(crop["height"] if isinstance(crop, dict) else crop)
             share = kept / shorter
-        elif shorter < WHOLE_FROM and "crop_pct" in told:
-            share = float(told["crop_pct"])
+        elif shorter < MIN_UNCROPPED_SIDE and "crop_pct" in given:
+            share = float(given["crop_pct"])
         return replace(
             config,
             size=round(kept),
             crop=min(1.0, share),
             mean=tuple(value / scale for value in mean),
             std=tuple(value / scale for value in std),
-            channels="bgr" if told.get("do_flip_channel_order") else "rgb",
+            channels="bgr" if given.get("do_flip_channel_order") else "rgb",
         )
     except (*MALFORMED, ArithmeticError, AttributeError, OSError) as error:
         raise ConfigurationError(
@@ -216,8 +216,8 @@ def described(config: BackboneConfig) -> BackboneConfig:
         ) from None
 
 
-def _does(told: dict[str, Any], action: str) -> bool:
-    return bool(told.get(f"do_{action}", True))
+def _does(given: dict[str, Any], action: str) -> bool:
+    return bool(given.get(f"do_{action}", True))
 
 
 def _names(nodes: list[Any]) -> str:

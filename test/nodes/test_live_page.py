@@ -253,7 +253,7 @@ def test_what_is_no_longer_marked_is_no_longer_drawn(page) -> None:
 
     def shown() -> list[str]:
         page.stand(page.now)
-        page.node.look()
+        page.node.update()
         return [one["text"] for one in page.newest("arm")["balls"]]
 
     sent = serialize_message(MarkerArray(markers=[ball, lasting]))
@@ -273,31 +273,31 @@ def test_an_arm_moves_beside_the_publisher_of_a_gripper(page) -> None:
         for _ in range(8):  # comes more often, and last
             page.stand(0.1 * k, ("shoulder", "elbow"))
             page.stand(0.0, ("gripper",))
-        page.node.look()
+        page.node.update()
         pictures.append(page.newest("arm")["capsules"])
         if k == 2:
             assert page.newest("robot")["learned"] == [True, True]
     assert len({str(one) for one in pictures}) == 5
     page.stand(0.0, ("gripper",))
-    page.node.look()
+    page.node.update()
     assert page.newest("arm")["capsules"] == pictures[-1]
 
 
 def test_which_joints_are_learned_is_not_told_by_whoever_publishes_first(page) -> None:
     page.stand(0.0, ("gripper",))
-    page.node.look()
+    page.node.update()
     page.stand(0.1, ("elbow",))
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [False, True]
     page.stand(0.1)
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [True, True]
     page.node.listen("sensor_msgs/msg/JointState")
     message = effort_message(0, ("elbow",), np.zeros(1))
     page.node.take_part("measured", serialize_message(message))
     assert page.newest("robot")["learned"] == [False, True]
     page.stand(0.2)
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [False, True]
 
 
@@ -317,7 +317,7 @@ def test_efforts_of_sliding_joints_are_forces_and_have_an_error_of_their_own(
         page.sample(1.0, "measured", values=(1.0, 300.0))
         page.sample(1.0, "rigid_body", values=(2.0, 290.0))
         page.sample(1.0, "semiparametric", values=(1.5, 295.0))
-        page.node.look()
+        page.node.update()
         layout = page.newest("layout")
         assert [axis["unit"] for axis in layout["axes"]] == ["N m", "N"]
         assert [group["unit"] for group in layout["groups"]] == ["N m", "N"]
@@ -352,8 +352,8 @@ def test_a_clock_that_is_set_forward_begins_anew(page) -> None:
 
     def shown(t: float) -> list[float]:
         page.sample(t)
-        page.now += live_page.LOOK_PERIOD
-        page.node.look()
+        page.now += live_page.ERROR_PERIOD
+        page.node.update()
         return [one["t"] for one in page.newest("errors")]
 
     assert [shown(100.0), shown(101.0)] == [[0.0], [0.0, 1.0]]

@@ -24,7 +24,6 @@ CASES = [
     ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
     ("object_recognition", "input: features, hold_out: 1", "hold_out"),
     ("image_source", "source: missing", "there is no camera, file or folder 'missing'"),
-    ("image_source", "source: ., teach: 3", "'.' has no objects to teach"),
 ]
 
 

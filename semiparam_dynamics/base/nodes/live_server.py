@@ -1,66 +1,176 @@
-"""A web page on this machine alone, with a stream of what is newest, and orders where it may."""
+"""A node with a web page for this machine alone: a stream of what is newest, and orders."""
 
 from __future__ import annotations
 
 import json
 import math
 import secrets
+import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import BoundedSemaphore, Condition, Thread
 from types import TracebackType
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.signals import uninstall_signal_handlers
+
 from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.base.nodes import parameters, runtime
 
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
-MOST_STREAMS = 8
-MOST_BYTES = 8192  # of an order
-DIGITS = 15  # of a count
+MAX_STREAMS = 8  # readers at the same time
+MAX_ORDER_BYTES = 8192
+MAX_COUNT_DIGITS = 15  # of a count in diagnostics; with more it is no count
+CLIENT_TIMEOUT = 10.0  # s that a reader may take for a line, or not take what is sent
+KEEP_ALIVE_PERIOD = 5.0  # s without anything new, after which a comment finds readers that left
+SILENCE_TIMEOUT = 3.0  # s, of a node that publishes diagnostics once a second
+MAX_CALLBACKS = 64  # between two updates
 Order = Mapping[str, str]
-KEEP_ALIVE = 5.0  # s without anything new, after which a comment shows whether the reader is there
-SILENT = 3.0  # s, of a node that says something once a second
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 
 
-class Silence:
-    """Says, once a second, that a node which was heard before is not heard any more.
+class PageNode(Node):  # type: ignore[misc]
+    """A node that shows on its page what another node publishes, and its diagnostics.
 
-    Else the last that it said of itself would stand on a page for ever, whatever became of it.
+    A class of pages subscribes what it needs, calls :meth:`serve` at the end of its making and has
+    :meth:`report` and :meth:`update`.
 
     Parameters
     ----------
-    node: its name. clock: seconds that never decrease.
+    name: the node's. config_type: of its parameters, `port` and `rate` among them.
+    watched: the parameter that names the other node.
+
+    feed : what the page shows. taken : messages that have come. url : where the page is.
     """
 
-    def __init__(self, node: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._node = node
-        self._clock = clock
-        self._heard: float | None = None
-        self._told = 0.0
+    def __init__(self, name: str, config_type: type, watched: str) -> None:
+        super().__init__(name)
+        self._config: Any = parameters.declare(self, config_type)
+        parameters.follow(self, self._config, lambda _: None)
+        node = getattr(self._config, watched)
+        parameters.check_name(self, watched, node)
+        self._watched = self.resolve_topic_name(node)
+        self.feed = Feed()
+        self.taken = 0
+        self._messages: dict[str, bytes] = {}  # the newest, serialised
+        self._status: dict[str, object] = {"level": 1, "message": f"waiting for {self._watched}"}
+        self._heard: float | None = None  # s, when its last diagnostics came
+        self._silence_shown = 0.0  # s, when the page was last told of its silence
+        self._ended = False
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
 
-    def heard(self) -> None:
-        """Note that it has said something."""
-        self._heard = self._told = self._clock()
+    def serve(self, page: str, act: Callable[[Order], None] | None = None) -> None:
+        """Begin to serve a page of the folder web; see :class:`LiveServer`."""
+        self._server = LiveServer(self.feed, self._config.port, page, act)
+        self.url = self._server.url
+        self.get_logger().info(f"open {self.url} in a browser of this machine")
 
-    def news(self) -> str:
-        """A sentence where it has been silent for `SILENT`, once a second; else nothing."""
-        now = self._clock()
-        if self._heard is None or now - self._heard < SILENT or now - self._told < 1.0:
-            return ""
-        self._told = now
-        return f"nothing heard from {self._node} for {now - self._heard:.0f} s"
+    def report(self, status: DiagnosticStatus) -> dict[str, object]:
+        """The event `status` of the watched node's diagnostics."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Publish to the page what has changed since the last time."""
+        raise NotImplementedError
+
+    def take(self, name: str, data: bytes) -> None:
+        """Keep the newest message of a topic, serialised."""
+        self.taken += 1
+        self._messages[name] = data
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.taken += 1
+        for status in message.status:
+            if status.name == self._watched.removeprefix("/"):
+                self._heard = self._silence_shown = time.monotonic()
+                self._status = self.report(status)
+                self.feed.publish({"status": self._status})
+
+    def check_silence(self) -> bool:
+        """Say once a second that the watched node is not heard any more; returns whether it did.
+
+        Otherwise its last status would stay on the page, whatever became of it.
+        """
+        now = time.monotonic()
+        if self._heard is None or now - self._heard < SILENCE_TIMEOUT:
+            return False
+        if now - self._silence_shown < 1.0:
+            return False
+        self._silence_shown = now
+        message = f"nothing heard from {self._watched} for {now - self._heard:.0f} s"
+        self.feed.publish({"status": {**self._status, "level": 1, "message": message}})
+        return True
+
+    def watch(self, executor: Executor) -> None:
+        """Update the page `rate` times a second, until shutdown or :meth:`end`."""
+        period, due = 1.0 / self._config.rate, time.monotonic()
+        while self.context.ok() and not self._ended:
+            for _ in range(MAX_CALLBACKS):
+                taken = self.taken
+                executor.spin_once(timeout_sec=0.0)
+                if self.taken == taken:
+                    break
+            self.update()
+            due = max(due + period, time.monotonic())
+            executor.spin_once(timeout_sec=0.0)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def end(self) -> None:
+        """Have :meth:`watch` return; a signal's handler may call it."""
+        self._ended = True
+
+    def close(self) -> None:
+        """End the page."""
+        self._server.close()
+
+
+def watch(node: PageNode, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    # An executor that wakes at each message would be awake all the time.
+    executor.remove_node(node)
+    # rclpy's own handlers take the network down at once: nothing could be published at the end.
+    uninstall_signal_handlers()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: node.end())
+    try:
+        with runtime.own_executor(node) as patient:
+            node.watch(patient)
+    except ExternalShutdownException:
+        pass
+    finally:
+        node.close()
+    return 0
+
+
+def level_of(status: DiagnosticStatus) -> int:
+    """The level of diagnostics as a number, 0 to 3."""
+    return min(int.from_bytes(status.level, "little"), 3)
+
+
+def shown_values(values: Mapping[str, str], names: Sequence[str]) -> list[list[str]]:
+    """Name and value of those of the diagnostics' entries `names` that have one."""
+    return [[key, values[key]] for key in names if values.get(key) not in ("nan", "", None)]
+
+
+# -------------------------------------------------------------------------------------------------
+# The server.
 
 
 class Feed:
     """The newest event of each name, for any number of readers of any speed. Thread-safe.
 
-    A reader who is slow misses events and delays nobody. After `close` all readers are let go.
+    A slow reader misses events and delays nobody. `close` releases all readers.
     """
 
     def __init__(self) -> None:
@@ -93,7 +203,7 @@ class Feed:
             return self._count, [(name, text) for _, name, text in found]
 
     def close(self) -> None:
-        """Let all readers go."""
+        """Release all readers."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
@@ -102,8 +212,8 @@ class Feed:
 def finite(value: Any) -> Any:
     """A value for JSON, with None for numbers that are not finite.
 
-    Floats have six digits; those beyond 1000 have three decimals, by which seconds that have been
-    counted for days are still milliseconds.
+    Floats have six digits; those beyond 1000 have three decimals: times are exact to the
+    millisecond after days.
     """
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -117,14 +227,15 @@ def finite(value: Any) -> Any:
 
 
 def read_count(text: str) -> int:
-    """A whole number that the diagnostics tell; 0 where it is none, or longer than any count is."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
+    """A whole number in the diagnostics; 0 where it is none, or longer than any count is."""
+    is_count = text.isascii() and text.isdecimal() and len(text) <= MAX_COUNT_DIGITS
+    return int(text) if is_count else 0
 
 
 def html_page(name: str = "live.html", token: str | None = None) -> str:
     """A page of the folder web, with its style and scripts in it and a policy to load nothing else.
 
-    token: what its orders have to bring; None where it gives none.
+    token: which its orders must have; None where it gives none.
     """
     folder = files("semiparam_dynamics") / "web"
     nonce = secrets.token_urlsafe(16)
@@ -148,10 +259,10 @@ class LiveServer:
     act: takes an order of the page, in a thread of the server's; a SemiparamError's sentence goes
         back to the page. None: the page is read only.
 
-    A request is answered only where its Host is this machine: a page of somebody else, to whose
-    name this address was given, reads nothing. An order is taken only from the page itself: its
-    Origin is the Host, and it brings the token that stands in the page. Raises ConfigurationError
-    where the port is taken.
+    A request is answered only where its Host is this machine: a foreign page whose name was given
+    this address (DNS rebinding) reads nothing. An order is taken only from the page itself: its
+    Origin is the Host, and it has the page's token. Raises ConfigurationError where the port is
+    taken.
     """
 
     def __init__(
@@ -202,14 +313,14 @@ class LiveServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    block_on_close = False  # a reader may have fallen asleep
+    block_on_close = False  # a reader may have stalled
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self.streams = BoundedSemaphore(MOST_STREAMS)
+        self.streams = BoundedSemaphore(MAX_STREAMS)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: readers leave as they like."""
+        """Log nothing: readers may leave at any moment."""
 
 
 def _handler(
@@ -217,7 +328,7 @@ def _handler(
 ) -> Callable[..., BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         server: _Server
-        timeout = 10.0  # s that a reader may take for a line, or not take what is sent
+        timeout = CLIENT_TIMEOUT
 
         def do_GET(self) -> None:
             if not self._is_here():
@@ -254,8 +365,8 @@ def _handler(
             return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
 
         def _is_the_page(self) -> bool:
-            # A page of somebody else can send this machine requests, but neither with this Origin,
-            # nor with a header of its own unless it was asked first, nor with the token.
+            # A foreign page can send this machine requests, but neither with this Origin, nor with
+            # a header of its own unless a preflight allowed it, nor with the token.
             given = self.headers.get("X-Token", "").encode("latin-1", "replace")
             mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
             return self._is_here() and mine and secrets.compare_digest(given, token.encode())
@@ -263,7 +374,7 @@ def _handler(
         def _order(self) -> dict[str, str] | None:
             """The body, an object of texts; None where it is anything else, or too long."""
             length = self.headers.get("Content-Length", "")
-            if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BYTES):
+            if not (length.isascii() and length.isdecimal() and int(length) <= MAX_ORDER_BYTES):
                 return None
             try:
                 order = json.loads(self.rfile.read(int(length)))
@@ -291,13 +402,13 @@ def _handler(
                 self._begin("text/event-stream")
                 count = 0
                 while not feed.closed:
-                    count, events = feed.after(count, KEEP_ALIVE)
+                    count, events = feed.after(count, KEEP_ALIVE_PERIOD)
                     text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
                     self.wfile.write((text or ":\n\n").encode())
             finally:
                 self.server.streams.release()
 
         def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing: a node's log is not for this."""
+            """Log nothing: a node's log is not for this."""
 
     return Handler

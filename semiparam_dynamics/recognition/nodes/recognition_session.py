@@ -1,8 +1,8 @@
 """From messages to recognition, and to learning what a teacher names; without any ROS.
 
-A frame waits until the one before it is done, and a newer one takes its place. Then, in a thread,
+A frame waits until the one before it is done, unless a newer one replaces it. Then, in a thread,
 its features are computed, it is recognised and published, and if it came under a label it is
-learned. So each frame is recognised by what was taught before it.
+learned. Each frame is thus recognised by what was taught before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
-TIMINGS = 2000  # frames over which the percentiles are taken
-WAITING = 1  # frames that may wait
-LOOK_AFTER = 4  # frames without a pause; less than hold_out's 6: what is held out is looked at
+TIMED_FRAMES = 2000  # over which the percentiles are taken
+MAX_WAITING = 1  # frames
+# Frames without a pause after which held-out examples are updated all the same; fewer than the
+# default of hold_out, 6, by which one of six frames makes them out of date.
+IDLE_AFTER = 4
 
 
 class Frame(NamedTuple):
@@ -72,7 +74,9 @@ class RecognitionSession:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
+        self._thread: LearnerThread[Frame] = LearnerThread(
+            self._answer, MAX_WAITING, idle=self._idle
+        )
         self._learning = True
         self._without_pause = 0  # frames answered since `_idle` was called
         self.reset()
@@ -101,7 +105,7 @@ class RecognitionSession:
         self.refused_label = "", ""  # the label said last, and why, where it can't be taught
         self._shown = ""  # the label of the last frame
         self.timings: dict[str, deque[float]] = {  # us
-            name: deque(maxlen=TIMINGS) for name in ("features", "recognize", "learn", "frame")
+            name: deque(maxlen=TIMED_FRAMES) for name in ("features", "recognize", "learn", "frame")
         }
 
     def configure(self, config: ObjectRecognitionNodeConfig) -> None:
@@ -133,7 +137,7 @@ class RecognitionSession:
             self._want_saved()
 
     def edit(self, message: Any) -> None:
-        """Take an edit of the objects, a String; what came of it is `last_edit`."""
+        """Take an edit of the objects, a String; its result is `last_edit`."""
         self.edits += 1
         try:
             self.last_edit = self._edit(parse_edit(message.data))
@@ -148,15 +152,15 @@ class RecognitionSession:
         Raises RefusedError, also where a name was refused since: nothing was learned under that.
         """
         if self.teacher.refused:
-            told = "the name said last was refused, and nothing was learned under it"
+            reason = "the name said last was refused, and nothing was learned under it"
             if self.teacher.last:
-                told += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
-            raise RefusedError(told, reason="edit of classes")
+                reason += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
+            raise RefusedError(reason, reason="edit of classes")
         if not self.teacher.last:
-            told = "no object was named yet"
+            reason = "no object was named yet"
             if self.teacher.named:
-                told = "the object named last is forgotten already, and no object was named since"
-            raise RefusedError(told, reason="edit of classes")
+                reason = "the object named last is forgotten already, and no object was named since"
+            raise RefusedError(reason, reason="edit of classes")
         self.last_edit = self._edit(Edit("forget", self.teacher.last))
         self.edits += 1
         return self.last_edit
@@ -188,7 +192,7 @@ class RecognitionSession:
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
     def differences(self) -> list[str]:
-        """No parameter beside the identity makes a difference to what was taught."""
+        """No parameter outside the identity makes a difference to what was taught."""
         return []
 
     def save_if_due(self) -> None:
@@ -200,7 +204,7 @@ class RecognitionSession:
         return self._thread.paused(drained=drained)
 
     def drain(self) -> None:
-        """Wait until no frame waits, and look at all held-out examples that are due."""
+        """Wait until no frame waits, and update all held-out examples that are due."""
         with self.paused(drained=True):
             while self._idle() is not None:
                 pass
@@ -223,7 +227,7 @@ class RecognitionSession:
 
     @property
     def dropped(self) -> int:
-        """Frames that gave way to newer ones."""
+        """Frames that newer ones replaced."""
         return self._thread.dropped
 
     def _edit(self, edit: Edit) -> str:
@@ -258,7 +262,7 @@ class RecognitionSession:
     # In the thread.
 
     def _idle(self) -> float | None:
-        """Begin a save that is due, and look at held-out examples again, one at a time."""
+        """Begin a save that is due, and update held-out examples, one at a time."""
         self._without_pause = 0
         self.autosave.step()
         return 0.0 if self.recognizer.refresh() else None
@@ -286,7 +290,7 @@ class RecognitionSession:
         # Where frames come faster than they are answered there is no pause for either.
         self.autosave.step()
         self._without_pause += 1
-        if self._without_pause >= LOOK_AFTER:
+        if self._without_pause >= IDLE_AFTER:
             self._idle()
 
     def _features(self, message: Any) -> Array:
