@@ -119,9 +119,6 @@ class LivePageNode(PageNode):
             self._find()
             self._add_errors()
         self.check_silence()
-        for name in PARTS:
-            if (data := self._messages.pop(name, None)) is not None:
-                self._part(name, data)
         self._arm()
 
     # Messages.
@@ -150,9 +147,27 @@ class LivePageNode(PageNode):
 
     def take_part(self, name: str, data: bytes) -> None:
         """Take a message, serialised, of the measurement or a prediction: one of `PARTS`."""
-        # At once: the other parts of the newer of two that wait may come with the next update only.
         self.taken += 1
-        self._part(name, data)
+        if (message := read(data, KINDS[self._kind])) is None:
+            return
+        if isinstance(message, WrenchStamped):
+            f, t = message.wrench.force, message.wrench.torque
+            axes, values = tuple(WRENCH_AXES), np.array([f.x, f.y, f.z, t.x, t.y, t.z])
+        else:
+            axes, values = tuple(message.name), np.asarray(message.effort)
+        if len(axes) != len(values) or not 0 < len(axes) <= MAX_AXES:
+            return
+        if axes != self._axes:
+            self._begin(axes)
+        stamp = stamp_of(message)
+        parts = self._pending.setdefault(stamp, {})
+        parts[name] = values
+        if len(parts) == len(PARTS):
+            self._sample(stamp, parts)
+            self._pending = {s: p for s, p in self._pending.items() if s > stamp}
+        while len(self._pending) > MAX_PENDING:
+            # The one that came first: after a clock was set back it has not the smallest stamp.
+            del self._pending[next(iter(self._pending))]
 
     def report(self, status: DiagnosticStatus) -> dict[str, object]:
         """The learner's state in words, with what is learned, what is left out, and why."""
@@ -181,28 +196,6 @@ class LivePageNode(PageNode):
             )
             for name, output in PARTS.items()
         ]
-
-    def _part(self, name: str, data: bytes) -> None:
-        if (message := read(data, KINDS[self._kind])) is None:
-            return
-        if isinstance(message, WrenchStamped):
-            f, t = message.wrench.force, message.wrench.torque
-            axes, values = tuple(WRENCH_AXES), np.array([f.x, f.y, f.z, t.x, t.y, t.z])
-        else:
-            axes, values = tuple(message.name), np.asarray(message.effort)
-        if len(axes) != len(values) or not 0 < len(axes) <= MAX_AXES:
-            return
-        if axes != self._axes:
-            self._begin(axes)
-        stamp = stamp_of(message)
-        parts = self._pending.setdefault(stamp, {})
-        parts[name] = values
-        if len(parts) == len(PARTS):
-            self._sample(stamp, parts)
-            self._pending = {s: p for s, p in self._pending.items() if s > stamp}
-        while len(self._pending) > MAX_PENDING:
-            # That which came first: after a clock was set back it has not the smallest stamp.
-            del self._pending[next(iter(self._pending))]
 
     def _begin(self, axes: tuple[str, ...]) -> None:
         """Begin again, with these axes."""
