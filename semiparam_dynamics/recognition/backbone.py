@@ -354,7 +354,7 @@ def _contiguous(image: Image) -> Image:
 
 
 # -------------------------------------------------------------------------------------------------
-# The image network for those who name none: EfficientNet-Lite0 with ImageNet weights.
+# The default image network: EfficientNet-Lite0 with ImageNet weights.
 #
 # M. Tan and Q. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
 # 2019, table 1, in the Lite variant that TensorFlow published: no squeeze and excitation, ReLU6 for

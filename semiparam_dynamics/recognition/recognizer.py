@@ -382,7 +382,7 @@ class Recognizer:
         return self._model.state() | learned
 
     def load(self, path: str | Path) -> None:
-        """Resume from a file. Raises StorageError; what was taught before is then still there."""
+        """Resume from a file. Raises StorageError, and keeps what was taught before."""
         state = load_state(path, self.identity())
         model = self._classifier()
         try:

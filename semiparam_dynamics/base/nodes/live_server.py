@@ -63,7 +63,7 @@ class PageNode(Node):  # type: ignore[misc]
         self._messages: dict[str, bytes] = {}  # the newest, serialised
         self._status: dict[str, object] = {"level": 1, "message": f"waiting for {self._watched}"}
         self._heard: float | None = None  # s, when its last diagnostics came
-        self._silence_shown = 0.0  # s, when the page was last told of its silence
+        self._silence_shown = 0.0  # s, when the page last showed its silence
         self._ended = False
         self.create_subscription(
             DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
@@ -290,7 +290,7 @@ class LiveServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """The page's address."""
         return f"http://{HOST}:{self.server_address[1]}/"
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """The `image_source` node: publishes a camera, a video file or pictures as images.
 
-Of pictures whose subfolders name objects it can be the teacher, too, who says the names.
+With pictures in subfolders that name objects it can also publish these names, as a teacher does.
 """
 
 from __future__ import annotations

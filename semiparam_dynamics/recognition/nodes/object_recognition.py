@@ -54,7 +54,7 @@ class RecognitionOutputs:
         """Publish what a frame was recognised as."""
         self._label.publish(String(data=recognition.label))
         self._confidence.publish(Float32(data=float(recognition.confidence)))
-        # With a thousand classes this costs more than all the rest: only where somebody listens.
+        # With a thousand classes this costs more than all the rest: only for subscribers.
         if not self._scores.has_subscribers():
             return
         if recognition.labels is not self._labels:
@@ -146,7 +146,7 @@ class RecognitionReport:
         return {
             "recoding exponent": f"{model.recoding_:.2f}",
             "ridge": f"{model.ridge_:g}",
-            "held-out examples to look at again": str(model.recursion_.outdated()),
+            "held-out examples to update": str(model.recursion_.outdated()),
             "unknown objects": self._session.recognizer.why_none_unknown() or "told apart",
         }
 

@@ -59,7 +59,7 @@ MAX_POINTS = 400  # of the learning curve: every other one goes when there are m
 # Teaching continues while the page says so, twice a second: a browser that is closed, a button that
 # is never released and a network that breaks must not continue it.
 HOLD = 1.5  # s
-SAVE_TIMEOUT = 5.0  # s after which the page says that ~/save has not answered; it still may
+SAVE_TIMEOUT = 5.0  # s after which the page says that ~/save has not answered
 END_TIMEOUT = 1.0  # s in which the recognition may receive, at the end, that teaching ends
 JPEG_QUALITY = 80
 OBJECT = "object: "  # begins the diagnostics' entry of each
@@ -328,7 +328,7 @@ def edit_of(order: Order) -> str:
 
 
 def not_taught(values: Mapping[str, str], label: str) -> str:
-    """Why frames under a label are not learned, by the recognition's diagnostics; empty if so."""
+    """The reason, from the diagnostics, why frames under a label are not learned, or nothing."""
     if values.get("label refused") == label[:MAX_MESSAGE]:
         return values.get("label refused: why", "")
     taken = values.get("label") == unicodedata.normalize("NFC", label)

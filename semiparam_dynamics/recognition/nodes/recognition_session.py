@@ -30,9 +30,9 @@ from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, f
 
 TIMED_FRAMES = 2000  # over which the percentiles are taken
 MAX_WAITING = 1  # frames
-# Frames without a pause after which held-out examples are updated all the same; fewer than the
-# default of hold_out, 6, by which one of six frames makes them out of date.
-IDLE_AFTER = 4
+# Frames after which one held-out example is updated although there is no pause; fewer than the
+# default of hold_out, 6, by which one of six frames makes one more.
+IDLE_FRAMES = 4
 
 
 class Frame(NamedTuple):
@@ -78,7 +78,6 @@ class RecognitionSession:
             self._answer, MAX_WAITING, idle=self._idle
         )
         self._learning = True
-        self._without_pause = 0  # frames answered since `_idle` was called
         self.reset()
 
     def reset(self) -> None:
@@ -211,7 +210,7 @@ class RecognitionSession:
 
     @property
     def learning(self) -> bool:
-        """Whether named frames are learned. Setting it to true continues after a `problem`."""
+        """True while named frames are learned; setting it to true continues after a `problem`."""
         return self._learning
 
     @learning.setter
@@ -263,7 +262,6 @@ class RecognitionSession:
 
     def _idle(self) -> float | None:
         """Begin a save that is due, and update held-out examples, one at a time."""
-        self._without_pause = 0
         self.autosave.step()
         return 0.0 if self.recognizer.refresh() else None
 
@@ -289,8 +287,7 @@ class RecognitionSession:
             self.refusals.note(error)
         # Where frames come faster than they are answered there is no pause for either.
         self.autosave.step()
-        self._without_pause += 1
-        if self._without_pause >= IDLE_AFTER:
+        if self.recognized % IDLE_FRAMES == 0:
             self._idle()
 
     def _features(self, message: Any) -> Array:

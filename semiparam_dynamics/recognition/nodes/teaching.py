@@ -54,7 +54,7 @@ class _Listener(Node):  # type: ignore[misc]
         return self.status.message if self.status else "the nodes are starting"
 
     def summary(self) -> str:
-        """What was learned of each object, in a line each, worst first; empty if nothing was."""
+        """Lines with the figures of each object, worst first; empty if nothing was learned."""
         values = {pair.key: pair.value for pair in self.status.values} if self.status else {}
         begin = "object: "
         objects = {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
