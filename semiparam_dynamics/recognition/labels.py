@@ -63,9 +63,9 @@ class Teacher:
     ) -> None:
         self.limits = limits
         self.label = ""
-        self.last = ""  # the label named last, also after its teaching has ended
-        self.named = False  # whether any was, also one that is forgotten
-        self.refused = False  # whether a name was refused since: `last` is not what was meant last
+        # The label named last, also after its teaching has ended; none after a name was refused,
+        # since `last` is then not what was meant last.
+        self.last = ""
         self._unknown, self._clock = unknown, clock
         self._tokens, self._at = float("inf"), clock()  # a bucket that fills with time
 
@@ -81,13 +81,12 @@ class Teacher:
         self.label = ""
         if not text:
             return
-        self.refused = True
+        last, self.last = self.last, ""
         label = checked_label(text, self.limits, self._unknown)
-        if label not in known and label != self.last:
+        if label not in known and label != last:
             check_room(n_known, self.limits)
             self._admit_new_name()
         self.label = self.last = label
-        self.named, self.refused = True, False
 
     def _admit_new_name(self) -> None:
         """Raise RefusedError while too many new names came in too short a time."""
@@ -109,7 +108,6 @@ class Teacher:
         """
         if edit.action == "name":
             self.last = checked_label(edit.label, self.limits, self._unknown)
-            self.named, self.refused = True, False
             return
         new = edit.other
         if edit.action == "rename":

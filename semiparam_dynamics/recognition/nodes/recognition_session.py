@@ -146,20 +146,14 @@ class RecognitionSession:
             self.last_edit = f"refused: {error}"[:200]
 
     def forget_last(self) -> str:
-        """Forget the object that was named last; returns a sentence.
-
-        Raises RefusedError, also where a name was refused since: nothing was learned under that.
-        """
-        if self.teacher.refused:
-            reason = "the name said last was refused, and nothing was learned under it"
-            if self.teacher.last:
-                reason += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
-            raise RefusedError(reason, reason="edit of classes")
+        """Forget the object that was named last; returns a sentence. Raises RefusedError."""
         if not self.teacher.last:
-            reason = "no object was named yet"
-            if self.teacher.named:
-                reason = "the object named last is forgotten already, and no object was named since"
-            raise RefusedError(reason, reason="edit of classes")
+            raise RefusedError(
+                "no object can be forgotten as the last one: none was named yet, or it is "
+                "forgotten already, or its name was refused and nothing was learned under it; "
+                "'forget LABEL' on ~/edit forgets one by name",
+                reason="edit of classes",
+            )
         self.last_edit = self._edit(Edit("forget", self.teacher.last))
         self.edits += 1
         return self.last_edit
@@ -231,7 +225,8 @@ class RecognitionSession:
 
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
-            self.teacher.refused |= edit.action == "name"  # until it is done
+            if edit.action == "name":
+                self.teacher.last = ""  # until it is done
             if edit.action == "name" and not self.learning:
                 raise RefusedError(
                     "learning is switched off, and to name the unknown object is to learn it: "
