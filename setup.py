@@ -13,7 +13,6 @@ NODES = [
     "computed_torque",
     "trajectory_efforts",
     "object_recognition",
-    "object_stream",
     "payload_bridge",
     "live_page",
     "image_source",

@@ -27,7 +27,6 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.recognition.config import LimitsConfig
 from semiparam_dynamics.recognition.labels import checked_label, parse_edit
-from semiparam_dynamics.recognition.script import parse_script
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import (
     JOINT_STATE,
@@ -140,12 +139,11 @@ def npz_log(data: bytes) -> None:
 
 
 def labels(data: bytes) -> None:
-    """What a teacher and a user write: labels, edits and scripts."""
+    """What a teacher and a user write: labels and edits."""
     text = data.decode("utf-8", "surrogateescape" if data[:1] == b"\0" else "replace")
     for parse in (
         lambda: checked_label(text, LimitsConfig(), "unknown"),
         lambda: parse_edit(text),
-        lambda: parse_script(text, ["mug", "red book"]),
     ):
         try:
             parse()

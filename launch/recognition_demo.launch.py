@@ -4,6 +4,8 @@ Open http://127.0.0.1:8701/ in a browser of the same machine. What is taught is 
 and is there again the next time. Ctrl-C ends all.
 """
 
+from typing import Any
+
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
 from launch.actions import (
     DeclareLaunchArgument,
@@ -23,6 +25,42 @@ from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
 from launch_ros.substitutions import FindPackageShare
 
+# Argument -> its default, and its meaning.
+ARGUMENTS = {
+    "video": ("", "video file, folder of pictures, or digits (handwritten ones), to show"),
+    "teach": ("0", "so many pictures of each subfolder of video are taught by its name"),
+    "camera": ("", "camera to show instead, such as /dev/video0"),
+    "image": ("image", "topic of the images, for a camera whose driver runs"),
+    "rate": ("10.0", "frames a second at most"),
+    "loop": ("true", "begin the video again at its end; false: all ends then"),
+    "model_file": (
+        [EnvironmentVariable("HOME"), "/.ros/objects.npz"],
+        "file that the objects are kept in",
+    ),
+    "page_port": ("8701", "port of the page, on this machine alone"),
+    "reliable": (
+        "true",
+        "have images that were lost on the way sent again; false for a camera whose driver does "
+        "not offer it",
+    ),
+    "namespace": ("", "the namespace of all nodes"),
+    "log_level": ("info", "lowest level of the log messages shown"),
+}
+CHOICES = {
+    "loop": ["true", "false"],
+    "reliable": ["true", "false"],
+    "log_level": ["debug", "info", "warn", "error", "fatal"],
+}
+# Of both nodes.
+COMMON: dict[str, Any] = {
+    "package": "semiparam_dynamics",
+    "namespace": LaunchConfiguration("namespace"),
+    "remappings": [(topic, LaunchConfiguration(topic)) for topic in ("image", "label")],
+    "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
+    "output": "both",
+    "emulate_tty": True,
+}
+
 
 def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Shut down, unless that is why a process has ended: a second time would be an error."""
@@ -41,90 +79,28 @@ def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     chosen = given["video"] or given["camera"]
     if not chosen:
         return []
-    node = Node(
-        package="semiparam_dynamics",
-        executable="image_source",
-        name="image_source",
-        namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            {
-                "source": ParameterValue(chosen, value_type=str),
-                "rate": LaunchConfiguration("rate"),
-                "loop": LaunchConfiguration("loop"),
-                "wait_for_subscribers": 2,  # the recognition loads its image network first
-            }
-        ],
-        remappings=[("image", LaunchConfiguration("image"))],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
-        output="both",
-        emulate_tty=True,
-    )
-    return [node]
+    parameters: dict[str, Any] = {
+        "source": ParameterValue(chosen, value_type=str),
+        "wait_for_subscribers": 2,  # the recognition loads its image network first
+        **{name: LaunchConfiguration(name) for name in ("rate", "loop", "teach")},
+    }
+    return [Node(executable="image_source", name="image_source", parameters=[parameters], **COMMON)]
 
 
 def generate_launch_description() -> LaunchDescription:
     share = FindPackageShare("semiparam_dynamics")
     arguments = [
         DeclareLaunchArgument(
-            "video", default_value="", description="video file, or folder of pictures, to show"
-        ),
-        DeclareLaunchArgument(
-            "camera", default_value="", description="camera to show instead, such as /dev/video0"
-        ),
-        DeclareLaunchArgument(
-            "image",
-            default_value="image",
-            description="topic of the images, for a camera whose driver runs",
-        ),
-        DeclareLaunchArgument("rate", default_value="10.0", description="frames a second at most"),
-        DeclareLaunchArgument(
-            "loop",
-            default_value="true",
-            choices=["true", "false"],
-            description="begin the video again at its end; false: all ends then",
-        ),
-        DeclareLaunchArgument(
-            "model_file",
-            default_value=[EnvironmentVariable("HOME"), "/.ros/objects.npz"],
-            description="file that the objects are kept in",
-        ),
-        DeclareLaunchArgument(
-            "page_port", default_value="8701", description="port of the page, on this machine alone"
-        ),
-        DeclareLaunchArgument(
-            "reliable",
-            default_value="true",
-            choices=["true", "false"],
-            description="have images that were lost on the way sent again; false for a camera "
-            "whose driver does not offer it",
-        ),
-        DeclareLaunchArgument(
-            "namespace", default_value="", description="the namespace of all nodes"
-        ),
-        DeclareLaunchArgument(
-            "log_level",
-            default_value="info",
-            choices=["debug", "info", "warn", "error", "fatal"],
-            description="lowest level of the log messages shown",
-        ),
+            name, default_value=value, description=meaning, choices=CHOICES.get(name)
+        )
+        for name, (value, meaning) in ARGUMENTS.items()
     ]
-    page = Node(
-        package="semiparam_dynamics",
-        executable="objects_page",
-        name="objects_page",
-        namespace=LaunchConfiguration("namespace"),
-        parameters=[
-            {
-                "port": LaunchConfiguration("page_port"),
-                "reliable": LaunchConfiguration("reliable"),
-                "recognition": LaunchConfiguration("name"),
-            }
-        ],
-        remappings=[(topic, LaunchConfiguration(topic)) for topic in ("image", "label")],
-        ros_arguments=["--log-level", LaunchConfiguration("log_level")],
-        output="both",
-        emulate_tty=True,
-    )
+    parameters = {
+        "port": LaunchConfiguration("page_port"),
+        "reliable": LaunchConfiguration("reliable"),
+        "recognition": LaunchConfiguration("name"),
+    }
+    page = Node(executable="objects_page", name="objects_page", parameters=[parameters], **COMMON)
     # This file takes all of its arguments too: its name and topics are then those of the page.
     recognition = IncludeLaunchDescription(
         PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])

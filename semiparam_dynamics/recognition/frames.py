@@ -1,33 +1,35 @@
-"""Frames of a camera, a video file or a folder of pictures, one after another, without any ROS."""
+"""Frames of a camera, a video file or pictures, one after another, without any ROS."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError
-from semiparam_dynamics.recognition.pictures import (
-    SUFFIXES,
-    picture_files,
-    read_picture,
-    to_rgb,
-)
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Picture = npt.NDArray[np.uint8]
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
 STILLS = (".gif", ".webp", ".apng", *SUFFIXES)  # of which some are animated
-PICTURES_A_SECOND = 5.0  # of a folder's, which have no times
-SLOWEST, FASTEST = 0.1, 240.0  # frames a second that a file may claim to have
-SILENT = 8.0  # s without an answer, after which a camera hangs
+FOLDER_RATE = 5.0  # pictures a second of a folder, whose pictures have no times
+MIN_FILM_RATE, MAX_FILM_RATE = 0.1, 240.0  # frames a second that a file may claim to have
+CAMERA_TIMEOUT = 8.0  # s without an answer, after which a camera hangs
 FAILED_READS = 10  # of a camera, one after the other, after which it is gone
+DIGITS = "digits"  # the source that needs no file
+TESTED_PICTURES = 5  # of each object after each one that is taught
 NEEDED = (
     "a camera or a video needs OpenCV: pip install opencv-python-headless, or your "
     "distribution's python3-opencv"
@@ -36,29 +38,59 @@ NEEDED = (
 
 @dataclass(frozen=True)
 class Frames:
-    """What can be shown, from its beginning as often as wanted.
+    """A source of frames, which can be shown from its beginning as often as wanted.
 
     rate : frames a second at which it is to be shown; 0 where frames come at their own time.
     once : goes through it; each frame is (H, W, 3) uint8, red, green and blue.
+    objects : name -> goes through the pictures of that object, where the source has such.
     """
 
     rate: float
     once: Callable[[], Iterator[Picture]]
+    objects: Mapping[str, Callable[[], Iterator[Picture]]] = field(default_factory=dict)
+
+    def lesson(self, n_taught: int) -> Iterator[tuple[str, Picture]]:
+        """Labels, empty for none, and pictures that teach one object after the other.
+
+        The first `n_taught` pictures of each object come under its name. After them, without a
+        name, come some further pictures of all objects so far: they are never taught.
+        """
+        others: list[Iterator[Picture]] = []
+        for name, pictures in self.objects.items():
+            others.append(pictures())
+            for picture in islice(others[-1], n_taught):
+                yield name, picture
+            for shown in others:
+                for picture in islice(shown, TESTED_PICTURES):
+                    yield "", picture
 
 
-def open_frames(source: str, rate: float = 0.0, longest: int = 400) -> Frames:
+def open_frames(source: str, rate: float = 0.0, longest: int = 400, teach: int = 0) -> Frames:
     """The frames of a camera, a video file or a folder of pictures.
 
     source: /dev/video0, a link to such a device as /dev/v4l/by-id/ has them, or a camera's number;
         a video file, an animated picture among them; a folder with pictures, or with subfolders
-        that have some.
+        that have some, which are objects by their names; digits: scikit-learn's handwritten ones.
     rate: frames a second; of a video some are passed over, so that it has its own speed. 0, and
         more than it has: as many as it has.
     longest: pixels of the longer side at most; larger ones are made smaller.
+    teach: pictures of each object that shall be taught, see :meth:`Frames.lesson`.
 
-    Raises ConfigurationError where there is no such thing, and MissingExtraError without OpenCV
-    where it takes that, or without Pillow.
+    Raises ConfigurationError where there is no such thing, or no objects to be taught, and
+    MissingExtraError without OpenCV where it takes that, or without Pillow.
     """
+    frames = _open(source, rate, longest)
+    if teach and not frames.objects:
+        raise ConfigurationError(
+            f"'{source}' has no objects to teach: it takes a folder with a subfolder for each "
+            "object, which has its name and its pictures"
+        )
+    return frames
+
+
+def _open(source: str, rate: float, longest: int) -> Frames:
+    if source == DIGITS:
+        return _pictures(_digits(), rate)
     path = Path(source).expanduser()
     if re.fullmatch(r"/dev/video\d+|\d{1,3}", source) or path.is_char_device():
         # The device that a link leads to.
@@ -80,29 +112,60 @@ def open_frames(source: str, rate: float = 0.0, longest: int = 400) -> Frames:
 def _folder(folder: Path, rate: float, longest: int) -> Frames:
     try:
         inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-        files = [file for one in (folder, *inside) for file in picture_files(one)]
+        files = {one: _picture_files(one) for one in (folder, *inside)}
     except OSError as error:
         raise ConfigurationError(f"can't read the folder {folder}: {error.strerror}") from None
-    # Broken ones are left out; some of them must be whole.
-    if not any(read_picture(file, longest) is not None for file in files):
-        raise ConfigurationError(f"{folder} has no picture that is whole ({', '.join(SUFFIXES)})")
 
-    def once() -> Iterator[Picture]:
+    def read(files: list[Path]) -> Iterator[Picture]:  # broken ones are left out
         for file in files:
             if (picture := read_picture(file, longest)) is not None:
                 yield picture
 
-    return Frames(rate or PICTURES_A_SECOND, once)
+    if not any(True for _ in read([file for some in files.values() for file in some])):
+        raise ConfigurationError(f"{folder} has no picture that is whole ({', '.join(SUFFIXES)})")
+    groups = {one: partial(read, some) for one, some in files.items() if some}
+    loose = [groups.pop(folder)] if folder in groups else []
+    return _pictures({one.name: group for one, group in groups.items()}, rate, loose)
+
+
+def _pictures(
+    objects: Mapping[str, Callable[[], Iterator[Picture]]],
+    rate: float,
+    loose: Sequence[Callable[[], Iterator[Picture]]] = (),
+) -> Frames:
+    """Frames of pictures in groups, those without a name first."""
+
+    def once() -> Iterator[Picture]:
+        for group in (*loose, *objects.values()):
+            yield from group()
+
+    return Frames(rate or FOLDER_RATE, once, objects)
+
+
+def _digits() -> dict[str, Callable[[], Iterator[Picture]]]:
+    """Five of scikit-learn's 8 x 8 digits, as dark ink on paper that a camera sees."""
+    from sklearn.datasets import load_digits
+
+    pillow = _pillow()
+    data = load_digits()
+    ink = np.pad(np.round(data.images * (255 / 16)), ((0, 0), (2, 2), (2, 2))).astype(np.uint8)
+
+    def enlarged(digits: Picture) -> Iterator[Picture]:
+        for digit in digits:
+            image = pillow.fromarray(255 - digit).convert("RGB")
+            yield np.asarray(image.resize((224, 224), pillow.Resampling.BICUBIC))
+
+    names = ("zero", "one", "two", "three", "four")
+    return {name: partial(enlarged, ink[data.target == k]) for k, name in enumerate(names)}
 
 
 def _animated(path: Path, rate: float, longest: int) -> Frames:
+    pillow = _pillow()
+    from PIL import ImageOps, ImageSequence
+
+    broken = _broken()
     try:
-        from PIL import Image, ImageOps, ImageSequence
-    except ImportError:
-        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
-    broken: tuple[Any, ...] = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
-    try:
-        with Image.open(path) as film:
+        with pillow.open(path) as film:
             film.load()  # a frame's duration is read with it; all are shown for the first's
             own = _credible(1000.0 / float(film.info.get("duration") or 100.0))
     except broken as error:
@@ -111,11 +174,11 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
 
     def once() -> Iterator[Picture]:
         try:
-            with Image.open(path) as film:
+            with pillow.open(path) as film:
                 due = _Due(own, wanted)
                 for frame in ImageSequence.Iterator(film):
                     if due():
-                        shown = to_rgb(ImageOps.exif_transpose(frame))
+                        shown = _to_rgb(ImageOps.exif_transpose(frame))
                         shown.thumbnail((longest, longest))
                         yield np.asarray(shown)
         except broken as error:
@@ -173,7 +236,7 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
         while failed < FAILED_READS:
             waits = True
             asked.put(True)
-            grabbed = answers.get(timeout=SILENT)
+            grabbed = answers.get(timeout=CAMERA_TIMEOUT)
             waits = False
             if not grabbed:
                 failed += 1
@@ -189,7 +252,7 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
             yield _shown(picture, longest)
     except Empty:
         raise ConfigurationError(
-            f"the camera {source} has not answered for {SILENT:g} s: its driver hangs"
+            f"the camera {source} has not answered for {CAMERA_TIMEOUT:g} s: its driver hangs"
         ) from None
     finally:
         asked.put(False)
@@ -199,7 +262,7 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
 
 
 class _Due:
-    """Tells of each of a film's frames whether it is shown, where `wanted` of `own` a second are.
+    """Selection of the frames of a film of which `wanted` of `own` a second are shown.
 
     Frame n of those shown is frame floor(n own / wanted) of the film.
     """
@@ -217,7 +280,7 @@ class _Due:
 
 def _credible(rate: float) -> float:
     """Frames a second, where a file says so; 25 where what it says can't be."""
-    return rate if SLOWEST <= rate <= FASTEST else 25.0
+    return rate if MIN_FILM_RATE <= rate <= MAX_FILM_RATE else 25.0
 
 
 def _opencv() -> Any:
@@ -241,3 +304,63 @@ def _shown(picture: Any, longest: int) -> Picture:
         picture = opencv.resize(picture, size, interpolation=opencv.INTER_AREA)
     shown: Picture = opencv.cvtColor(picture, opencv.COLOR_BGR2RGB)
     return shown
+
+
+# -------------------------------------------------------------------------------------------------
+# Pictures in files.
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
+    return Image
+
+
+def _broken() -> tuple[type[Exception], ...]:
+    """Errors of Pillow's for a file that is no whole picture."""
+    return OSError, ValueError, SyntaxError, _pillow().DecompressionBombError
+
+
+def _picture_files(folder: Path) -> list[Path]:
+    """A folder's pictures in alphabetical order."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
+
+
+def read_picture(path: Path, longest: int) -> Picture | None:
+    """The picture, (H, W, 3) uint8, as a viewer shows it; None if it is broken.
+
+    longest: pixels of its longer side at most. Raises MissingExtraError without Pillow.
+    """
+    pillow = _pillow()
+    from PIL import ImageOps
+
+    try:
+        with pillow.open(path) as picture:
+            picture.draft("RGB", (longest, longest))  # a large JPEG is decoded to fewer pixels
+            upright = _to_rgb(ImageOps.exif_transpose(picture))
+            upright.thumbnail((longest, longest))
+            return np.asarray(upright)
+    except _broken():
+        return None
+
+
+def _to_rgb(picture: Image.Image) -> Image.Image:
+    """Convert a picture of Pillow's to RGB, 16 bits to 8 and what is transparent to white.
+
+    Raises ValueError where its numbers are not within 16 bits.
+    """
+    pillow = _pillow()
+    if picture.mode.startswith(("I", "F")):  # Pillow's own conversion cuts these off at 255
+        values = np.asarray(picture)
+        if not (values.min() >= 0 and values.max() < 2**16):
+            raise ValueError("its numbers are not those of a picture of 16 bits")
+        made = pillow.fromarray((values.astype(np.int64) >> 8).astype(np.uint8))
+    elif picture.has_transparency_data:
+        paper = pillow.new("RGBA", picture.size, "white")
+        made = pillow.alpha_composite(paper, picture.convert("RGBA"))
+    else:
+        made = picture
+    rgb: Image.Image = made.convert("RGB")
+    return rgb

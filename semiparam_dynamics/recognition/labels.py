@@ -1,4 +1,4 @@
-"""Names of objects, and how many new ones a teacher may bring."""
+"""Names of objects, edits of them, and limits of what a teacher may say."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from semiparam_dynamics.base.errors import RefusedError, SemiparamError
 from semiparam_dynamics.recognition.config import LimitsConfig
 
 RATE_WINDOW = 5.0  # s over which new names are counted
-QUOTED = 40  # characters of a refused label that a message repeats
+QUOTED_CHARACTERS = 40  # of a refused label, in a message
 
 
 def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
@@ -23,11 +23,11 @@ def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
     Raises RefusedError for a name that is too long, blank, `unknown`, or has characters that can't
     be printed.
     """
-    # First of all: what follows takes time in proportion.
+    # Before the rest, which takes time in proportion.
     if len(text) > limits.max_label_length:
         raise RefusedError(
             f"a label of {len(text)} characters; {limits.max_label_length} are allowed "
-            f"(max_label_length): {text[:QUOTED]!r}...",
+            f"(max_label_length): {text[:QUOTED_CHARACTERS]!r}...",
             reason="label too long",
         )
     label = _composed(text)
@@ -35,7 +35,7 @@ def checked_label(text: str, limits: LimitsConfig, unknown: str) -> str:
         raise RefusedError("a label of blanks only", reason="label is blank")
     if not label.isprintable():
         raise RefusedError(
-            f"a label has characters that can't be printed: {ascii(label[:QUOTED])}",
+            f"a label has characters that can't be printed: {ascii(label[:QUOTED_CHARACTERS])}",
             reason="label not printable",
         )
     if label == unknown:
@@ -63,9 +63,9 @@ class Teacher:
     ) -> None:
         self.limits = limits
         self.label = ""
-        self.last = ""  # the label named last, also after its teaching has ended
-        self.named = False  # whether any was, also one that is forgotten
-        self.refused = False  # whether a name was refused since: `last` is not what was meant last
+        # The label named last, also after its teaching has ended; none after a name was refused,
+        # since `last` is then not what was meant last.
+        self.last = ""
         self._unknown, self._clock = unknown, clock
         self._tokens, self._at = float("inf"), clock()  # a bucket that fills with time
 
@@ -81,13 +81,12 @@ class Teacher:
         self.label = ""
         if not text:
             return
-        self.refused = True
+        last, self.last = self.last, ""
         label = checked_label(text, self.limits, self._unknown)
-        if label not in known and label != self.last:
+        if label not in known and label != last:
             check_room(n_known, self.limits)
             self._admit_new_name()
         self.label = self.last = label
-        self.named, self.refused = True, False
 
     def _admit_new_name(self) -> None:
         """Raise RefusedError while too many new names came in too short a time."""
@@ -103,13 +102,12 @@ class Teacher:
         self._tokens -= 1.0
 
     def follow(self, edit: Edit) -> None:
-        """After an edit: what is being taught goes by its new name, or is taught no more.
+        """Follow an edit: what is being taught gets its new name, or its teaching ends.
 
         An unknown object that got its name is the one that was named last.
         """
         if edit.action == "name":
             self.last = checked_label(edit.label, self.limits, self._unknown)
-            self.named, self.refused = True, False
             return
         new = edit.other
         if edit.action == "rename":
@@ -118,7 +116,7 @@ class Teacher:
         self.last = new if self.last == edit.label else self.last
 
     def stop(self) -> None:
-        """End the teaching; the label that was named last is still known."""
+        """End the teaching; the label that was named last stays."""
         self.label = ""
 
 
@@ -142,7 +140,7 @@ MAX_COMMAND = 10000  # characters
 class Edit(NamedTuple):
     """`action` is rename, merge, forget or name; `other` the new name, or the class merged into.
 
-    To name is to say, afterwards, what the unknown object was.
+    To name is to give the last unknown object its name afterwards.
     """
 
     action: str

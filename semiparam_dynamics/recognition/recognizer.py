@@ -28,84 +28,63 @@ from semiparam_dynamics.recognition.labels import Edit, check_room, checked_labe
 
 
 class Smoothing:
-    """The mean of what is found over the last frames, whatever classes come and go.
-
-    frames: over how many.
-    """
+    """The mean over the last `frames` frames of the same classes."""
 
     def __init__(self, frames: int) -> None:
         self._last: deque[Array] = deque(maxlen=frames)
-        self._measures: deque[tuple[float, ...]] = deque(maxlen=frames)
         self._labels: tuple[str, ...] = ()
 
     def resize(self, frames: int) -> None:
-        """Take the mean over so many; the last ones stay."""
+        """Take the mean over so many frames; the last ones stay."""
         self._last = deque(self._last, maxlen=frames)
-        self._measures = deque(self._measures, maxlen=frames)
 
     def restart(self) -> None:
         """Forget the frames before this."""
         self._last.clear()
-        self._measures.clear()
 
     def add(
         self, labels: tuple[str, ...], probabilities: Array, *measures: float
-    ) -> tuple[Array, tuple[float, ...]]:
+    ) -> tuple[Array, Array]:
         """Take a frame's probabilities (T,) of the classes `labels`, and other measures of it.
 
-        Returns the mean of each. To a frame from before a class came that class was impossible;
-        where one has left, the others share what it had in proportion.
+        Returns the mean of each. It starts anew where classes have come or left.
         """
         if labels is not self._labels and labels != self._labels:
-            self._rearrange(labels)
-        self._last.append(probabilities)
-        self._measures.append(measures)
-        mean = tuple(sum(one) / len(one) for one in zip(*self._measures, strict=True))
-        return np.mean(self._last, axis=0), mean
-
-    def _rearrange(self, labels: tuple[str, ...]) -> None:
-        before = {label: i for i, label in enumerate(self._labels)}
-        stay = [(i, before[label]) for i, label in enumerate(labels) if label in before]
-        here, there = np.array(stay, dtype=np.intp).reshape(-1, 2).T
-        kept = []
-        for old in self._last:
-            new = np.zeros(len(labels))
-            new[here] = old[there]
-            if (total := new.sum()) > 0.0:
-                kept.append(new / total)
-        self._last = deque(kept, maxlen=self._last.maxlen)
-        self._labels = labels
+            self.restart()
+            self._labels = labels
+        self._last.append(np.append(probabilities, measures))
+        mean = np.mean(self._last, axis=0)
+        return mean[: len(labels)], mean[len(labels) :]
 
 
-UNLIKE = 2.0  # times the usual distance from the mean of an object's frames
-# By how much of their mean's length frames of one object scatter: before there are two, counted as
-# one of them from then on, and at least.
-FIRST_SPREAD, LEAST_SPREAD = 0.25, 0.1
-STRAY = 3  # frames in a row that are unlike those before: another object, and no blur
+OUTLIER_DISTANCE = 2.0  # times the expected distance from the mean of an object's frames
+# Expected distances, as shares of the mean's length: the prior, which counts as one frame, and the
+# least.
+PRIOR_SPREAD, MIN_SPREAD = 0.25, 0.1
+NEW_OBJECT_FRAMES = 3  # outliers in a row that show another object, and no blur
 
 
-class Strangers:
+class UnknownFrames:
     """The frames of the unknown object that is in view, or was last.
 
-    A frame is unlike those kept where it is more than twice as far from their mean as they are
-    themselves (root mean square; the first counts a quarter of the mean's length), or as a tenth
-    of that length if it is more. Three such in a row show another object: they stay, and the frames
-    before them go. One or two are a blur, or a hand, and are dropped once a frame is like those
-    kept again. An object that moves widens its own limit; where it leaps, or begins to move fast,
-    its earlier frames may go.
+    A frame is an outlier where it is more than `OUTLIER_DISTANCE` times as far from the mean of
+    those kept as they are themselves (root mean square, with a prior). Three in a row show another
+    object: they stay, and the frames before them go. One or two are a blur, or a hand, and are
+    dropped once a frame is no outlier again. An object that moves widens its own limit; where it
+    jumps, or begins to move fast, its earlier frames may go.
 
     frames: how many are kept, the last ones.
     """
 
     def __init__(self, frames: int) -> None:
         self._kept: deque[Array] = deque(maxlen=frames)
-        self._apart: list[Array] = []  # the last ones, as long as they are too few
+        self._outliers: list[Array] = []  # the last ones, as long as they are too few
         self._sum: Array = np.zeros(0)
         self._squares = 0.0  # the sum of squared lengths
 
     @property
     def frames(self) -> list[Array]:
-        """Those that are kept, without the last ones that may be strays."""
+        """Those that are kept, without outliers at the end."""
         return list(self._kept)
 
     def resize(self, frames: int) -> None:
@@ -120,16 +99,16 @@ class Strangers:
         """Take a frame (d,). One of another length can't be learned together with those before."""
         if len(x) != len(self._sum):
             self.clear()
-        elif self._unlike(x):
-            self._apart.append(x)
-            if len(self._apart) == STRAY:
-                self._begin(self._apart, self._kept.maxlen)
+        elif self._is_outlier(x):
+            self._outliers.append(x)
+            if len(self._outliers) == NEW_OBJECT_FRAMES:
+                self._begin(self._outliers, self._kept.maxlen)
             return
-        self._apart = []
+        self._outliers = []
         self._keep(x)
 
     def _begin(self, frames: list[Array], most: int | None) -> None:
-        self._kept, self._apart = deque(maxlen=most), []
+        self._kept, self._outliers = deque(maxlen=most), []
         self._sum, self._squares = np.zeros(0), 0.0
         for x in frames:
             self._keep(x)
@@ -146,24 +125,24 @@ class Strangers:
         self._sum += x
         self._squares += float(x @ x)
 
-    def _unlike(self, x: Array) -> bool:
-        """Whether x is too far from the mean of those kept: O(d), however many there are."""
+    def _is_outlier(self, x: Array) -> bool:
+        """Compare x with the mean of those kept: O(d), however many there are."""
         n = len(self._kept)
         mean = self._sum / n
         length, distance = float(mean @ mean), float((x - mean) @ (x - mean))
-        scatter = max(self._squares - n * length, 0.0) + FIRST_SPREAD**2 * length
-        # The mean of a few is off itself: by 1 / n of that.
-        usual = max(scatter / n * (1.0 + 1.0 / n), LEAST_SPREAD**2 * length)
-        return distance > UNLIKE**2 * usual
+        scatter = max(self._squares - n * length, 0.0) + PRIOR_SPREAD**2 * length
+        # The mean of n frames has an error itself: 1 / n of that.
+        expected = max(scatter / n * (1.0 + 1.0 / n), MIN_SPREAD**2 * length)
+        return distance > OUTLIER_DISTANCE**2 * expected
 
 
 class Recognition(NamedTuple):
     """The answer to a frame, together with those before it.
 
     label : the class, or the word for unknown objects. confidence : its probability.
-    probabilities : (T,) of the classes `labels`, smoothed. novelty : how unlike all that was
-        taught it is, smoothed; 0 while there is nothing to compare with. known : the probability
-        that it is an object taught at all, if every second frame is; NaN likewise.
+    probabilities : (T,) of the classes `labels`, smoothed. novelty : distance from all that was
+        taught, smoothed; 0 while there is nothing to compare with. known : the probability that it
+        is an object taught at all, if every second frame is; NaN likewise.
     """
 
     label: str
@@ -191,15 +170,15 @@ class Recognizer:
         self._config = config
         self._source = identity
         self._smoothing = Smoothing(config.smoothing.frames)
-        # The last frames without interruption in which there was an unknown object.
-        self._strangers = Strangers(config.remember)
-        self._strange = False
+        # The last frames in a row with an unknown object.
+        self._unknown_frames = UnknownFrames(config.remember)
+        self._was_unknown = False
         self._prototypes = read_prototypes(config) if config.prototypes else []
         # Names of those that are not to be learned again: they were, or there was an object of that
-        # name. If it is there no more, the teacher has forgotten, renamed or merged it.
+        # name. If there is none now, the teacher has forgotten, renamed or merged it.
         self._learned_prototypes: set[str] = set()
         self.reset()
-        # A classifier that is thrown away: everything is compiled, and every setting was looked at.
+        # A trial classifier: everything is compiled, and every setting was checked.
         trial = self._classifier()
         trial.partial_fit(np.eye(2, 64), ["a", "b"])
         trial.predict_proba(np.eye(1, 64))
@@ -210,12 +189,12 @@ class Recognizer:
         self._model = self._classifier()
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
-        self._strangers.clear()
+        self._unknown_frames.clear()
         self._learned_prototypes = set()
         self._learn_prototypes()
 
     def _learn_prototypes(self) -> None:
-        """Learn the prototypes that were not learned before, of objects that are not known yet."""
+        """Learn the prototypes that were never learned, of objects that are not there yet."""
         known = self._learned_prototypes.union(self._labels)
         for label, x in self._prototypes:
             if label not in known:
@@ -226,7 +205,7 @@ class Recognizer:
         """Take other values of the parameters that may change (those marked `live`)."""
         self._config = config
         self._smoothing.resize(config.smoothing.frames)
-        self._strangers.resize(config.remember)
+        self._unknown_frames.resize(config.remember)
         self._model.recoding, self._model.tolerance = _recoding(config), config.classifier.tolerance
         if self.n_inputs is not None:
             self._model.recursion_.note_change()
@@ -254,7 +233,7 @@ class Recognizer:
 
     @property
     def classes(self) -> Container[str]:
-        """To ask whether there is an object of a name."""
+        """The objects' names as a container, which finds one in O(1)."""
         return () if self.n_inputs is None else self._model.recursion_.classes
 
     def recognize(self, x: Array) -> Recognition:
@@ -264,7 +243,7 @@ class Recognizer:
         """
         config = self._config
         if not self._labels:
-            self._keep(x, strange=True)
+            self._keep(x, unknown=True)
             return Recognition(config.unknown, 0.0, (), np.zeros(0))
         probabilities, (novelty, familiarity) = self._smoothing.add(
             self._labels, *self._model.assess(x)
@@ -275,13 +254,13 @@ class Recognizer:
         known = known and (config.max_novelty == 0.0 or novelty <= config.max_novelty)
         least = self._model.least_familiarity(config.false_accepts)
         known = known and (least is None or familiarity > least)
-        self._keep(x, strange=not known)
+        self._keep(x, unknown=not known)
         label = self._labels[best] if known else config.unknown
         chance = float(self._model.known_at(np.array(familiarity)))
         return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
 
-    def blind(self) -> str:
-        """Why neither `max_novelty` nor `false_accepts` makes a frame unknown yet.
+    def why_none_unknown(self) -> str:
+        """The reason why neither `max_novelty` nor `false_accepts` makes a frame unknown yet.
 
         Empty where one of them does, where both are switched off, and while nothing is taught.
         """
@@ -301,15 +280,15 @@ class Recognizer:
             return f"{few}: {looked_at} of {MIN_FOR_NOVELTY}"
         return f"{few}: {compared} of {MIN_FOR_ACCEPTANCE}, of two objects"
 
-    def _keep(self, x: Array, *, strange: bool) -> None:
-        if strange and not self._strange:  # something that is known was shown in between
-            self._strangers.clear()
-        if strange:
-            self._strangers.add(x)
-        self._strange = strange
+    def _keep(self, x: Array, *, unknown: bool) -> None:
+        if unknown and not self._was_unknown:  # a known object was shown in between
+            self._unknown_frames.clear()
+        if unknown:
+            self._unknown_frames.add(x)
+        self._was_unknown = unknown
 
     def learn(self, x: Array, label: str) -> None:
-        """Learn that x (n_inputs,) shows `label`. Raises RefusedError for a class too many."""
+        """Learn that x (n_inputs,) shows `label`. Raises RefusedError above `max_classes`."""
         if label not in self.classes:
             check_room(len(self._labels), self._config.limits)
         self._learn(x, label)
@@ -317,24 +296,25 @@ class Recognizer:
     def _learn(self, x: Array, label: str) -> None:
         new = label not in self.classes
         self._model.partial_fit(x[None], [label])
-        self._strangers.clear()  # what is shown now has its name
+        self._unknown_frames.clear()  # what is shown now has its name
         if new:
             self._note_labels()
 
     def refresh(self) -> bool:
-        """Look again at one held-out example; False once none is out of date."""
+        """Update the score of one held-out example; False once none is out of date."""
         return bool(self._labels) and self._model.refresh(1) > 0
 
     def restart_smoothing(self) -> None:
         """Take the next frame by itself: something else is shown."""
         self._smoothing.restart()
-        self._strange = False
+        self._was_unknown = False
 
     def edit(self, edit: Edit) -> str:
         """Rename, merge, forget a class, or name the unknown; returns a sentence on what was done.
 
         To name is to learn the frames of the last unknown object that were kept, under that label:
-        see :class:`Strangers`. What is put in view after it, an empty desk too, is the last one.
+        see :class:`UnknownFrames`. Whatever comes into view after it, an empty desk too, is the
+        last one.
 
         Raises RefusedError, and changes nothing, where there is no such class or frame or the new
         name can't be one.
@@ -364,8 +344,9 @@ class Recognizer:
 
     def _name(self, text: str) -> str:
         label = checked_label(text, self._config.limits, self._config.unknown)
-        if not (frames := self._strangers.frames):
-            why = f": {blind}" if self._config.remember and (blind := self.blind()) else ""
+        if not (frames := self._unknown_frames.frames):
+            reason = self.why_none_unknown() if self._config.remember else ""
+            why = f": {reason}" if reason else ""
             raise RefusedError(
                 f"no frame of an unknown object is kept (remember){why}", reason="no unknown object"
             )
@@ -401,13 +382,12 @@ class Recognizer:
         return self._model.state() | learned
 
     def load(self, path: str | Path) -> None:
-        """Resume from a file. Raises StorageError; what was taught before is then still there."""
+        """Resume from a file. Raises StorageError, and keeps what was taught before."""
         state = load_state(path, self.identity())
         model = self._classifier()
         try:
             model.restore(state)
-            # Files of earlier versions have no such list.
-            learned = {str(name) for name in state.get("prototypes", np.array([])).ravel().tolist()}
+            learned = {str(name) for name in state["prototypes"].ravel().tolist()}
         except LearningError as error:
             raise StorageError(f"{path} belongs to another configuration: {error}") from None
         except (KeyError, ValueError, IndexError, TypeError) as error:
@@ -426,7 +406,7 @@ class Recognizer:
             )
         self._model, self._learned_prototypes = model, learned
         self.restart_smoothing()
-        self._strangers.clear()
+        self._unknown_frames.clear()
         self._note_labels()
         self._learn_prototypes()
 

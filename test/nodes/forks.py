@@ -27,7 +27,7 @@ from semiparam_dynamics.base.nodes.processes import EXECUTABLES, NodeProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 NODES = "inverse_dynamics object_recognition arm_simulator computed_torque".split()
-NODES += "trajectory_efforts payload_bridge object_stream live_page".split()
+NODES += "trajectory_efforts payload_bridge live_page".split()
 NODES += "image_source objects_page".split()
 REPORT_PERIOD = 0.2  # s: who waits for diagnostics waits a fifth as long
 POLL = 0.01  # s

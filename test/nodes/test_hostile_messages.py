@@ -18,8 +18,8 @@ from semiparam_dynamics.base.parameters import parameters, replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.config import (
     ArmSimulatorNodeConfig,
+    ImageSourceNodeConfig,
     ObjectRecognitionNodeConfig,
-    ObjectStreamNodeConfig,
     TrajectoryEffortsNodeConfig,
 )
 from semiparam_dynamics.learner.nodes.session import Session
@@ -29,12 +29,12 @@ from .conftest import take
 
 CONFIGS = (
     ArmSimulatorNodeConfig,
+    ImageSourceNodeConfig,
     InverseDynamicsNodeConfig,
     ObjectRecognitionNodeConfig,
-    ObjectStreamNodeConfig,
     TrajectoryEffortsNodeConfig,
 )
-PATHS = {"urdf", "model_file", "prototypes", "backbone.file", "source", "script"}
+PATHS = {"urdf", "model_file", "prototypes", "backbone.file", "source"}
 LABELS = ("../../escaped", "/etc/escaped", "mug/../../escaped", "~/escaped", "con.npz")
 UNPRINTABLE = ("mug\n../escaped", "mug\rx", "\x1b[2J")
 

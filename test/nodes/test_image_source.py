@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sensor_msgs.msg import Image
+from std_msgs.msg import String
 
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.recognition.backbone import image_array
@@ -52,6 +53,20 @@ def test_it_begins_again_at_its_end(peer, start, folder: Path) -> None:
     start("image_source", source=folder, rate=100.0, wait_for_subscribers=1)
     peer.until(lambda: len(images) >= 10, "ten images")
     assert reds(images)[:10] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+
+
+def test_it_teaches_what_subfolders_show_each_frame_under_its_label(peer, start, folder) -> None:
+    (folder / "mug").mkdir()
+    for k in (0, 1):
+        (folder / f"{k}.png").rename(folder / "mug" / f"{k}.png")
+    came: list[object] = []
+    peer.node.create_subscription(Image, "image", came.append, 10)
+    peer.node.create_subscription(String, "label", lambda m: came.append(m.data), 10)
+    given = {"source": folder, "rate": 50.0, "teach": 1, "wait_for_subscribers": 1}
+    start("image_source", **given)
+    peer.until(lambda: len(came) >= 8, "the lesson, and the pictures once more")
+    found = [one if isinstance(one, str) else reds([one])[0] for one in came]
+    assert found[:8] == ["mug", 0, "", 1, 2, 3, 0, 1]
 
 
 def test_a_source_that_is_not_there_ends_the_node_with_a_sentence(start, tmp_path: Path) -> None:

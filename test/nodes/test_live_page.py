@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import rclpy
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Vector3
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import JointState
@@ -32,7 +32,6 @@ from .browser import Browser
 from .conftest import TIMEOUT, URDF, moved, page_port
 from .forks import ForkedNode
 
-SILENCE = "nothing heard from /inverse_dynamics for "
 WANTED = {"status", "layout", "robot", "arm", "sample", "errors"}
 
 
@@ -144,30 +143,6 @@ def test_other_axes_leave_the_state_on_the_page(tmp_path) -> None:
         )
 
 
-def test_a_learner_that_is_heard_no_more_is_told(peer, start, tmp_path) -> None:
-    start("live_page", port=0)
-    reports = peer.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
-    values = [KeyValue(key="samples seen", value="9")]
-    status = DiagnosticStatus(level=b"\x00", name="inverse_dynamics", message="well", values=values)
-    reader = Reader(page_port(tmp_path / "live_page.log"))
-    reader.start()
-
-    def shown() -> dict[str, object]:
-        return reader.newest.get("status", {})
-
-    def reported() -> bool:
-        reports.publish(DiagnosticArray(status=[status]))
-        return shown().get("message") == "well"
-
-    for _ in range(2):  # silent, and heard again
-        peer.until(reported, f"what it says; the page has {shown()}")
-        assert shown()["level"] == 0
-        peer.until(lambda: str(shown()["message"]).startswith(SILENCE), "its silence")
-        assert shown()["level"] == 1 and shown()["learned"] == [["samples seen", "9"]]
-        first = shown()["message"]
-        peer.until(lambda first=first: shown()["message"] != first, "how long it has lasted")
-
-
 def test_bytes_that_are_no_message_end_nothing(peer, start, tmp_path, urdf) -> None:
     process = start("live_page", urdf=urdf, port=0)
     states = peer.node.create_publisher(JointState, "joint_states", 10)
@@ -253,7 +228,7 @@ def test_what_is_no_longer_marked_is_no_longer_drawn(page) -> None:
 
     def shown() -> list[str]:
         page.stand(page.now)
-        page.node.look()
+        page.node.update()
         return [one["text"] for one in page.newest("arm")["balls"]]
 
     sent = serialize_message(MarkerArray(markers=[ball, lasting]))
@@ -273,31 +248,31 @@ def test_an_arm_moves_beside_the_publisher_of_a_gripper(page) -> None:
         for _ in range(8):  # comes more often, and last
             page.stand(0.1 * k, ("shoulder", "elbow"))
             page.stand(0.0, ("gripper",))
-        page.node.look()
+        page.node.update()
         pictures.append(page.newest("arm")["capsules"])
         if k == 2:
             assert page.newest("robot")["learned"] == [True, True]
     assert len({str(one) for one in pictures}) == 5
     page.stand(0.0, ("gripper",))
-    page.node.look()
+    page.node.update()
     assert page.newest("arm")["capsules"] == pictures[-1]
 
 
 def test_which_joints_are_learned_is_not_told_by_whoever_publishes_first(page) -> None:
     page.stand(0.0, ("gripper",))
-    page.node.look()
+    page.node.update()
     page.stand(0.1, ("elbow",))
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [False, True]
     page.stand(0.1)
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [True, True]
     page.node.listen("sensor_msgs/msg/JointState")
     message = effort_message(0, ("elbow",), np.zeros(1))
     page.node.take_part("measured", serialize_message(message))
     assert page.newest("robot")["learned"] == [False, True]
     page.stand(0.2)
-    page.node.look()
+    page.node.update()
     assert page.newest("robot")["learned"] == [False, True]
 
 
@@ -317,7 +292,7 @@ def test_efforts_of_sliding_joints_are_forces_and_have_an_error_of_their_own(
         page.sample(1.0, "measured", values=(1.0, 300.0))
         page.sample(1.0, "rigid_body", values=(2.0, 290.0))
         page.sample(1.0, "semiparametric", values=(1.5, 295.0))
-        page.node.look()
+        page.node.update()
         layout = page.newest("layout")
         assert [axis["unit"] for axis in layout["axes"]] == ["N m", "N"]
         assert [group["unit"] for group in layout["groups"]] == ["N m", "N"]
@@ -352,8 +327,8 @@ def test_a_clock_that_is_set_forward_begins_anew(page) -> None:
 
     def shown(t: float) -> list[float]:
         page.sample(t)
-        page.now += live_page.LOOK_PERIOD
-        page.node.look()
+        page.now += live_page.ERROR_PERIOD
+        page.node.update()
         return [one["t"] for one in page.newest("errors")]
 
     assert [shown(100.0), shown(101.0)] == [[0.0], [0.0, 1.0]]
@@ -368,14 +343,9 @@ def test_errors_are_root_mean_squares_averaged_over_what_is_known() -> None:
     assert np.isnan(rmse(errors[:, 2:]))
 
 
-def test_what_says_nothing_is_not_shown() -> None:
-    values = {"resumed from": "", "changes not saved": "3", "payload: mass [kg]": "nan"}
-    status = DiagnosticStatus(name="n", values=[KeyValue(key=k, value=values[k]) for k in values])
-    assert status_event(status)["learned"] == [["changes not saved", "3"]]
-
-
-def test_what_is_left_out_is_listed_by_how_often() -> None:
-    values = {"samples seen": "9", "dropped: old": "2", "dropped: <b>": "30", "other": "x"}
+def test_the_status_has_what_is_learned_and_what_is_left_out_by_how_often() -> None:
+    values = {"samples seen": "9", "resumed from": "", "payload: mass [kg]": "nan", "other": "x"}
+    values |= {"dropped: old": "2", "dropped: <b>": "30"}
     status = DiagnosticStatus(level=DiagnosticStatus.WARN, name="n", message="m")
     status.values = [KeyValue(key=k, value=v) for k, v in values.items()]
     event = status_event(status)

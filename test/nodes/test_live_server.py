@@ -10,13 +10,7 @@ import threading
 import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, RefusedError
-from semiparam_dynamics.base.nodes.live_server import (
-    HOST,
-    MOST_STREAMS,
-    Feed,
-    LiveServer,
-    html_page,
-)
+from semiparam_dynamics.base.nodes.live_server import HOST, MAX_STREAMS, Feed, LiveServer, html_page
 from semiparam_dynamics.offline.page import LOOKS, MEASURED
 
 
@@ -67,8 +61,8 @@ def test_only_this_machine_reads_and_nothing_writes(served) -> None:
 def test_more_readers_than_there_may_be_are_told_so(served) -> None:
     feed, port = served
     feed.publish({"status": 1})
-    streams = [ask(port, "/stream") for _ in range(MOST_STREAMS)]
-    assert [events(one, 1) for one in streams] == [[("status", 1)]] * MOST_STREAMS
+    streams = [ask(port, "/stream") for _ in range(MAX_STREAMS)]
+    assert [events(one, 1) for one in streams] == [[("status", 1)]] * MAX_STREAMS
     assert ask(port, "/stream").status == 503
 
 

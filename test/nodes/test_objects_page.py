@@ -25,7 +25,7 @@ from std_srvs.srv import SetBool
 
 from semiparam_dynamics.base.errors import RefusedError
 from semiparam_dynamics.base.nodes.processes import answers
-from semiparam_dynamics.recognition.nodes.object_stream import image_message
+from semiparam_dynamics.recognition.nodes.image_source import image_message
 from semiparam_dynamics.recognition.nodes.objects_page import HOLD, curve, edit_of, listed
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
@@ -265,7 +265,7 @@ def test_an_answer_is_shown_with_its_probability(peer, open_page) -> None:
     assert page.newest["answer"]["label"] == "mug"
 
 
-def test_a_recognition_that_is_heard_no_more_is_told(peer, open_page) -> None:
+def test_a_node_without_diagnostics_is_shown_as_silent(peer, open_page) -> None:
     page = Page(open_page()[1])
     reports = peer.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
     values = [KeyValue(key="label", value="mug"), KeyValue(key="examples", value="9")]
@@ -281,6 +281,8 @@ def test_a_recognition_that_is_heard_no_more_is_told(peer, open_page) -> None:
         peer.until(lambda: page.newest["status"]["message"].startswith(SILENCE), "its silence")
         assert page.newest["status"]["level"] == 1
         assert page.newest["status"]["values"] == [["examples", "9"]]
+        first = page.newest["status"]["message"]
+        peer.until(lambda first=first: page.newest["status"]["message"] != first, "for how long")
         peer.until(lambda: page.newest["teaching"]["label"] == "", "that nothing is taught")
 
 

@@ -10,7 +10,7 @@ from std_msgs.msg import Float32MultiArray, String
 from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
-from semiparam_dynamics.recognition.nodes.object_recognition import LISTED, RecognitionReport
+from semiparam_dynamics.recognition.nodes.object_recognition import MAX_LISTED, RecognitionReport
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 
 
@@ -22,17 +22,19 @@ def make(**changes: object) -> RecognitionSession:
 def test_lists_the_worst_of_many_objects_and_says_how_many_more_there_are():
     session = make()
     rng = np.random.default_rng(0)
-    for k in range(LISTED + 5):
+    for k in range(MAX_LISTED + 5):
         # The first three can't be told from each other, the others are clear.
-        centre = np.eye(LISTED + 5)[max(k, 2)]
+        centre = np.eye(MAX_LISTED + 5)[max(k, 2)]
         for _ in range(12):
-            session.recognizer.learn(centre + rng.normal(scale=0.01, size=LISTED + 5), f"{k:03}")
+            session.recognizer.learn(
+                centre + rng.normal(scale=0.01, size=MAX_LISTED + 5), f"{k:03}"
+            )
     while session.recognizer.refresh():
         pass
     values = RecognitionReport(session).values()
     listed = [key for key in values if key.startswith("object: ")]
-    assert len(listed) == LISTED and values["objects not listed"] == "5"
-    assert values["objects"] == str(LISTED + 5)
+    assert len(listed) == MAX_LISTED and values["objects not listed"] == "5"
+    assert values["objects"] == str(MAX_LISTED + 5)
     shares, sizes = session.recognizer.model.class_accuracy()
     assert np.all(sizes == 2) and (shares[:3].mean() < 1.0) and np.all(shares[3:] == 1.0)
     worst = [f"object: {k:03}" for k in range(3) if shares[k] < 1.0]

@@ -23,8 +23,7 @@ CASES = [
     ("object_recognition", "backbone: {fille: x}", "did you mean 'backbone.file'?"),
     ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
     ("object_recognition", "input: features, hold_out: 1", "hold_out"),
-    ("object_stream", "source: missing", "there is no folder or file missing"),
-    ("object_stream", "script: missing, classes: 2, views: 10", "the script missing can't be read"),
+    ("image_source", "source: missing", "there is no camera, file or folder 'missing'"),
 ]
 
 

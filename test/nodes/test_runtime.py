@@ -184,7 +184,7 @@ def grab():
 camera = SimpleNamespace(grab=grab, isOpened=lambda: True, set=lambda *_: None)
 frames._opencv = lambda: SimpleNamespace(CAP_PROP_BUFFERSIZE=0)
 frames._capture = lambda source: camera
-frames.SILENT = 600.0
+frames.CAMERA_TIMEOUT = 600.0
 sys.exit(image_source.main(["--ros-args", "-p", "source:=/dev/video0"]))
 """
 REFUSED = """

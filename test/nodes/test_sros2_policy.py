@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from geometry_msgs.msg import WrenchStamped
 
@@ -20,7 +19,6 @@ NODES = (
     "arm_simulator",
     "computed_torque",
     "trajectory_efforts",
-    "object_stream",
     "payload_bridge",
     "live_page",
     "image_source",
@@ -164,16 +162,6 @@ def test_trajectory_efforts(peer, tmp_path, urdf) -> None:
     check(peer, tmp_path, "trajectory_efforts", variants)
 
 
-def test_object_stream(peer, tmp_path) -> None:
-    source = tmp_path / "objects.npz"
-    np.savez(source, X=np.random.default_rng(0).normal(size=(8, 5)), y=np.repeat([0, 1], 4))
-    waits = {"wait_for_subscribers": 1}
-    digits = {"classes": 2, "views": 10, **waits}
-    features = {"source": source, "use_sim_time": "true", **waits}
-    variants = ((digits, {"/clock", "features"}), (features, {"image"}))
-    check(peer, tmp_path, "object_stream", variants)
-
-
 def test_payload_bridge(peer, tmp_path, urdf, driver_messages) -> None:
     ur, franka = "io_and_status_controller/set_payload", "service_server/set_load"
     release = "inverse_dynamics/release"
@@ -201,8 +189,9 @@ def test_live_page(peer, tmp_path, urdf) -> None:
 def test_image_source(peer, tmp_path) -> None:
     pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
     pillow.new("RGB", (40, 30)).save(tmp_path / "a.png")
-    given = {"source": tmp_path}
-    variants = ((given, {"/clock"}), ({**given, "use_sim_time": "true"}, set()))
+    camera = {"source": tmp_path, "wait_for_subscribers": 1}
+    teacher = {"source": "digits", "teach": 1, "use_sim_time": "true", "wait_for_subscribers": 1}
+    variants = ((camera, {"/clock", "label"}), (teacher, set()))
     check(peer, tmp_path, "image_source", variants)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -78,7 +79,7 @@ def test_a_film_is_taught_on_the_page_and_kept(
                 page.order("teach", "disc")
             time.sleep(0.2)
         # Diagnostics come once a second: the answer may be on the page before its object is told.
-        while "1 objects in " not in listeners[0].said and time.monotonic() < end:
+        while "1 objects in " not in listeners[0].message and time.monotonic() < end:
             time.sleep(0.05)
         networks[0].set()  # as Ctrl-C does; until then the film is shown again and again
 
@@ -110,6 +111,28 @@ def test_without_its_page_the_film_is_shown_all_the_same(
         main(["teach", str(tmp_path / "film.webp"), "--once", "--out", str(tmp_path / "out")]) == 0
     )
     assert "no live page: the node no_such_node ended" in capsys.readouterr().out
+
+
+def test_subfolders_are_taught_by_their_names_and_each_run_begins_anew(
+    ros_environment, tmp_path, capsys, monkeypatch
+) -> None:
+    for module in (teaching, processes):
+        monkeypatch.setattr(module, "NodeProcess", ForkedNode)
+    rng, out = np.random.default_rng(0), tmp_path / "out"
+    for name, color in (("red", (220, 30, 30)), ("blue", (30, 30, 220))):
+        (tmp_path / "pictures" / name).mkdir(parents=True)
+        for k in range(9):
+            pixels = rng.integers(-30, 30, (48, 64, 3)) + color
+            Pillow.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(
+                tmp_path / "pictures" / name / f"{k}.png"
+            )
+    for _ in range(2):
+        given = ["--no-page", "--teach", "8", "--rate", "20", "--out", str(out)]
+        assert main(["objects", str(tmp_path / "pictures"), *given]) == 0
+        told = capsys.readouterr().out
+        learned = {name: int(n) for name, n in re.findall(r"^  (\w+): (\d+) learned", told, re.M)}
+        assert learned.keys() == {"red", "blue"} and max(learned.values()) <= 7, told
+        assert "taught frames were recognised before they were learned" in told
 
 
 def test_objects_that_another_teaching_has_keep_its_logs(ros_environment, tmp_path, capsys) -> None:

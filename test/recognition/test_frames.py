@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError
 from semiparam_dynamics.recognition import frames as module
@@ -83,6 +85,47 @@ def test_a_folder_has_its_pictures_and_those_of_its_subfolders(tmp_path: Path) -
     frames = open_frames(str(tmp_path), rate=3.0)
     assert frames.rate == 3.0 and open_frames(str(tmp_path)).rate > 0.0
     assert numbers(frames) == [3, 0, 2, 1]
+    assert list(frames.objects) == ["a"]
+
+
+def test_a_lesson_teaches_each_object_and_shows_what_it_does_not_teach(tmp_path: Path) -> None:
+    for k, name in enumerate(("b/0.png", "b/1.png", "b/2.png", "a/0.png", "a/1.png", "c.png")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.fromarray(shade(k)).save(tmp_path / name)
+    lesson = open_frames(str(tmp_path), teach=1).lesson(1)
+    shown = [(name, round(float(picture[..., 0].mean()) / 10)) for name, picture in lesson]
+    assert shown == [("a", 3), ("", 4), ("b", 0), ("", 1), ("", 2)]
+    for source in (tmp_path / "a", tmp_path / "c.png"):
+        with pytest.raises(ConfigurationError, match="has no objects to teach"):
+            open_frames(str(source), teach=1)
+
+
+def test_digits_are_there_without_a_file() -> None:
+    data = load_digits()
+    frames = open_frames("digits", teach=2)
+    labels, pictures = zip(*frames.lesson(2), strict=True)
+    named = [label for label in labels if label]
+    assert named == [name for name in ("zero", "one", "two", "three", "four") for _ in range(2)]
+    assert len({picture.tobytes() for picture in pictures}) == len(pictures)
+    first = pictures[0]
+    assert first.shape == (224, 224, 3) and first.dtype == np.uint8
+    assert first[0].min() > 200  # paper at the edge
+    edges = np.linspace(0, 224, 13).round().astype(int)  # of the digit's 8 cells and 2 of paper
+    cells = [first[a:b, c:d].mean() for a, b in pairwise(edges) for c, d in pairwise(edges)]
+    ink = 255.0 - np.reshape(cells, (12, 12))[2:-2, 2:-2]
+    drawn = data.images[np.flatnonzero(data.target == 0)[0]]
+    assert np.corrcoef(ink.ravel(), drawn.ravel())[0, 1] > 0.98
+
+
+def test_pictures_of_16_bits_and_cut_out_ones_are_as_a_viewer_shows_them(tmp_path: Path) -> None:
+    values = np.array([[0, 0x4000], [0x8000, 0xFFFF]])
+    Image.fromarray(values.astype(np.uint16)).save(tmp_path / "16.png")
+    cut = np.zeros((2, 2, 4), np.uint8)
+    cut[0] = (200, 10, 30, 255)
+    Image.fromarray(cut, "RGBA").save(tmp_path / "cut.png")
+    grey, shown = open_frames(str(tmp_path)).once()
+    assert grey[..., 0].tolist() == (values >> 8).tolist()
+    assert shown[0, 0].tolist() == [200, 10, 30] and shown[1, 1].tolist() == [255, 255, 255]
 
 
 @pytest.mark.parametrize("name", ["no.mp4", "empty", "text.mp4", "text.gif", ""])
@@ -195,7 +238,7 @@ def test_a_camera_that_hangs_is_told(monkeypatch) -> None:
     camera, go_on = Camera(), Event()
     monkeypatch.setattr(camera, "grab", go_on.wait)
     monkeypatch.setattr(module, "_capture", lambda source: camera)
-    monkeypatch.setattr(module, "SILENT", 0.05)
+    monkeypatch.setattr(module, "CAMERA_TIMEOUT", 0.05)
     with pytest.raises(ConfigurationError, match="camera 0 has not answered for 0.05 s"):
         next(open_frames("0").once())
     assert not camera.released  # that would hang, too

@@ -23,7 +23,6 @@ ROOMS = {
     "inverse_dynamics": "learner",
     "live_page": "learner",
     "object_recognition": "recognition",
-    "object_stream": "recognition",
     "objects_page": "recognition",
     "payload_bridge": "changes",
     "trajectory_efforts": "control",

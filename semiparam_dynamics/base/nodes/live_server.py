@@ -1,66 +1,175 @@
-"""A web page on this machine alone, with a stream of what is newest, and orders where it may."""
+"""A node with a web page for this machine alone: a stream of what is newest, and orders."""
 
 from __future__ import annotations
 
 import json
 import math
 import secrets
+import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from threading import BoundedSemaphore, Condition, Thread
-from types import TracebackType
 from typing import Any
 
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+from rclpy.signals import uninstall_signal_handlers
+
 from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
+from semiparam_dynamics.base.nodes import parameters, runtime
 
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
-MOST_STREAMS = 8
-MOST_BYTES = 8192  # of an order
-DIGITS = 15  # of a count
+MAX_STREAMS = 8  # readers at the same time
+MAX_ORDER_BYTES = 8192
+MAX_COUNT_DIGITS = 15  # of a count in diagnostics; with more it is no count
+CLIENT_TIMEOUT = 10.0  # s that a reader may take for a line, or not take what is sent
+KEEP_ALIVE_PERIOD = 5.0  # s without anything new, after which a comment finds readers that left
+SILENCE_TIMEOUT = 3.0  # s, of a node that publishes diagnostics once a second
+MAX_CALLBACKS = 64  # between two updates
 Order = Mapping[str, str]
-KEEP_ALIVE = 5.0  # s without anything new, after which a comment shows whether the reader is there
-SILENT = 3.0  # s, of a node that says something once a second
 POLICY = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'unsafe-inline'; "
     "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'"
 )
 
 
-class Silence:
-    """Says, once a second, that a node which was heard before is not heard any more.
+class PageNode(Node):  # type: ignore[misc]
+    """A node that shows on its page what another node publishes, and its diagnostics.
 
-    Else the last that it said of itself would stand on a page for ever, whatever became of it.
+    A class of pages subscribes what it needs, calls :meth:`serve` at the end of its making and has
+    :meth:`report` and :meth:`update`.
 
     Parameters
     ----------
-    node: its name. clock: seconds that never decrease.
+    name: the node's. config_type: of its parameters, `port` and `rate` among them.
+    watched: the parameter that names the other node.
+
+    feed : what the page shows. taken : messages that have come. url : where the page is.
     """
 
-    def __init__(self, node: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._node = node
-        self._clock = clock
-        self._heard: float | None = None
-        self._told = 0.0
+    def __init__(self, name: str, config_type: type, watched: str) -> None:
+        super().__init__(name)
+        self._config: Any = parameters.declare(self, config_type)
+        parameters.follow(self, self._config, lambda _: None)
+        node = getattr(self._config, watched)
+        parameters.check_name(self, watched, node)
+        self._watched = self.resolve_topic_name(node)
+        self.feed = Feed()
+        self.taken = 0
+        self._messages: dict[str, bytes] = {}  # the newest, serialised
+        self._status: dict[str, object] = {"level": 1, "message": f"waiting for {self._watched}"}
+        self._heard: float | None = None  # s, when its last diagnostics came
+        self._silence_shown = 0.0  # s, when the page last showed its silence
+        self._ended = False
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
 
-    def heard(self) -> None:
-        """Note that it has said something."""
-        self._heard = self._told = self._clock()
+    def serve(self, page: str, act: Callable[[Order], None] | None = None) -> None:
+        """Begin to serve a page of the folder web; see :class:`LiveServer`."""
+        self._server = LiveServer(self.feed, self._config.port, page, act)
+        self.url = self._server.url
+        self.get_logger().info(f"open {self.url} in a browser of this machine")
 
-    def news(self) -> str:
-        """A sentence where it has been silent for `SILENT`, once a second; else nothing."""
-        now = self._clock()
-        if self._heard is None or now - self._heard < SILENT or now - self._told < 1.0:
-            return ""
-        self._told = now
-        return f"nothing heard from {self._node} for {now - self._heard:.0f} s"
+    def report(self, status: DiagnosticStatus) -> dict[str, object]:
+        """The event `status` of the watched node's diagnostics."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Publish to the page what has changed since the last time."""
+        raise NotImplementedError
+
+    def take(self, name: str, data: bytes) -> None:
+        """Keep the newest message of a topic, serialised."""
+        self.taken += 1
+        self._messages[name] = data
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        self.taken += 1
+        for status in message.status:
+            if status.name == self._watched.removeprefix("/"):
+                self._heard = self._silence_shown = time.monotonic()
+                self._status = self.report(status)
+                self.feed.publish({"status": self._status})
+
+    def check_silence(self) -> bool:
+        """Say once a second that the watched node is not heard any more; returns whether it did.
+
+        Otherwise its last status would stay on the page, whatever became of it.
+        """
+        now = time.monotonic()
+        if self._heard is None or now - self._heard < SILENCE_TIMEOUT:
+            return False
+        if now - self._silence_shown < 1.0:
+            return False
+        self._silence_shown = now
+        message = f"nothing heard from {self._watched} for {now - self._heard:.0f} s"
+        self.feed.publish({"status": {**self._status, "level": 1, "message": message}})
+        return True
+
+    def watch(self, executor: Executor) -> None:
+        """Update the page `rate` times a second, until shutdown or :meth:`end`."""
+        period, due = 1.0 / self._config.rate, time.monotonic()
+        while self.context.ok() and not self._ended:
+            for _ in range(MAX_CALLBACKS):
+                taken = self.taken
+                executor.spin_once(timeout_sec=0.0)
+                if self.taken == taken:
+                    break
+            self.update()
+            due = max(due + period, time.monotonic())
+            executor.spin_once(timeout_sec=0.0)
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def end(self) -> None:
+        """Have :meth:`watch` return; a signal's handler may call it."""
+        self._ended = True
+
+    def close(self) -> None:
+        """End the page."""
+        self._server.close()
+
+
+def watch(node: PageNode, executor: Executor) -> int:
+    """Run the node until shutdown; returns the exit code."""
+    # An executor that wakes at each message would be awake all the time.
+    executor.remove_node(node)
+    # rclpy's own handlers take the network down at once: nothing could be published at the end.
+    uninstall_signal_handlers()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: node.end())
+    try:
+        with runtime.own_executor(node) as patient:
+            node.watch(patient)
+    except ExternalShutdownException:
+        pass
+    finally:
+        node.close()
+    return 0
+
+
+def level_of(status: DiagnosticStatus) -> int:
+    """The level of diagnostics as a number, 0 to 3."""
+    return min(int.from_bytes(status.level, "little"), 3)
+
+
+def shown_values(values: Mapping[str, str], names: Sequence[str]) -> list[list[str]]:
+    """Name and value of those of the diagnostics' entries `names` that have one."""
+    return [[key, values[key]] for key in names if values.get(key) not in ("nan", "", None)]
+
+
+# -------------------------------------------------------------------------------------------------
+# The server.
 
 
 class Feed:
     """The newest event of each name, for any number of readers of any speed. Thread-safe.
 
-    A reader who is slow misses events and delays nobody. After `close` all readers are let go.
+    A slow reader misses events and delays nobody. `close` releases all readers.
     """
 
     def __init__(self) -> None:
@@ -93,7 +202,7 @@ class Feed:
             return self._count, [(name, text) for _, name, text in found]
 
     def close(self) -> None:
-        """Let all readers go."""
+        """Release all readers."""
         with self._changed:
             self.closed = True
             self._changed.notify_all()
@@ -102,8 +211,8 @@ class Feed:
 def finite(value: Any) -> Any:
     """A value for JSON, with None for numbers that are not finite.
 
-    Floats have six digits; those beyond 1000 have three decimals, by which seconds that have been
-    counted for days are still milliseconds.
+    Floats have six digits; those beyond 1000 have three decimals: times are exact to the
+    millisecond after days.
     """
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -117,14 +226,15 @@ def finite(value: Any) -> Any:
 
 
 def read_count(text: str) -> int:
-    """A whole number that the diagnostics tell; 0 where it is none, or longer than any count is."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) <= DIGITS else 0
+    """A whole number in the diagnostics; 0 where it is none, or longer than any count is."""
+    is_count = text.isascii() and text.isdecimal() and len(text) <= MAX_COUNT_DIGITS
+    return int(text) if is_count else 0
 
 
 def html_page(name: str = "live.html", token: str | None = None) -> str:
     """A page of the folder web, with its style and scripts in it and a policy to load nothing else.
 
-    token: what its orders have to bring; None where it gives none.
+    token: which its orders must have; None where it gives none.
     """
     folder = files("semiparam_dynamics") / "web"
     nonce = secrets.token_urlsafe(16)
@@ -139,7 +249,7 @@ def html_page(name: str = "live.html", token: str | None = None) -> str:
     return text
 
 
-class LiveServer:
+class LiveServer(ThreadingHTTPServer):
     """Serves the page at `url` and its feed as server-sent events; a context manager.
 
     Parameters
@@ -148,11 +258,14 @@ class LiveServer:
     act: takes an order of the page, in a thread of the server's; a SemiparamError's sentence goes
         back to the page. None: the page is read only.
 
-    A request is answered only where its Host is this machine: a page of somebody else, to whose
-    name this address was given, reads nothing. An order is taken only from the page itself: its
-    Origin is the Host, and it brings the token that stands in the page. Raises ConfigurationError
-    where the port is taken.
+    A request is answered only where its Host is this machine: a foreign page whose name was given
+    this address (DNS rebinding) reads nothing. An order is taken only from the page itself: its
+    Origin is the Host, and it has the page's token. Raises ConfigurationError where the port is
+    taken.
     """
+
+    daemon_threads = True
+    block_on_close = False  # a reader may have stalled
 
     def __init__(
         self,
@@ -161,143 +274,122 @@ class LiveServer:
         page: str = "live.html",
         act: Callable[[Order], None] | None = None,
     ) -> None:
-        self._feed = feed
-        token = secrets.token_urlsafe(16)
+        self.feed, self.act = feed, act
+        self.token = secrets.token_urlsafe(16)
+        self.page = html_page(page, self.token).encode()
+        self.streams = BoundedSemaphore(MAX_STREAMS)
         try:
-            handler = _handler(feed, html_page(page, token).encode(), act, token)
-            self._server = _Server((HOST, port), handler)
+            super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise ConfigurationError(
                 f"the port {port} of this machine can't be had ({error.strerror}): set another, or "
                 "0 for any that is free"
             ) from None
-        self._thread = Thread(
-            target=self._server.serve_forever, args=(0.1,), name="live page", daemon=True
-        )
+        self._thread = Thread(target=self.serve_forever, args=(0.1,), name="page", daemon=True)
         self._thread.start()
 
     @property
     def url(self) -> str:
-        """Where the page is."""
-        return f"http://{HOST}:{self._server.server_address[1]}/"
+        """The page's address."""
+        return f"http://{HOST}:{self.server_address[1]}/"
 
     def close(self) -> None:
         """End the streams and give up the port."""
-        self._feed.close()
-        self._server.shutdown()
-        self._server.server_close()
+        self.feed.close()
+        self.shutdown()
+        self.server_close()
         self._thread.join()
 
-    def __enter__(self) -> LiveServer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False  # a reader may have fallen asleep
-
-    def __init__(self, *arguments: Any) -> None:
-        super().__init__(*arguments)
-        self.streams = BoundedSemaphore(MOST_STREAMS)
-
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: readers leave as they like."""
+        """Log nothing: readers may leave at any moment."""
 
 
-def _handler(
-    feed: Feed, page: bytes, act: Callable[[Order], None] | None, token: str
-) -> Callable[..., BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        server: _Server
-        timeout = 10.0  # s that a reader may take for a line, or not take what is sent
+class _Handler(BaseHTTPRequestHandler):
+    server: LiveServer
+    timeout = CLIENT_TIMEOUT
 
-        def do_GET(self) -> None:
-            if not self._is_here():
-                self.send_error(403)
-            elif self.path == "/":
-                self._begin("text/html; charset=utf-8", len(page))
-                self.wfile.write(page)
-            elif self.path == "/stream":
-                self._stream()
-            else:
-                self.send_error(404)
+    def do_GET(self) -> None:
+        if not self._is_here():
+            self.send_error(403)
+        elif self.path == "/":
+            self._begin("text/html; charset=utf-8", len(self.server.page))
+            self.wfile.write(self.server.page)
+        elif self.path == "/stream":
+            self._stream()
+        else:
+            self.send_error(404)
 
-        def do_POST(self) -> None:
-            if act is None:
-                self.send_error(501)
-            elif not self._is_the_page():
-                self.send_error(403)
-            elif self.path != "/order":
-                self.send_error(404)
-            elif (order := self._order()) is None:
-                self.send_error(400)
-            else:
-                try:
-                    act(order)
-                except SemiparamError as error:
-                    text = str(error).encode()
-                    self._begin("text/plain; charset=utf-8", len(text), 422)
-                    self.wfile.write(text)
-                else:
-                    self.send_response(204)
-                    self.end_headers()
-
-        def _is_here(self) -> bool:
-            return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
-
-        def _is_the_page(self) -> bool:
-            # A page of somebody else can send this machine requests, but neither with this Origin,
-            # nor with a header of its own unless it was asked first, nor with the token.
-            given = self.headers.get("X-Token", "").encode("latin-1", "replace")
-            mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
-            return self._is_here() and mine and secrets.compare_digest(given, token.encode())
-
-        def _order(self) -> dict[str, str] | None:
-            """The body, an object of texts; None where it is anything else, or too long."""
-            length = self.headers.get("Content-Length", "")
-            if not (length.isascii() and length.isdecimal() and int(length) <= MOST_BYTES):
-                return None
+    def do_POST(self) -> None:
+        if self.server.act is None:
+            self.send_error(501)
+        elif not self._is_the_page():
+            self.send_error(403)
+        elif self.path != "/order":
+            self.send_error(404)
+        elif (order := self._order()) is None:
+            self.send_error(400)
+        else:
             try:
-                order = json.loads(self.rfile.read(int(length)))
-            except (ValueError, RecursionError):
-                return None
-            if not isinstance(order, dict) or not all(isinstance(v, str) for v in order.values()):
-                return None
-            return order
+                self.server.act(order)
+            except SemiparamError as error:
+                text = str(error).encode()
+                self._begin("text/plain; charset=utf-8", len(text), 422)
+                self.wfile.write(text)
+            else:
+                self.send_response(204)
+                self.end_headers()
 
-        def _begin(self, kind: str, length: int | None = None, status: int = 200) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            if length is not None:
-                self.send_header("Content-Length", str(length))
-            self.send_header("Cache-Control", "no-store")
-            self.send_header("X-Content-Type-Options", "nosniff")
-            self.send_header("X-Frame-Options", "DENY")
-            self.end_headers()
+    def _is_here(self) -> bool:
+        return self.headers.get("Host", "").rpartition(":")[0] in (HOST, "localhost")
 
-        def _stream(self) -> None:
-            if not self.server.streams.acquire(blocking=False):
-                self.send_error(503, "too many readers")
-                return
-            try:
-                self._begin("text/event-stream")
-                count = 0
-                while not feed.closed:
-                    count, events = feed.after(count, KEEP_ALIVE)
-                    text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
-                    self.wfile.write((text or ":\n\n").encode())
-            finally:
-                self.server.streams.release()
+    def _is_the_page(self) -> bool:
+        # A foreign page can send this machine requests, but neither with this Origin, nor with
+        # a header of its own unless a preflight allowed it, nor with the token.
+        given = self.headers.get("X-Token", "").encode("latin-1", "replace")
+        mine = self.headers.get("Origin") == f"http://{self.headers.get('Host')}"
+        return (
+            self._is_here() and mine and secrets.compare_digest(given, self.server.token.encode())
+        )
 
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Say nothing: a node's log is not for this."""
+    def _order(self) -> dict[str, str] | None:
+        """The body, an object of texts; None where it is anything else, or too long."""
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdecimal() and int(length) <= MAX_ORDER_BYTES):
+            return None
+        try:
+            order = json.loads(self.rfile.read(int(length)))
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(order, dict) or not all(isinstance(v, str) for v in order.values()):
+            return None
+        return order
 
-    return Handler
+    def _begin(self, kind: str, length: int | None = None, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        if length is not None:
+            self.send_header("Content-Length", str(length))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        self.send_header("X-Frame-Options", "DENY")
+        self.end_headers()
+
+    def _stream(self) -> None:
+        if not self.server.streams.acquire(blocking=False):
+            self.send_error(503, "too many readers")
+            return
+        try:
+            self._begin("text/event-stream")
+            count = 0
+            while not self.server.feed.closed:
+                count, events = self.server.feed.after(count, KEEP_ALIVE_PERIOD)
+                text = "".join(f"event: {name}\ndata: {data}\n\n" for name, data in events)
+                self.wfile.write((text or ":\n\n").encode())
+        finally:
+            self.server.streams.release()
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log nothing: a node's log is not for this."""

@@ -143,59 +143,21 @@ class ArmSimulatorNodeConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class ObjectStreamNodeConfig:
-    """Parameters of the `object_stream` node."""
-
-    source: str = parameter(
-        "",
-        "folder whose subfolders are objects with their pictures, or an npz file of pictures or "
-        "feature vectors; empty: handwritten digits",
-    )
-    classes: int = parameter(5, "objects shown, the source's first ones", low=1, high=1000)
-    views: int = parameter(
-        120,
-        "pictures of an object that are kept in memory, half of them to teach and half to ask",
-        low=2,
-        high=100000,
-    )
-    script: str = parameter(
-        "",
-        "file with lines such as 'teach mug 30', 'ask 60', 'ask mug 10', 'pause 2'; empty: one "
-        "object after the other is taught, and all those so far are asked",
-    )
-    frames_taught: int = parameter(
-        30, "frames of each object's teaching, where there is no script", low=1, high=100000
-    )
-    frames_per_object: int = parameter(
-        10, "frames for which an object that is asked stays in view", low=1, high=100000
-    )
-    rate: float = parameter(10.0, "frames a second", unit="Hz", low=0.1, high=1000.0)
-    settle: float = parameter(
-        0.15,
-        "time without frames before and after each change of what is in view or of the label: it "
-        "should be longer than the recognition takes for a frame",
-        unit="s",
-        low=0.0,
-        high=10.0,
-    )
-    wait_for_subscribers: int = parameter(
-        0,
-        "the script starts when this many subscribe to the label, and someone to the frames; 0: at "
-        "once",
-        low=0,
-        high=100,
-    )
-    loop: bool = parameter(False, "begin again when the script has ended")
-    seed: int = parameter(0, "of the order of pictures and objects", low=0, high=2147483647)
-
-
-@dataclasses.dataclass(frozen=True)
 class ImageSourceNodeConfig:
     """Parameters of the `image_source` node."""
 
     source: str = parameter(
         "/dev/video0",
-        "camera, such as /dev/video0 or 0; video file, animated picture or folder of pictures",
+        "camera, such as /dev/video0 or 0; video file, animated picture or folder of pictures; "
+        "digits: handwritten ones that need no file",
+    )
+    teach: int = parameter(
+        0,
+        "of a folder whose subfolders have each an object's pictures, and of digits: so many of "
+        "each object come with its name on the topic label, and some later ones without; 0: no "
+        "names",
+        low=0,
+        high=100000,
     )
     rate: float = parameter(
         10.0,

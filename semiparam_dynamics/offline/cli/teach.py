@@ -10,8 +10,9 @@ from pathlib import Path
 DESCRIPTION = """\
 Teach objects that a camera or a video shows, on a page in the browser: it shows each frame, what it
 is recognised as, and how that gets better; there one says what is in view, while it is, and
-renames, merges and forgets objects. SOURCE is a camera (/dev/video0), a video file or a folder of
-pictures. DIR/objects.npz keeps what was taught, for the next time. Ctrl-C ends it."""
+renames, merges and forgets objects. SOURCE is a camera (/dev/video0), a video file, a folder of
+pictures, or digits (handwritten ones). DIR/objects.npz keeps what was taught, for the next time.
+Ctrl-C ends it."""
 EXAMPLES = (
     "semiparam teach /dev/video0 --open",
     "semiparam teach desk.mp4 --out desk",
@@ -21,12 +22,13 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
+    parser.set_defaults(verb="teach")
     parser.add_argument(
         "source",
         nargs="?",
         default="/dev/video0",
         metavar="SOURCE",
-        help="camera, video or folder of pictures (default %(default)s)",
+        help="camera, video, folder of pictures, or digits (default %(default)s)",
     )
     parser.add_argument(
         "--out",
@@ -41,6 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=10.0,
         metavar="HZ",
         help="frames a second at most (default %(default)g)",
+    )
+    parser.add_argument(
+        "--teach",
+        type=int,
+        default=0,
+        metavar="N",
+        help="teach the first N pictures of each subfolder by its name (default %(default)s)",
     )
     parser.add_argument(
         "--once",
@@ -65,15 +74,22 @@ def run(args: argparse.Namespace) -> int:
     from semiparam_dynamics.base.extras import require
     from semiparam_dynamics.base.parameters import replace
     from semiparam_dynamics.learner.nodes.config import ImageSourceNodeConfig
-    from semiparam_dynamics.recognition.frames import open_frames
+    from semiparam_dynamics.recognition.frames import DIGITS, open_frames
 
     if not 0 <= args.page_port < 65536:
         raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
     camera = re.fullmatch(r"/dev/\w+|\d{1,3}", args.source)
-    source = args.source if camera else str(Path(args.source).expanduser().absolute())
-    config = replace(ImageSourceNodeConfig(), source=source, rate=args.rate, loop=not args.once)
-    require("semiparam teach", "ros", "vision", *(("camera",) if camera else ()))
-    open_frames(config.source, config.rate, config.longest)  # before anything is started
+    given = camera or args.source == DIGITS
+    config = replace(
+        ImageSourceNodeConfig(),
+        source=args.source if given else str(Path(args.source).expanduser().absolute()),
+        rate=args.rate,
+        loop=not args.once,
+        teach=args.teach,
+    )
+    require(f"semiparam {args.verb}", "ros", "vision", *(("camera",) if camera else ()))
+    # Refused before anything is started.
+    open_frames(config.source, config.rate, config.longest, config.teach)
     from semiparam_dynamics.recognition.nodes.teaching import run_teaching
 
     model = run_teaching(
@@ -81,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         config,
         port=None if args.no_page else args.page_port,
         show=webbrowser.open if args.open else None,
+        resume=args.verb == "teach",
     )
     print(f"what was taught is in {model}" if model.is_file() else "nothing was taught")
     return 0

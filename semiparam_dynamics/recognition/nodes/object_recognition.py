@@ -31,7 +31,7 @@ from semiparam_dynamics.recognition.nodes.recognition_session import Recognition
 from semiparam_dynamics.recognition.recognizer import Recognition
 
 # -------------------------------------------------------------------------------------------------
-# What the `object_recognition` node publishes of each frame.
+# The outputs of each frame.
 
 DEPTH = 10
 
@@ -54,7 +54,7 @@ class RecognitionOutputs:
         """Publish what a frame was recognised as."""
         self._label.publish(String(data=recognition.label))
         self._confidence.publish(Float32(data=float(recognition.confidence)))
-        # With a thousand classes this costs more than all the rest: only where somebody listens.
+        # With a thousand classes this costs more than all the rest: only for subscribers.
         if not self._scores.has_subscribers():
             return
         if recognition.labels is not self._labels:
@@ -68,14 +68,14 @@ class RecognitionOutputs:
 
 
 # -------------------------------------------------------------------------------------------------
-# What the `object_recognition` node says on `/diagnostics`.
+# The node's diagnostics.
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
-LISTED = 40  # classes
+MAX_LISTED = 40  # objects in the diagnostics
 
 
 class RecognitionReport:
-    """Sums a session up, once a second, and notices what was refused since the last time.
+    """Sums a session up, once a second, with what was refused since the last time.
 
     `unsent` counts answers that were not published.
     """
@@ -86,7 +86,7 @@ class RecognitionReport:
         self._before: Counter[str] = Counter()
 
     def summary(self, silent: Iterable[str]) -> tuple[bytes, str]:
-        """Level and one sentence; `silent` says which topics bring nothing."""
+        """Level and one sentence; `silent` has a sentence for each topic without messages."""
         session = self._session
         if session.problem:
             return ERROR, stopped("recognition", session.problem)
@@ -146,8 +146,8 @@ class RecognitionReport:
         return {
             "recoding exponent": f"{model.recoding_:.2f}",
             "ridge": f"{model.ridge_:g}",
-            "held-out examples to look at again": str(model.recursion_.outdated()),
-            "unknown objects": self._session.recognizer.blind() or "told apart",
+            "held-out examples to update": str(model.recursion_.outdated()),
+            "unknown objects": self._session.recognizer.why_none_unknown() or "told apart",
         }
 
     def _classes(self) -> dict[str, str]:
@@ -157,16 +157,16 @@ class RecognitionReport:
         counts = recognizer.model.class_count_
         order = np.argsort(np.where(np.isnan(shares), np.inf, shares), kind="stable")
         values = {}
-        for i in order[:LISTED].tolist():
+        for i in order[:MAX_LISTED].tolist():
             held = f"{shares[i]:.3f} of {sizes[i]:.0f} held out" if sizes[i] else "none held out"
             values[f"object: {recognizer.labels[i]}"] = f"{counts[i]:.0f} learned, {held}"
-        if len(order) > LISTED:
-            values["objects not listed"] = str(len(order) - LISTED)
+        if len(order) > MAX_LISTED:
+            values["objects not listed"] = str(len(order) - MAX_LISTED)
         return values
 
 
-# Best effort takes reliable publishers too; the other way round nothing would arrive. Of frames
-# the newest count, and an image is large.
+# Best effort takes reliable publishers too; the other way round nothing would arrive. The newest
+# frames count, and an image is large.
 FRAMES = {
     reliable: QoSProfile(depth=5, reliability=policy)
     for reliable, policy in (
@@ -175,8 +175,8 @@ FRAMES = {
     )
 }
 # A label or an edit that gets lost would teach something wrong.
-WORDS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
-SHORTEST = 1.0  # s between log lines of the same kind
+TEXTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
+LOG_PERIOD = 1.0  # s between log lines of the same kind, at least
 
 
 class ObjectRecognitionNode(ManagedNode):
@@ -198,7 +198,7 @@ class ObjectRecognitionNode(ManagedNode):
         return not self._config.autostart or self.bring_to("active")
 
     def set_up(self) -> None:
-        """Make the session, with the image network where images come in."""
+        """Make the session, with the image network where the input is images."""
         outputs = RecognitionOutputs(self)
         try:
             with self._model_services.locked(self._config.autosave):
@@ -212,13 +212,13 @@ class ObjectRecognitionNode(ManagedNode):
         self._report = RecognitionReport(session, outputs.unsent)
 
     def begin(self) -> None:
-        """Subscribe: from now on each frame is answered, as long as it is the newest."""
+        """Subscribe: each frame is answered from now on, as long as it is the newest."""
         if self.session is None:
             return
         kind = Image if self._config.input == "image" else Float32MultiArray
         self._listen(self._config.input, kind, self.session.frame, FRAMES[self._config.reliable])
-        self._listen("label", String, self.session.label, WORDS)
-        self._listen("~/edit", String, self._edited, WORDS)
+        self._listen("label", String, self.session.label, TEXTS)
+        self._listen("~/edit", String, self._edited, TEXTS)
 
     def pause(self) -> None:
         """Unsubscribe, and end the teaching; what was learned stays."""
@@ -257,7 +257,7 @@ class ObjectRecognitionNode(ManagedNode):
         session = self._required_session()
         session.edit(message)
         # A flood of edits must not become a flood of log lines.
-        self.get_logger().info(session.last_edit, throttle_duration_sec=SHORTEST)
+        self.get_logger().info(session.last_edit, throttle_duration_sec=LOG_PERIOD)
 
     def _forget(self) -> str:
         return self._required_session().forget_last()

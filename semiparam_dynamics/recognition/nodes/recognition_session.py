@@ -1,8 +1,8 @@
 """From messages to recognition, and to learning what a teacher names; without any ROS.
 
-A frame waits until the one before it is done, and a newer one takes its place. Then, in a thread,
+A frame waits until the one before it is done, unless a newer one replaces it. Then, in a thread,
 its features are computed, it is recognised and published, and if it came under a label it is
-learned. So each frame is recognised by what was taught before it.
+learned. Each frame is thus recognised by what was taught before it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
-TIMINGS = 2000  # frames over which the percentiles are taken
-WAITING = 1  # frames that may wait
-LOOK_AFTER = 4  # frames without a pause; less than hold_out's 6: what is held out is looked at
+TIMED_FRAMES = 2000  # over which the percentiles are taken
+MAX_WAITING = 1  # frames
+# Frames after which one held-out example is updated although there is no pause; fewer than the
+# default of hold_out, 6, by which one of six frames makes one more.
+IDLE_FRAMES = 4
 
 
 class Frame(NamedTuple):
@@ -72,9 +74,10 @@ class RecognitionSession:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self._thread: LearnerThread[Frame] = LearnerThread(self._answer, WAITING, idle=self._idle)
+        self._thread: LearnerThread[Frame] = LearnerThread(
+            self._answer, MAX_WAITING, idle=self._idle
+        )
         self._learning = True
-        self._without_pause = 0  # frames answered since `_idle` was called
         self.reset()
 
     def reset(self) -> None:
@@ -101,7 +104,7 @@ class RecognitionSession:
         self.refused_label = "", ""  # the label said last, and why, where it can't be taught
         self._shown = ""  # the label of the last frame
         self.timings: dict[str, deque[float]] = {  # us
-            name: deque(maxlen=TIMINGS) for name in ("features", "recognize", "learn", "frame")
+            name: deque(maxlen=TIMED_FRAMES) for name in ("features", "recognize", "learn", "frame")
         }
 
     def configure(self, config: ObjectRecognitionNodeConfig) -> None:
@@ -133,7 +136,7 @@ class RecognitionSession:
             self._want_saved()
 
     def edit(self, message: Any) -> None:
-        """Take an edit of the objects, a String; what came of it is `last_edit`."""
+        """Take an edit of the objects, a String; its result is `last_edit`."""
         self.edits += 1
         try:
             self.last_edit = self._edit(parse_edit(message.data))
@@ -143,20 +146,14 @@ class RecognitionSession:
             self.last_edit = f"refused: {error}"[:200]
 
     def forget_last(self) -> str:
-        """Forget the object that was named last; returns a sentence.
-
-        Raises RefusedError, also where a name was refused since: nothing was learned under that.
-        """
-        if self.teacher.refused:
-            told = "the name said last was refused, and nothing was learned under it"
-            if self.teacher.last:
-                told += f"; 'forget {self.teacher.last}' on ~/edit forgets the object before it"
-            raise RefusedError(told, reason="edit of classes")
+        """Forget the object that was named last; returns a sentence. Raises RefusedError."""
         if not self.teacher.last:
-            told = "no object was named yet"
-            if self.teacher.named:
-                told = "the object named last is forgotten already, and no object was named since"
-            raise RefusedError(told, reason="edit of classes")
+            raise RefusedError(
+                "no object can be forgotten as the last one: none was named yet, or it is "
+                "forgotten already, or its name was refused and nothing was learned under it; "
+                "'forget LABEL' on ~/edit forgets one by name",
+                reason="edit of classes",
+            )
         self.last_edit = self._edit(Edit("forget", self.teacher.last))
         self.edits += 1
         return self.last_edit
@@ -188,7 +185,7 @@ class RecognitionSession:
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
     def differences(self) -> list[str]:
-        """No parameter beside the identity makes a difference to what was taught."""
+        """No parameter outside the identity makes a difference to what was taught."""
         return []
 
     def save_if_due(self) -> None:
@@ -200,14 +197,14 @@ class RecognitionSession:
         return self._thread.paused(drained=drained)
 
     def drain(self) -> None:
-        """Wait until no frame waits, and look at all held-out examples that are due."""
+        """Wait until no frame waits, and update all held-out examples that are due."""
         with self.paused(drained=True):
             while self._idle() is not None:
                 pass
 
     @property
     def learning(self) -> bool:
-        """Whether named frames are learned. Setting it to true continues after a `problem`."""
+        """True while named frames are learned; setting it to true continues after a `problem`."""
         return self._learning
 
     @learning.setter
@@ -223,12 +220,13 @@ class RecognitionSession:
 
     @property
     def dropped(self) -> int:
-        """Frames that gave way to newer ones."""
+        """Frames that newer ones replaced."""
         return self._thread.dropped
 
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
-            self.teacher.refused |= edit.action == "name"  # until it is done
+            if edit.action == "name":
+                self.teacher.last = ""  # until it is done
             if edit.action == "name" and not self.learning:
                 raise RefusedError(
                     "learning is switched off, and to name the unknown object is to learn it: "
@@ -258,8 +256,7 @@ class RecognitionSession:
     # In the thread.
 
     def _idle(self) -> float | None:
-        """Begin a save that is due, and look at held-out examples again, one at a time."""
-        self._without_pause = 0
+        """Begin a save that is due, and update held-out examples, one at a time."""
         self.autosave.step()
         return 0.0 if self.recognizer.refresh() else None
 
@@ -285,8 +282,7 @@ class RecognitionSession:
             self.refusals.note(error)
         # Where frames come faster than they are answered there is no pause for either.
         self.autosave.step()
-        self._without_pause += 1
-        if self._without_pause >= LOOK_AFTER:
+        if self.recognized % IDLE_FRAMES == 0:
             self._idle()
 
     def _features(self, message: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The live part of `semiparam teach`: frames, their recognition and the page, each a process."""
+"""The live part of `semiparam teach` and `objects`: frames, recognition and page as processes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.processes import (
     NodeProcess,
+    make_logs,
     serve_page,
     use_own_network,
     write_params,
@@ -29,8 +30,8 @@ from semiparam_dynamics.learner.nodes.config import (
 
 RECOGNITION, SOURCE, PAGE = "object_recognition", "image_source", "objects_page"
 MODEL = "objects.npz"
-TOLD = 5.0  # s between two lines on what is learned
-DRAIN = 1.5  # s after the last frame: diagnostics of it
+REPORT_PERIOD = 5.0  # s between two lines on what is learned
+FINAL_DIAGNOSTICS = 1.5  # s after the last frame; diagnostics come once a second
 
 
 class _Listener(Node):  # type: ignore[misc]
@@ -49,8 +50,26 @@ class _Listener(Node):  # type: ignore[misc]
                 self.status = status
 
     @property
-    def said(self) -> str:
+    def message(self) -> str:
         return self.status.message if self.status else "the nodes are starting"
+
+    def summary(self) -> str:
+        """Lines with the figures of each object, worst first; empty if nothing was learned."""
+        values = {pair.key: pair.value for pair in self.status.values} if self.status else {}
+        begin = "object: "
+        objects = {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
+        lines = [f"  {name}: {figures}" for name, figures in objects.items()]
+        if lines:
+            taught, known = (
+                values.get(key, "?")
+                for key in ("frames taught", "frames taught, recognised before")
+            )
+            lines = [
+                f"{known} of {taught} taught frames were recognised before they were learned; "
+                "examples, and the share recognised of those held out:",
+                *lines,
+            ]
+        return "\n".join(lines)
 
 
 def run_teaching(
@@ -59,24 +78,26 @@ def run_teaching(
     *,
     port: int | None,
     show: Callable[[str], object] | None = None,
+    resume: bool = True,
 ) -> Path:
     """Show a source's frames, recognise and teach them, until Ctrl-C or the source's end.
 
-    out: has the objects, `objects.npz`, which are there again the next time, and the nodes' logs
-        and parameters. port, show: of the page; see `processes.serve_page`.
+    out: folder of the objects' file, `objects.npz`, and of the nodes' logs and parameters.
+    port, show: of the page; see `processes.serve_page`.
+    resume: continue with the objects that the file has.
 
     Returns the objects' file. Raises StorageError, before anything is written, where another
     teaching has these objects, and SemiparamError where a node ends by itself.
     """
-    logs, model = out / "log", out.absolute() / MODEL
+    model = out.absolute() / MODEL
     lock = ModelLock(model)  # the recognition's own, from its start on
     lock.take()
     lock.close()
     domain = use_own_network()
-    logs.mkdir(parents=True, exist_ok=True)
-    for log in logs.glob("*.log"):
-        log.unlink()
-    recognition = replace(ObjectRecognitionNodeConfig(), model_file=str(model), reliable=True)
+    logs = make_logs(out, (RECOGNITION, SOURCE, PAGE))
+    recognition = replace(
+        ObjectRecognitionNodeConfig(), model_file=str(model), autoload=resume, reliable=True
+    )
     recognition_yaml = write_params(out, RECOGNITION, recognition)
     source_yaml = write_params(out, SOURCE, source)
     print(f"starting the recognition (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
@@ -93,8 +114,10 @@ def run_teaching(
         executor = SingleThreadedExecutor()
         executor.add_node(listener)
         _follow(executor, listener, interrupted, answers, frames)
-        runtime.spin_for(executor, 0.0 if interrupted.is_set() else DRAIN)
-        print(f"  {listener.said}", flush=True)
+        runtime.spin_for(executor, 0.0 if interrupted.is_set() else FINAL_DIAGNOSTICS)
+        print(f"  {listener.message}", flush=True)
+        if summary := listener.summary():
+            print(summary, flush=True)
         listener.destroy_node()
     return model
 
@@ -106,8 +129,8 @@ def _follow(
     recognition: NodeProcess,
     source: NodeProcess,
 ) -> None:
-    """Say what is learned until Ctrl-C or the source's end."""
-    told, said = 0.0, ""
+    """Print what is learned until Ctrl-C or the source's end."""
+    printed, message = 0.0, ""
     while not interrupted.is_set():
         executor.spin_once(timeout_sec=0.1)
         recognition.check()
@@ -118,6 +141,6 @@ def _follow(
         except subprocess.TimeoutExpired:
             pass
         now = time.monotonic()
-        if listener.said != said and now - told >= TOLD:
-            told, said = now, listener.said
-            print(f"  {said}", flush=True)
+        if listener.message != message and now - printed >= REPORT_PERIOD:
+            printed, message = now, listener.message
+            print(f"  {message}", flush=True)
