@@ -1,18 +1,16 @@
-"""The gain by tuning on three real arms, and the time that its paths save.
+"""The gain by tuning on three real arms.
 
     python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
 
 DATA holds robots/{xmate7p,ur10,tx40}. Each arm is tuned on its training part alone (the xMate's
 trajectories 1 and 2, the first 60 % of the others), starting from config/robots, or from the
 package's defaults with --from-scratch. Then the configuration before and the tuned one learn that
-part and are judged on the rest, which had no part in it. With --paths: the time of a stage's paths
-against fitting each of the same candidates for itself.
+part and are judged on the rest, which had no part in it.
 """
 
 from __future__ import annotations
 
 import argparse
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,21 +20,11 @@ from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.progress import processes
-from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.tuning.candidates import Tuning
-from semiparam_dynamics.offline.tuning.choices import SHARED
-from semiparam_dynamics.offline.tuning.folds import (
-    Recordings,
-    motion_splits,
-    prepare,
-    region_splits,
-)
 from semiparam_dynamics.offline.tuning.page import text
-from semiparam_dynamics.offline.tuning.screening import screen_nystrom
-from semiparam_dynamics.offline.tuning.tuner import tune
-from semiparam_dynamics.offline.tuning.work import Journal, Work
+from semiparam_dynamics.offline.tuning.recordings import Recordings
+from semiparam_dynamics.offline.tuning.tuner import Tuning, tune
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -47,7 +35,6 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", default=[*URDFS], choices=[*URDFS])
     parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
     parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
-    parser.add_argument("--paths", action="store_true", help="only the time that paths save")
     parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
     args = parser.parse_args()
     for arm in args.arms:
@@ -59,14 +46,10 @@ def main() -> None:
         train, test = parts(robots, arm, model)
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
-        if args.paths:
-            paths(arm, trained)
-            continue
         path = args.out / f"{arm}.journal" if args.out else None
         with processes(0) as executor:
-            work = Work(Journal(path, {"bags": trained.fingerprint()}), executor)
             try:
-                tuning = tune(trained, robots / arm / URDFS[arm], work, keep=args.keep)
+                tuning = tune(trained, args.keep, journal=path, executor=executor)
             except BagError as error:  # too short to choose by
                 print(f"\n{arm}\n{error}", flush=True)
                 continue
@@ -109,39 +92,6 @@ def judge(
                 f"{SP.mean() / P.mean():>8.3f}{np.max(SP / P):>7.2f}",
                 flush=True,
             )
-
-
-def paths(arm: str, recordings: Recordings) -> None:
-    """Processor time of the first stage's candidates by paths, and each for itself."""
-    config = recordings.config
-    motions = recordings.motions(config.filter.cutoff)
-    splits = [
-        *motion_splits(motions, recordings.names),
-        *region_splits(Motion.join(motions), recordings.model.turning),
-    ]
-    window = config.estimator.nystrom.window
-    rigid_body = config.estimator.rigid_body
-    folds = [prepare(recordings.model, s, rigid_body, window) for s in splits]
-    grid = SHARED.restricted(config.estimator, ())
-    combination = {"nystrom.length_scale": 0.2, "nystrom.novelty": 0.5}
-    tried = replace(config.estimator, **combination)
-    pairs = [(p, s) for p in grid.penalties for s in grid.sizes]
-    screen_nystrom(folds[0], tried, grid.penalties[:1], grid.sizes[:1])  # compiles
-    started = time.process_time()
-    together = [screen_nystrom(f, tried, grid.penalties, grid.sizes) for f in folds]
-    path = time.process_time() - started
-    started = time.process_time()
-    alone = [{(p, s): screen_nystrom(f, tried, [p], [s])[p, s] for p, s in pairs} for f in folds]
-    single = time.process_time() - started
-    worst = max(
-        float(np.max(np.abs(a[key].frozen / b[key].frozen - 1.0)))
-        for a, b in zip(together, alone, strict=True)
-        for key in pairs
-    )
-    print(
-        f"{arm}: {len(pairs)} candidates of one width on {len(folds)} folds: path {path:.1f} s, "
-        f"each for itself {single:.1f} s ({single / path:.1f} times); scores differ by {worst:.0e}"
-    )
 
 
 if __name__ == "__main__":

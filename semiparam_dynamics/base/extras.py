@@ -34,6 +34,14 @@ EXTRAS = {
         ("pyarrow",),
         "what reads Parquet files: pip install pyarrow",
     ),
+    "tune": (
+        ("optuna",),
+        "the optimiser Optuna: pip install optuna",
+    ),
+    "progress": (
+        ("tqdm",),
+        "tqdm: pip install tqdm, or your distribution's python3-tqdm",
+    ),
     "learning": (
         ("sklearn",),
         "scikit-learn: pip install scikit-learn, or your distribution's python3-sklearn",
