@@ -38,13 +38,10 @@ EXTRAS = {
         ("optuna",),
         "the optimiser Optuna: pip install optuna",
     ),
-    "progress": (
-        ("tqdm",),
-        "tqdm: pip install tqdm, or your distribution's python3-tqdm",
-    ),
     "learning": (
-        ("sklearn",),
-        "scikit-learn: pip install scikit-learn, or your distribution's python3-sklearn",
+        ("sklearn", "tqdm"),
+        "scikit-learn and tqdm: pip install scikit-learn tqdm, or your distribution's "
+        "python3-sklearn and python3-tqdm",
     ),
     "offline": (
         ("rosbags", "matplotlib"),

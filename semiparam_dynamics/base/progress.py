@@ -27,7 +27,7 @@ class ProgressBar:
     """
 
     def __init__(self, label: str, stream: TextIO) -> None:
-        require("a progress bar", "progress")
+        require("a progress bar", "learning")
         from tqdm import tqdm
 
         period = 0.1 if stream.isatty() else LINE_PERIOD
