@@ -37,13 +37,6 @@ VERBS = {
     "completion": "print a script that completes commands in the shell",
     "layouts": "write layouts for PlotJuggler, Foxglove and RViz",
 }
-# What measures the package is part of the repository, not of an installation.
-MOVED = {
-    "bench": "python benchmarks/performance NAME, and python benchmarks/thesis experiment",
-    "recognize": "python benchmarks/thesis recognize FEATURES.npz",
-}
-
-
 EXAMPLES_TITLE = "examples:"
 
 
@@ -98,10 +91,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments and arguments[0] in MOVED:
-        raise ConfigurationError(
-            f"'{arguments[0]}' is a script in the package's repository: {MOVED[arguments[0]]}"
-        )
     if not arguments:
         print(make_parser(()).format_help())
         return 0

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from semiparam_dynamics.base.config_files import describe, is_empty, load_yaml, parse_value
@@ -153,26 +154,20 @@ def _shown(entry: Parameter) -> str:
     return str(entry.default) or "''"
 
 
-def add_bags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the bags and ``--urdf``, which come first in the help."""
+def add_bags(
+    parser: argparse.ArgumentParser, *, nargs: str | None = "+", name: str = "bags"
+) -> None:
+    """Add the bags, by default one or more, and ``--urdf``, which come first in the help."""
     parser.add_argument(
-        "bags",
-        metavar="BAG",
-        nargs="+" if required else "*",
-        help="rosbag2 folder, bare .db3 or .mcap file",
+        name, metavar="BAG", nargs=nargs, help="rosbag2 folder, bare .db3 or .mcap file"
     )
     parser.add_argument(
         "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
     )
 
 
-def add_topics_and_output(
-    parser: argparse.ArgumentParser,
-    target: str = "what is predicted",
-    out: str = "the files go",
-    metavar: str = "DIR",
-) -> None:
-    """Add ``--target``, the topics, ``--out``, ``--params`` and ``--set``, which come last."""
+def add_topics(parser: argparse.ArgumentParser, target: str = "what is predicted") -> None:
+    """Add ``--target`` and the topics."""
     parser.add_argument("--target", choices=("effort", "wrench"), help=target)
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
@@ -180,9 +175,27 @@ def add_topics_and_output(
     parser.add_argument(
         "--wrench", metavar="TOPIC", default="", help="default: the only one of its type"
     )
-    parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    out: str = "the files go",
+    metavar: str = "DIR",
+    *,
+    required: bool = True,
+) -> None:
+    """Add ``--out``, ``--overwrite``, ``--params`` and ``--set``, which come last in the help."""
+    parser.add_argument(
+        "--out", metavar=metavar, default="", required=required, help=f"where {out}"
+    )
     add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
+
+
+def yaml_file(out: str, name: str) -> Path:
+    """The YAML file that ``--out`` names; `name` in it where it is a folder."""
+    path = Path(out).expanduser()
+    return path if path.suffix in (".yaml", ".yml") else path / name
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

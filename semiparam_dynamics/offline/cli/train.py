@@ -10,7 +10,8 @@ from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
-    add_topics_and_output,
+    add_output,
+    add_topics,
     learner_config,
     warn,
 )
@@ -52,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="novelty",
         help="how centres are chosen: novelty adds them as the node would (default)",
     )
-    add_topics_and_output(parser)
+    add_topics(parser)
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:

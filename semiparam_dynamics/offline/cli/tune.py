@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
-    add_topics_and_output,
+    add_output,
+    add_topics,
     add_workers,
     learner_config,
     warn,
     workers,
+    yaml_file,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.tuning.candidates import CRITERIA
@@ -54,16 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "(default), or with learning switched off",
     )
     add_workers(parser, jobs="processes (default 0: one a core)")
-    add_topics_and_output(
-        parser, target="what is measured", out="the node's YAML goes", metavar="FILE"
-    )
+    add_topics(parser, "what is measured")
+    add_output(parser, "the node's YAML goes (of a folder tuned.yaml)", "FILE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
-    out = Path(args.out).expanduser()
-    if out.suffix not in (".yaml", ".yml"):
-        raise ConfigurationError(f"--out {out}: name a YAML file, such as tuned.yaml")
+    out = yaml_file(args.out, "tuned.yaml")
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     files = out, out.with_suffix(".html")

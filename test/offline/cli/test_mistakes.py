@@ -14,8 +14,6 @@ from ...dynamics.arms import URDF
 
 EXCITE = f"excite --urdf {URDF} --period 8 --harmonics 2 --starts 1 --iterations 10 --out"
 MISTAKES = [
-    ("bench falkon", "'bench' is a script in the package's repository: python benchmarks/perf"),
-    ("recognize a.npz", "'recognize' is a script in the package's repository: python benchmarks/"),
     ("convert log.npz made --names a", "1 names for 2 joints"),
     ("convert log.npz made --names ''", "1 names for 2 joints"),
     ("convert log.npz made --urdf none.urdf", "the URDF file 'none.urdf' can't be read"),
@@ -45,7 +43,6 @@ MISTAKES = [
     ("train BAG --out out --set nystrom.penalty=-1", "must lie between"),
     ("train BAG --out out --params none.yaml", "none.yaml can't be read"),
     ("train BAG --out file", "the results can't be written to file"),
-    ("tune BAG --out tuned.txt", "name a YAML file"),
     ("tune BAG --out t.yaml --keep nystrom.width", "no such parameter or group"),
     ("tune BAG --out t.yaml --jobs -1", "can't be less than one process"),
     ("identify BAG --out out --hold-out 1", "held-out share must be from 0 to below 1"),
