@@ -125,10 +125,12 @@ def bodies() -> Arrays:
 def excitation() -> Arrays:
     """An exciting motion of the UR10, searched for with a small budget, by the command line."""
     urdf = data("robots/ur10/ur10_robot.urdf")
-    budget = ("--starts", 1, "--iterations", 6, "--period", 6, "--harmonics", 3, "--rate", 20)
+    budget = ["--period", 6, "--rate", 20, "--repeat", 1]
+    for setting in ("starts=1", "iterations=6", "harmonics=3"):
+        budget += ["--set", f"search.{setting}"]
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
-        semiparam("excite", "--urdf", urdf, "--out", out, "--repeat", 1, *budget)
+        semiparam("excite", "--urdf", urdf, "--out", out, *budget)
         lines = (out / "trajectory.csv").read_text().splitlines()[1:]
     return {"trajectory": np.array([[float(cell) for cell in line.split(",")] for line in lines])}
 

@@ -12,7 +12,7 @@ from semiparam_dynamics.offline.cli.main import main
 
 from ...dynamics.arms import URDF
 
-EXCITE = f"excite --urdf {URDF} --period 8 --harmonics 2 --starts 1 --iterations 10 --out"
+EXCITE = f"excite --urdf {URDF} --set search.starts=1 --set search.iterations=10 --out"
 MISTAKES = [
     ("convert log.npz made --names a", "1 names for 2 joints"),
     ("convert log.npz made --names ''", "1 names for 2 joints"),
@@ -51,16 +51,16 @@ MISTAKES = [
     ("identify BAG --out out --urdf nowhere.urdf", "nowhere.urdf"),
     ("identify BAG --out out --set filter.cutoff=-1", "must lie between"),
     ("identify BAG --out file", "the results can't be written to file"),
-    (f"{EXCITE} out --period -1", "'period' must lie between"),
-    (f"{EXCITE} out --harmonics 1", "'harmonics' must lie between"),
+    (f"{EXCITE} out --period -1", "'search.period' must lie between"),
+    (f"{EXCITE} out --set search.harmonics=1", "'search.harmonics' must lie between"),
     (f"{EXCITE} out --range slew:1:2", "--range needs JOINT=LOW:HIGH, not 'slew:1:2'"),
     (f"{EXCITE} out --range slew=1", "--range needs JOINT=LOW:HIGH"),
     (f"{EXCITE} out --range lift=-3:1", "beyond the URDF's limits"),
     (f"{EXCITE} out --joints lfit", "did you mean 'lift'"),
     (f"{EXCITE} out --target wrench", "needs 'sensor_frame'"),
     (f"{EXCITE} out --urdf nowhere.urdf", "nowhere.urdf"),
-    (f"{EXCITE} out --objective trace", "must be one of condition, determinant"),
-    (f"{EXCITE} out --free-velocity 0", "'free_velocity' must lie between"),
+    (f"{EXCITE} out --set search.objective=trace", "must be one of condition, determinant"),
+    (f"{EXCITE} out --set free_velocity=0", "'free_velocity' must lie between"),
     (f"{EXCITE} file/out", "the results can't be written to file/out"),
     ("layouts file", "can't be written"),
     ("layouts out --node 'my node'", "'my node' is no name in ROS"),
