@@ -32,7 +32,7 @@ from semiparam_dynamics.offline.identification.excitation_files import (
     write_trajectory_bag,
     write_trial_bag,
 )
-from semiparam_dynamics.offline.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import FreeJointsConfig, motion_limits
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
 from semiparam_dynamics.samples.bag_writer import check_bag_place
@@ -165,7 +165,7 @@ def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> s
         return "Collisions were not checked."
     floor = "no floor" if collisions.floor is None else f"a floor at {collisions.floor:g} m"
     return (
-        f"Collisions: {excitation.approach.told()}, of {len(collisions.pairs)} pairs with {floor}; "
+        f"Collisions: {excitation.approach.text()}, of {len(collisions.pairs)} pairs with {floor}; "
         "the way to the start was not checked."
     )
 

@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.offline.identification.excitation import Excitation
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory, Motion
+from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, Motion
 from semiparam_dynamics.offline.page import FAINT, STYLE, number, shorten
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
