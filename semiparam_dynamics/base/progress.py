@@ -107,4 +107,4 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # nobody takes a result, nor a traceback
+        os._exit(1)  # without a traceback: no process reads results

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
 def _config(args: argparse.Namespace) -> ComparisonConfig:
     """The parameters of file and --set.
 
-    The gains know the simulated rotors, as a robot's maker would, unless others are given.
+    The gains include the simulated rotors, as a robot's maker would, unless others are given.
     """
     config = config_from(args, ComparisonConfig, defaults=DEFAULTS)
     if any(config.controller.gains.rotor_inertia):

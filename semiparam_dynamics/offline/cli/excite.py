@@ -41,7 +41,7 @@ FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 DESCRIPTION = """\
 Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
-be told apart well: the condition number of their regressor is minimised within the URDF's limits of
+be identified well: the condition number of their regressor is minimised within the URDF's limits of
 position, velocity and effort. Each period starts and ends at rest.
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
 first point leaves the arm time to reach it, and trial_bag, one period through the same positions at

@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
             print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)
             raise
         finally:
-            warn(bags.warnings)  # they may tell why there is nothing to learn
+            warn(bags.warnings)  # they may say why there is nothing to learn
         write_tuning(tuning, out, args.urdf)
     print(text(tuning))
     print(*files, sep="\n")

@@ -33,7 +33,7 @@ MAGICS = {
     b"MATLAB": "a MATLAB file",
     b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
 }
-MAGIC_BYTES = 256  # bytes: enough to tell text from numbers
+MAGIC_BYTES = 256  # bytes: enough to distinguish text from numbers
 TABLE = "text"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
 CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
@@ -298,7 +298,7 @@ def _from_lerobot(path: Path, episode: int, effort_column: str) -> Read:
 
 
 def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]) -> Read:
-    """What was read as the arrays of an npz file."""
+    """A log of another kind as the arrays of an npz file."""
     arrays: dict[str, npt.NDArray[np.generic]] = dict(read)
     lengths = read.get("lengths")
     arrays.pop("lengths", None)

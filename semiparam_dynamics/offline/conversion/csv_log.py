@@ -21,7 +21,7 @@ KINDS = {
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
-MAX_TITLE_LINES = 20  # lines above the names, at most, that are told from them
+MAX_TITLE_LINES = 20  # searched below a title for the line of names
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
@@ -66,7 +66,7 @@ def read_csv(
     ``lengths`` (2, joints) is then 1 where a position or velocity has a unit of length by its name.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
-    beside ``__time``), the last part is.
+    with ``__time``), the last part is.
 
     Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
@@ -164,7 +164,7 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
     numbers = [number for number, _ in numbered]
     if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise SampleError(
-            f"{path} has positions of the joints {', '.join(map(str, numbers))}: numbers tell "
+            f"{path} has positions of the joints {', '.join(map(str, numbers))}: numbers identify "
             "joints only where they go from 0 or 1 on without a gap; add the columns that are "
             "missing, or write the joints' names in place of the numbers, such as q_elbow"
         )
@@ -246,7 +246,7 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
 
 
 def _names_columns(cells: list[str]) -> bool:
-    """Whether cells name a time and a joint's position at least."""
+    """True where cells name a time and a joint's position at least."""
     joints = (joint_column(_without_unit(cell)[0]) for cell in cells if _time_scale(cell) is None)
     return any(_time_scale(cell) is not None for cell in cells) and any(
         found is not None and found[0] == "q" for found in joints
@@ -314,7 +314,7 @@ def _known(unit: str, known: Mapping[str, float]) -> str:
 
 
 def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> float:
-    """What a value of the column is multiplied by; degrees are left where `degrees` is set."""
+    """The factor of a column's values; degrees are left where `degrees` is set."""
     spelling = _known(unit, FACTORS[kind])
     if not spelling:
         raise _unknown_unit(path, unit, column, FACTORS[kind])
@@ -355,7 +355,7 @@ def _wrench_axis(name: str) -> str:
 
 
 def joint_column(name: str) -> tuple[str, str] | None:
-    """Tell a column's kind, of `KINDS`, and its joint; None where the name is of neither."""
+    """A column's kind, of `KINDS`, and its joint; None where the name is of neither."""
     if name.lower() in _KIND_OF:
         return None  # qd is no q of a joint d
     name = re.sub(r"^actual_(?=[a-z]+_?\d+$)", "", name, flags=re.IGNORECASE)

@@ -44,7 +44,7 @@ _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, before intervals are halved
 
 @dataclass(frozen=True)
 class CollisionConfig:
-    """What a motion keeps away from, and how far."""
+    """Obstacles of a motion, and the distance that it keeps."""
 
     clearance: float = parameter(
         0.02, "distance kept between links, and from the floor", unit="m", low=0.0, high=1.0
@@ -71,7 +71,7 @@ class Approach:
 
     @property
     def clear(self) -> bool:
-        """Whether everything keeps its distance."""
+        """True where everything keeps its distance."""
         return self.margin >= 0.0
 
     def text(self) -> str:
@@ -98,7 +98,7 @@ class Collisions:
     config: clearance and floor.
     folders: in which ``package://NAME/...`` and relative mesh files are looked for, before those of
         AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
-    limits: of the motions, which tell how far sliding joints go that have no limits in the URDF;
+    limits: of the motions, with the range of sliding joints that have no limits in the URDF;
         None: those of `motion_limits`.
 
     Attributes
@@ -385,7 +385,7 @@ class Collisions:
         return Approach(float(distances[worst]), best, self.pairs[worst], when)
 
     def collides(self, q: Array) -> bool:
-        """Whether some posture of q (n, n_joints) does not keep the distances."""
+        """True where some posture of q (n, n_joints) does not keep the distances."""
         return any(self.margins(row[None], 0.0)[0] < 0.0 for row in q)
 
     def near(self, q: Array) -> list[int]:

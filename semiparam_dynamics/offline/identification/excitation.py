@@ -320,7 +320,7 @@ class LimitUse:
 
     @property
     def kept(self) -> bool:
-        """Whether no limit is passed."""
+        """True where no limit is passed."""
         return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
 
     @property
@@ -423,19 +423,19 @@ class ExcitationProblem:
             self._slopes_at = self._distance_at = None
 
     def missed(self, x: Array) -> float:
-        """How much (m) the motion falls short of the clearance; 0 where it keeps it."""
+        """Distance (m) by which the motion falls short of the clearance; 0 where it keeps it."""
         if self.collisions is None:
             return 0.0
         return max(0.0, -self.collisions.nearest(self.trajectory(x.ravel())).margin)
 
     def collides_at(self, posture: Array) -> bool:
-        """Whether the arm collides standing at `posture`, a row of unknowns."""
+        """True where the arm collides standing at `posture`, a row of unknowns."""
         return self.collisions is not None and self.collisions.collides(
             self._posture(posture)[None]
         )
 
     def collides(self, x: Array) -> bool:
-        """Whether the motion collides at one of 40 instants per cycle of the highest harmonic."""
+        """True where it collides at one of 40 instants per cycle of the highest harmonic."""
         if self.collisions is None:
             return False
         n = _INSTANTS_PER_CYCLE * self.harmonics
@@ -443,7 +443,7 @@ class ExcitationProblem:
         return self.collisions.collides(self.trajectory(x.ravel())(times)[0])
 
     def collision_text(self, posture: Array) -> str:
-        """What collides there, in words."""
+        """The collision at `posture` in words."""
         if self.collisions is None:
             return ""
         standing = FourierTrajectory(self._posture(posture)[None], self.period)

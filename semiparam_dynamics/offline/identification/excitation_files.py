@@ -82,8 +82,8 @@ def write_csv(excitation: Excitation, config: ExportConfig, path: Path) -> None:
 def write_trajectory_bag(excitation: Excitation, config: ExportConfig, path: Path) -> None:
     """Write a rosbag2 folder with one JointTrajectory, whose first point comes after `lead_in`.
 
-    So the controller has time to go there. A bag that exists is replaced, and kept beside. Raises
-    BagError where it can't be written.
+    So the controller has time to go there. A bag that exists is replaced and kept as a backup.
+    Raises BagError where it can't be written.
     """
     times = sample_times(excitation, config)
     motion = excitation.trajectory(times)

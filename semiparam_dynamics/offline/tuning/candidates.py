@@ -73,7 +73,7 @@ class Candidate:
         return float(np.mean([_relative(mine, other, criterion) for mine, other in pairs]))
 
     def value(self, own: Candidate, criterion: str) -> float:
-        """What a search makes small: the relative error, of no rival at least 1."""
+        """The objective of a search: the relative error, of no rival at least 1."""
         relative = self.relative(own, criterion)
         return relative if self.rivals(own, criterion) else max(relative, 1.0)
 
@@ -83,7 +83,7 @@ class Candidate:
         return max(score.harm for score in self.scores)
 
     def rivals(self, own: Candidate, criterion: str) -> bool:
-        """Whether it may still be chosen by the folds so far: better on each, and no harm added.
+        """True where it may be chosen by the folds so far: better on each, and no harm added.
 
         A gain on the average of a few motions that is a loss on one of them is no gain to count on.
         With the criterion `delayed` the frozen error must not grow either.
@@ -96,7 +96,7 @@ class Candidate:
         )
 
     def betters(self, own: Candidate, criterion: str) -> bool:
-        """Whether `own` should be replaced: a rival on every fold, by more than chance.
+        """True where it should replace `own`: a rival on every fold, by more than chance.
 
         A one-sided paired t-test on the logarithms of the errors of all pieces of motion.
         """

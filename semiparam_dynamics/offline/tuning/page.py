@@ -67,7 +67,7 @@ HOW = (
 
 
 def write_tuning(tuning: Tuning, path: Path, urdf: str | Path = "") -> None:
-    """Write the node's YAML to `path`, and the page of the searches beside it.
+    """Write the node's YAML to `path`, and the page of the searches next to it.
 
     Raises StorageError where that fails.
     """
@@ -135,7 +135,7 @@ def _search(number: int, search: Search, tuning: Tuning) -> str:
     taken = search.chosen is not search.own
     settings = ", ".join(f"{name} = {setting(v)}" for name, v in search.chosen.settings.items())
     gain = search.chosen.relative(search.own, tuning.criterion)
-    told = (
+    outcome = (
         f"Taken: {settings}, {gain:.3f} times the error."
         if taken
         else "None was better by more than chance: the configuration stays."
@@ -144,7 +144,7 @@ def _search(number: int, search: Search, tuning: Tuning) -> str:
     key = [ModelLook("May be chosen", RIVAL, 4.0 / 3.0), ModelLook("Given up", OUT, 4.0 / 3.0)]
     first = (note(SEARCH_NOTE), legend(key)) if number == 0 else ()
     title = search.title[0].upper() + search.title[1:]
-    words = note(f"{len(search.tried)} candidates. {told}")
+    words = note(f"{len(search.tried)} candidates. {outcome}")
     return section(f"search-{number}", title, *first, words, grid(panels))
 
 

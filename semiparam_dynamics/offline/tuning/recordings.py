@@ -77,7 +77,7 @@ class Recordings:
         More than `MAX_FOLDS` recordings are held out in as many groups.
 
         cutoff : Hz, of the low-pass before what is learned. thinned : leave out samples that
-            hardly tell more than their neighbours, see `SEARCH_RATE`.
+            repeat their neighbours, see `SEARCH_RATE`.
 
         Raises BagError, with the recording's name, where there is nothing to learn in one, or the
         only one is too short.
@@ -96,7 +96,7 @@ class Recordings:
 
     @property
     def n_folds(self) -> int:
-        """How many folds there are."""
+        """Number of folds."""
         return min(len(self._part_names), MAX_FOLDS)
 
     @property

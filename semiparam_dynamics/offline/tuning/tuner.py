@@ -163,7 +163,7 @@ class Tuning:
 
     @property
     def candidates(self) -> int:
-        """How many were tried."""
+        """Number of candidates tried."""
         return sum(len(search.tried) for search in self.searches)
 
 
@@ -245,7 +245,7 @@ def tune(
 
 
 def is_kept(name: str, keep: Sequence[str]) -> bool:
-    """Whether `keep` has a parameter, or a group that it is in."""
+    """True where `keep` has the parameter, or a group that it is in."""
     return any(name == k or name.startswith(f"{k}.") for k in keep)
 
 
