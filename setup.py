@@ -56,7 +56,7 @@ JAZZY = [
     "ros-jazzy-trajectory-msgs==5.3.6",
     "ros-jazzy-visualization-msgs==5.3.6",
 ]
-LEARNING = ["scikit-learn>=1.4", "array-api-compat>=1.6"]
+LEARNING = ["scikit-learn>=1.4", "array-api-compat>=1.6", "tqdm>=4.60"]
 # What reads bags and draws pages: all but the node and the library on a robot.
 OFFLINE = [
     *LEARNING,
@@ -65,9 +65,11 @@ OFFLINE = [
     'backports.zstd>=1.0; python_version < "3.14"',
     "matplotlib>=3.6",
 ]
+TUNE = ["optuna>=4.0", *OFFLINE]
 EXTRAS = {
     "learning": LEARNING,
     "offline": OFFLINE,
+    "tune": TUNE,  # what `semiparam tune` searches with
     "ros": ROS,
     "ros-jazzy": JAZZY,
     "sim": ["mujoco>=3.2", "icub-models>=3", *OFFLINE],
@@ -86,7 +88,7 @@ EXTRAS = {
     # What `make docs` builds the site with.
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],
     "test": [
-        *OFFLINE,
+        *TUNE,
         "array-api-strict>=2",
         "bandit[toml]>=1.7.5",
         "pytest>=7.4",

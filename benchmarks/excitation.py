@@ -24,8 +24,7 @@ from semiparam_dynamics.offline.identification.excitation import (
     optimize_excitation,
     random_unknowns,
 )
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.offline.identification.motion_limits import motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 ARMS = {

@@ -14,7 +14,7 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-from arms import CONFIG, TUNED, URDFS, by_time, recordings, robot
+from arms import CONFIG, URDFS, by_time, recordings, robot
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import BagError
@@ -22,11 +22,9 @@ from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.progress import processes
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.tuning.candidates import Tuning
-from semiparam_dynamics.offline.tuning.folds import Recordings
 from semiparam_dynamics.offline.tuning.page import text
-from semiparam_dynamics.offline.tuning.tuner import tune
-from semiparam_dynamics.offline.tuning.work import Journal, Work
+from semiparam_dynamics.offline.tuning.recordings import Recordings
+from semiparam_dynamics.offline.tuning.tuner import Tuning, tune
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -34,7 +32,7 @@ from semiparam_dynamics.samples.measurement import Measurement
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
-    parser.add_argument("--arms", nargs="+", default=TUNED, choices=TUNED)
+    parser.add_argument("--arms", nargs="+", default=[*URDFS], choices=[*URDFS])
     parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
     parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
     parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
@@ -50,9 +48,8 @@ def main() -> None:
         trained = Recordings(model, config, names, train)
         path = args.out / f"{arm}.journal" if args.out else None
         with processes(0) as executor:
-            work = Work(Journal(path, {"bags": trained.fingerprint()}), executor)
             try:
-                tuning = tune(trained, robots / arm / URDFS[arm], work, keep=args.keep)
+                tuning = tune(trained, args.keep, journal=path, executor=executor)
             except BagError as error:  # too short to choose by
                 print(f"\n{arm}\n{error}", flush=True)
                 continue

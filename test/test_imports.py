@@ -42,7 +42,9 @@ EXTRAS = {
     "mujoco",
     "onnx",
     "onnxruntime",
+    "optuna",
     "torch",
+    "tqdm",
 }
 
 # Run in a fresh interpreter, with pairs of arguments: of each it refuses the modules of the first

@@ -6,14 +6,11 @@ python tools/write_commands.py docs
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from semiparam_dynamics.base.parameters import Parameter
 from semiparam_dynamics.offline.cli.completion import verb_parsers
 from semiparam_dynamics.offline.cli.main import EXAMPLES_TITLE, VERBS
-from semiparam_dynamics.offline.cli.options import flag
-from semiparam_dynamics.offline.page import setting
 
 PAGE = "commands.md"
 INTRODUCTION = """\
@@ -48,15 +45,14 @@ def _section(verb: str, parser: argparse.ArgumentParser) -> str:
     examples = (parser.epilog or "").removeprefix(EXAMPLES_TITLE).split("\n")
     shown = "\n".join(f"    {line.strip()}" for line in examples if line.strip())
     actions = [action for action in parser._actions if action.dest != "help"]
-    more = {flag(entry): entry for action in actions for entry in getattr(action, "_flags", ())}
-    rows = "\n".join(_row(action, more) for action in actions)
+    rows = "\n".join(map(_row, actions))
     table = f"\n| option | meaning |\n|---|---|\n{rows}\n" if rows else ""
     summary = VERBS[verb][0].upper() + VERBS[verb][1:]  # capitalize() makes URDF small
     return f"## {verb}\n\n{summary}.\n\n{_plain(description)}\n\n{shown}\n{table}"
 
 
-def _row(action: argparse.Action, more: Mapping[str, Parameter]) -> str:
-    """An option; `more` are parameters that the help leaves to --help-parameters."""
+def _row(action: argparse.Action) -> str:
+    """An option."""
     names = ", ".join(action.option_strings)
     values = action.metavar or ("{" + ",".join(map(str, action.choices or ())) + "}")
     if isinstance(values, tuple):
@@ -69,10 +65,7 @@ def _row(action: argparse.Action, more: Mapping[str, Parameter]) -> str:
         values = f"{values} ..."
     elif action.nargs == "?" and names:
         values = f"[{values}]"
-    if action.help is argparse.SUPPRESS:
-        meaning = f"{more[names].description} (default {setting(action.default)})"
-    else:
-        meaning = (action.help or "") % {"default": action.default}
+    meaning = (action.help or "") % {"default": action.default}
     return f"| `{f'{names} {values}'.strip()}` | {_plain(meaning)} |"
 
 

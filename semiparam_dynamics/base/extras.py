@@ -34,9 +34,14 @@ EXTRAS = {
         ("pyarrow",),
         "what reads Parquet files: pip install pyarrow",
     ),
+    "tune": (
+        ("optuna",),
+        "the optimiser Optuna: pip install optuna",
+    ),
     "learning": (
-        ("sklearn",),
-        "scikit-learn: pip install scikit-learn, or your distribution's python3-sklearn",
+        ("sklearn", "tqdm"),
+        "scikit-learn and tqdm: pip install scikit-learn tqdm, or your distribution's "
+        "python3-sklearn and python3-tqdm",
     ),
     "offline": (
         ("rosbags", "matplotlib"),

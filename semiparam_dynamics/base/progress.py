@@ -6,81 +6,51 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext, SpawnProcess
-from types import TracebackType
 from typing import TextIO
 
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.base.extras import require
 
-def duration(seconds: float) -> str:
-    """Such as 40 s, 3 min or 1.5 h, of an estimate."""
-    if seconds < 90.0:
-        return f"{max(10.0 * round(seconds / 10.0), 5.0):.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+LINE_PERIOD = 30.0  # s between lines where the output is no terminal
 
 
 class ProgressBar:
-    """A bar on a terminal, drawn at most ten times a second; a line each 30 s on other outputs.
+    """A bar on a terminal, removed at the end of the context; a line each 30 s on other outputs.
 
-    Call it with the share done; as a context it removes itself at the end.
-
-    left : expected seconds to the end, of this and of what follows it; None: by the share done.
+    Call it with the share done, between 0 and 1. Raises MissingExtraError without tqdm.
     """
 
-    WIDTH = 40
-    TOLD_AFTER = 3.0  # s: by a shorter time the rest cannot be told
-    TOLD_FROM = 0.01  # share done: by less of the work neither
-    LINE_PERIOD = 30.0  # s
+    def __init__(self, label: str, stream: TextIO) -> None:
+        require("a progress bar", "learning")
+        from tqdm import tqdm
 
-    def __init__(self, label: str, stream: TextIO, left: float | None = None) -> None:
-        self._label = label
-        self._start = time.monotonic()
-        self._end = None if left is None else self._start + left
-        self._stream = stream
-        self._shown = stream.isatty()
-        self._last = self._start if not self._shown else 0.0
+        period = 0.1 if stream.isatty() else LINE_PERIOD
+        tqdm.monitor_interval = 0  # no thread that redraws
+        self._bar = tqdm(
+            total=1.0,
+            desc=label,
+            file=stream,
+            leave=False,
+            mininterval=period,
+            delay=0.0 if stream.isatty() else LINE_PERIOD,
+            bar_format="{desc} {percentage:3.0f}% |{bar:40}| {remaining} left",
+        )
 
     def __call__(self, share: float) -> None:
-        """Show the share done, between 0 and 1."""
-        now = time.monotonic()
-        if now - self._last < (0.1 if self._shown else self.LINE_PERIOD):
-            return
-        self._last = now
-        end = self._expected_end(share, now)
-        left = "" if end is None else f", {duration(end - now)} left"
-        if not self._shown:
-            self._stream.write(f"{self._label.rstrip()}: {share:.0%}{left}\n")
-            self._stream.flush()
-            return
-        full = round(share * self.WIDTH)
-        bar = "#" * full + "." * (self.WIDTH - full)
-        self._stream.write(f"\r{self._label} [{bar}] {share:4.0%}{left:<15}")
-        self._stream.flush()
-
-    def _expected_end(self, share: float, now: float) -> float | None:
-        early = share < self.TOLD_FROM or now - self._start < self.TOLD_AFTER
-        if self._end is not None or early:
-            return self._end
-        return self._start + (now - self._start) / share
+        """Show the share done."""
+        self._bar.update(share - self._bar.n)
 
     def __enter__(self) -> ProgressBar:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+    def __exit__(self, *error: object) -> None:
+        self._bar.close()
 
 
 class _Worker(SpawnProcess):
@@ -137,4 +107,4 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
-        os._exit(1)  # nobody takes a result, nor a traceback
+        os._exit(1)  # without a traceback: no process reads results

@@ -144,7 +144,7 @@ class _Prior:
         self.values: Array = np.concatenate((self._bodies.ravel(), self._effects))
 
     def problem(self, R: Array, target: Array, n_rows: float, weight: float) -> ConvexProblem:
-        """|R B pi - target|^2 beside this prior, for R of `n_rows` rows of data."""
+        """|R B pi - target|^2 plus this prior, for R of `n_rows` rows of data."""
         columns = R @ self._combination
         visible = np.linalg.norm(columns[:, self._bodies.size :], axis=0)
         ridge = np.maximum(visible / np.sqrt(n_rows), _MIN_COLUMN)
@@ -286,7 +286,7 @@ def axis_weights(model: RobotModel, data: AxisFactors) -> Array:
 
 
 def effect_labels(model: RobotModel) -> tuple[str, ...]:
-    """Names of the columns beside the inertial ones (friction, rotors, offsets), unreduced."""
+    """Names of the columns other than the inertial ones (friction, rotors, offsets), unreduced."""
     return model.full_labels[model.inertial_prior.size :]
 
 

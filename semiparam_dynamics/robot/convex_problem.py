@@ -105,7 +105,7 @@ class ConvexProblem:
                 if size < 1e-12:  # the remaining gain is lost in rounding
                     return values, True
             values, least = values + size * step, new
-            # Adding up a step leaves a rounding error beside the bound that it reaches.
+            # Adding up a step leaves a rounding error at the bound that it reaches.
             values[inertial:] = np.clip(values[inertial:], self.lower, self.upper)
         return values, False
 

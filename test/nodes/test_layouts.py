@@ -17,14 +17,14 @@ from semiparam_dynamics.base.nodes.diagnostics import ChangeReport, SessionRepor
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.layouts import (
+from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.offline.cli.layouts import (
     UR_JOINTS,
     Topics,
     contents,
     effort_pages,
     wrench_pages,
 )
-from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.offline.cli.main import main
 
 from .conftest import take

@@ -48,10 +48,10 @@ def tuning(residual: str) -> Arrays:
     """A few candidates on a short part of the xMate's log: scores, and what is chosen."""
     from semiparam_dynamics.base.parameters import to_flat
     from semiparam_dynamics.offline.evaluation.bags import Bags
-    from semiparam_dynamics.offline.tuning.on_bags import tune_on_bags
+    from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
-    keep = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
-    keep += ["nystrom.penalty", "random_fourier.n_features", "rigid_body.memory"]
+    keep = ["residual", "nystrom.novelty", "nystrom.penalty", "random_fourier.penalty"]
+    keep += ["nystrom.joint_max_centers", "nystrom.joint_length_scale", "nystrom.joint_penalty"]
     kinds = ("position", "velocity", "acceleration", "rigid_body")
     keep += [f"random_fourier.{kind}_width" for kind in kinds]
     keep += [f"nystrom.{kind}_width" for kind in kinds if kind != "acceleration"]
@@ -61,9 +61,7 @@ def tuning(residual: str) -> Arrays:
         bags = Bags((), (bag,), data(f"robots/{XMATE}"))
         found = tune_on_bags(bags, config, keep=keep)
     parts = {
-        "curves": [dataclasses.asdict(curve) for curve in found.curves],
-        "steps": [dataclasses.asdict(step) for step in found.steps],
-        "screened": {name: dataclasses.asdict(each) for name, each in found.screened.items()},
+        "searches": [dataclasses.asdict(search) for search in found.searches],
         "confirmed": {name: dataclasses.asdict(each) for name, each in found.confirmed.items()},
         "chosen": to_flat(found.config),
     }
@@ -127,10 +125,12 @@ def bodies() -> Arrays:
 def excitation() -> Arrays:
     """An exciting motion of the UR10, searched for with a small budget, by the command line."""
     urdf = data("robots/ur10/ur10_robot.urdf")
-    budget = ("--starts", 1, "--iterations", 6, "--period", 6, "--harmonics", 3, "--rate", 20)
+    budget = ["--period", 6, "--rate", 20, "--repeat", 1]
+    for setting in ("starts=1", "iterations=6", "harmonics=3"):
+        budget += ["--set", f"search.{setting}"]
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "out"
-        semiparam("excite", "--urdf", urdf, "--out", out, "--repeat", 1, *budget)
+        semiparam("excite", "--urdf", urdf, "--out", out, *budget)
         lines = (out / "trajectory.csv").read_text().splitlines()[1:]
     return {"trajectory": np.array([[float(cell) for cell in line.split(",")] for line in lines])}
 

@@ -14,7 +14,7 @@ DESCRIPTION = """\
 Compile the numerical core now and keep it with the installation. Without it each user's first start
 compiles for some 20 s, and so does every start of a user without a folder to keep it in, as in
 a container. Run it once after installing, as the user who installed, on the kind of processor that
-the robot has: for another kind the core is compiled anew."""
+the robot has: for another kind the core is compiled again."""
 EXAMPLES = ("semiparam compile",)
 
 

@@ -26,9 +26,9 @@ that a seed always gives the same numbers; launch/controller.launch.py runs the 
 EXAMPLES = (
     "semiparam control",
     "semiparam control --urdf robot.urdf --out feedforward",
-    "semiparam control --mass-error 0.1 0.3 --prior zero --seconds 60",
+    "semiparam control --mass-error 0.1 0.3 --set learner.rigid_body.prior=zero",
 )
-# Of those parameters that have an option, where neither it nor file nor --set names them.
+# Where neither a file nor --set names them.
 DEFAULTS = {
     "rate": 500.0,
     "motion": "exciting",
@@ -60,20 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="least and largest relative error of the links' masses in the URDF that controller "
         "and learner are given, such as 0.1 0.3 (default: none)",
     )
-    parser.add_argument("--rate", type=float, metavar="HZ", help="commands a second (default 500)")
-    parser.add_argument("--motion", help="motion of the arm (default exciting)")
-    parser.add_argument(
-        "--samples",
-        type=float,
-        metavar="HZ",
-        help="samples that are learned a second (default 100)",
-    )
-    parser.add_argument(
-        "--prior",
-        choices=("urdf", "zero"),
-        help="where the learned rigid body starts (default urdf)",
-    )
-    parser.add_argument("--seed", type=int, help="of noise, motion and wrong masses")
     parser.add_argument(
         "--out",
         type=Path,
@@ -115,23 +101,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _config(args: argparse.Namespace) -> ComparisonConfig:
-    """Parameters of file and --set, and of the options, which count before them where given.
+    """The parameters of file and --set.
 
-    The gains know the simulated rotors, as a robot's maker would, unless others are given.
+    The gains include the simulated rotors, as a robot's maker would, unless others are given.
     """
     config = config_from(args, ComparisonConfig, defaults=DEFAULTS)
-    given = {
-        "rate": args.rate,
-        "motion": args.motion,
-        "seed": args.seed,
-        "learner.filter.max_rate": args.samples,
-        "learner.rigid_body.prior": args.prior,
-    }
-    options: dict[str, object] = {n: value for n, value in given.items() if value is not None}
-    if not any(config.controller.gains.rotor_inertia):
-        rotors = (config.simulator.effects.rotor_inertia,)
-        options |= {"controller.gains.rotor_inertia": rotors}
-    return replace(config, **options)
+    if any(config.controller.gains.rotor_inertia):
+        return config
+    rotors = (config.simulator.effects.rotor_inertia,)
+    return replace(config, **{"controller.gains.rotor_inertia": rotors})
 
 
 def _facts(args: argparse.Namespace, config: ComparisonConfig) -> list[str]:

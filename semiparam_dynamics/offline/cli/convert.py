@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--effort-column", default="", metavar="NAME", help="its column of efforts, N m"
     )
-    parser.add_argument(
+    parser.add_argument(  # without cli.options, which would load the compiled core
         "--overwrite",
         action="store_true",
         help="replace the bag if it exists; the one before is kept as BAG.previous",

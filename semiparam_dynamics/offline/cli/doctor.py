@@ -20,26 +20,11 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.learner.config import InverseDynamicsConfig
-    from semiparam_dynamics.offline.cli.options import add_config_options, add_overwrite
+    from semiparam_dynamics.offline.cli.options import add_bags, add_output, add_topics
 
-    parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the robot_description in the bag"
-    )
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
-    )
-    parser.add_argument("--target", choices=("effort", "wrench"), help="what is to be learned")
-    parser.add_argument(
-        "--wrench",
-        metavar="TOPIC",
-        default="",
-        help="default: the only one of its type",
-    )
-    parser.add_argument("--out", metavar="DIR", default="", help="where the page and the YAML go")
-    add_overwrite(parser)
-    add_config_options(parser, InverseDynamicsConfig)
+    add_bags(parser, nargs=None, name="bag")
+    add_topics(parser, "what is to be learned")
+    add_output(parser, "the page and the YAML go", required=False)
 
 
 def run(args: argparse.Namespace) -> int:

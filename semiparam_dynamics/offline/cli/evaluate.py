@@ -12,7 +12,8 @@ from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
-    add_topics_and_output,
+    add_output,
+    add_topics,
     add_workers,
     learner_config,
     warn,
@@ -46,7 +47,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser, required=False)
+    add_bags(parser, nargs="*")
     parser.add_argument(
         "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
     )
@@ -70,7 +71,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
     add_workers(parser, jobs="processes for --each (default 0: one a core)")
-    add_topics_and_output(parser, out="the results go")
+    add_topics(parser)
+    add_output(parser, "the results go")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
-from semiparam_dynamics.base.parameters import from_flat, parameters, replace
+from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
     add_overwrite,
-    flag,
     node_config,
     warn,
 )
@@ -33,17 +32,16 @@ from semiparam_dynamics.offline.identification.excitation_files import (
     write_trajectory_bag,
     write_trial_bag,
 )
-from semiparam_dynamics.offline.identification.motion_limits import FreeJointsConfig, motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import FreeJointsConfig, motion_limits
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
 from semiparam_dynamics.samples.bag_writer import check_bag_place
 
-C = TypeVar("C")
 FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 DESCRIPTION = """\
 Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
-be told apart well: the condition number of their regressor is minimised within the URDF's limits of
+be identified well: the condition number of their regressor is minimised within the URDF's limits of
 position, velocity and effort. Each period starts and ends at rest.
 Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
 first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
@@ -52,19 +50,29 @@ floor, of nothing else: narrow joints with --range, see it in simulation, play t
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
-    "semiparam excite --help-parameters options",
+    "semiparam excite --help-parameters search",
 )
-# The search has more parameters than a screen has lines: these are in the help, the others listed
-# by --help-parameters.
-OFTEN = {
-    "period": "length of the motion's period, s",
-    "velocity_scale": "share of the velocity limits used",
-    "effort_scale": "share of the effort limits used",
+# Parameters with an option of their own; --set takes all.
+OPTIONS = {
+    "search.period": "length of the motion's period, s",
+    "search.velocity_scale": "share of the velocity limits used",
+    "search.effort_scale": "share of the effort limits used",
     "clearance": "distance kept from collisions, m",
     "floor": "height of the floor in m, base or none",
     "repeat": "periods written, one after the other",
     "rate": "points written a second",
 }
+
+
+@dataclass(frozen=True)
+class ExciteConfig:
+    """The parameters of the verb: the robot as the node has it, and the motion."""
+
+    robot: RobotConfig = group(RobotConfig, inline=True)
+    search: ExcitationConfig = group(ExcitationConfig)
+    free: FreeJointsConfig = group(FreeJointsConfig, inline=True)
+    collisions: CollisionConfig = group(CollisionConfig, inline=True)
+    export: ExportConfig = group(ExportConfig, inline=True)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,29 +93,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
     parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
-    configs = (ExcitationConfig, FreeJointsConfig, ExportConfig, CollisionConfig)
-    flags = [entry for config in configs for entry in parameters(config)]
-    for entry in flags:
-        kind = entry.type if entry.type in (int, float) else str
-        often = OFTEN.get(entry.name, argparse.SUPPRESS)
+    known = {entry.name: entry for entry in parameters(ExciteConfig)}
+    for name, text in OPTIONS.items():
+        kind = known[name].type
         parser.add_argument(
-            flag(entry),
+            f"--{name.rpartition('.')[2].replace('_', '-')}",
+            dest=name,
             type=kind,
-            default=entry.default,
             metavar=kind.__name__.upper(),
-            help=often
-            if often is argparse.SUPPRESS
-            else f"{often} (default {_short(entry.default)})",
+            help=f"{text} (default {_short(known[name].default)})",
         )
     add_overwrite(parser)
-    add_config_options(parser, RobotConfig, flags)
+    add_config_options(parser, ExciteConfig)
 
 
 def run(args: argparse.Namespace) -> int:
     """Search, write the files, and print what was found."""
-    config = _group(args, ExcitationConfig)
-    export = _group(args, ExportConfig)
-    robot = _robot_config(args)
+    whole = _config(args)
+    robot, config, export = whole.robot, whole.search, whole.export
     urdf = read_urdf(args.urdf)
     model = RobotModel(urdf, robot)
     effort_model = model
@@ -117,12 +120,12 @@ def run(args: argparse.Namespace) -> int:
         urdf,
         model,
         ranges=dict(_range(text) for text in args.ranges),
-        free=_group(args, FreeJointsConfig),
+        free=whole.free,
     )
     folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
     collisions = None
     if not args.no_collisions:
-        collisions = Collisions(effort_model, _group(args, CollisionConfig), folders, limits)
+        collisions = Collisions(effort_model, whole.collisions, folders, limits)
     out = Path(args.out).expanduser()
     table, figure, bag, trial = files = [out / name for name in FILES]
     with reserved(files, overwrite=args.overwrite):
@@ -162,23 +165,18 @@ def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> s
         return "Collisions were not checked."
     floor = "no floor" if collisions.floor is None else f"a floor at {collisions.floor:g} m"
     return (
-        f"Collisions: {excitation.approach.told()}, of {len(collisions.pairs)} pairs with {floor}; "
+        f"Collisions: {excitation.approach.text()}, of {len(collisions.pairs)} pairs with {floor}; "
         "the way to the start was not checked."
     )
 
 
-def _group(args: argparse.Namespace, kind: type[C]) -> C:
-    return from_flat(kind, {entry.name: getattr(args, entry.name) for entry in parameters(kind)})
-
-
-def _robot_config(args: argparse.Namespace) -> RobotConfig:
-    """The robot's part of --params (the node's YAML serves) and --set, then the plain options."""
-    config = node_config(args, RobotConfig)
-    if args.target:
-        config = replace(config, target=args.target)
+def _config(args: argparse.Namespace) -> ExciteConfig:
+    """The parameters of --params (the node's YAML serves) and --set, then the plain options."""
+    names = [*OPTIONS, "target"]
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if args.joints:
-        config = replace(config, joints=tuple(name.strip() for name in args.joints.split(",")))
-    return config
+        given["joints"] = tuple(name.strip() for name in args.joints.split(","))
+    return replace(node_config(args, ExciteConfig), **given)
 
 
 def _range(text: str) -> tuple[str, tuple[float, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from semiparam_dynamics.base.config_files import dump_yaml
@@ -28,13 +27,9 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.learner.config import InverseDynamicsConfig
-    from semiparam_dynamics.offline.cli.options import add_config_options, add_overwrite
+    from semiparam_dynamics.offline.cli.options import add_bags, add_output
 
-    parser.add_argument("bag", metavar="BAG", help="rosbag2 folder, bare .db3 or .mcap file")
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the robot_description in the bag"
-    )
+    add_bags(parser, nargs=None, name="bag")
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
     )
@@ -61,14 +56,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--load-link", metavar="LINK", default="", help="default: the last moving link"
     )
-    parser.add_argument("--out", metavar="YAML", default="", help="where the parameters go")
-    add_overwrite(parser)
-    add_config_options(parser, InverseDynamicsConfig)
+    add_output(parser, "the parameters go (of a folder gains.yaml)", "FILE", required=False)
 
 
 def run(args: argparse.Namespace) -> int:
     """Identify, print and write the gains."""
-    from semiparam_dynamics.offline.cli.options import learner_config, warn
+    from semiparam_dynamics.offline.cli.options import learner_config, warn, yaml_file
     from semiparam_dynamics.offline.doctor.drive_gains import KnownLoad, drive_gains_of_bags
 
     args.target = ""
@@ -80,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
         load = KnownLoad(
             args.load_mass, args.load_mass_std, center, args.load_center_std, args.load_link
         )
-    files = [Path(args.out).expanduser()] if args.out else []
+    files = [yaml_file(args.out, "gains.yaml")] if args.out else []
     with reserved(files, overwrite=args.overwrite):
         found, config = drive_gains_of_bags(
             args.bag,

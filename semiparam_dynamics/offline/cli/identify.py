@@ -10,7 +10,8 @@ from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
-    add_topics_and_output,
+    add_output,
+    add_topics,
     learner_config,
     warn,
 )
@@ -64,7 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write identified.xml too, for MuJoCo",
     )
-    add_topics_and_output(parser, target="what is measured")
+    add_topics(parser, "what is measured")
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -83,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
                     bags, config, args.weight, args.hold_out, progress
                 )
         finally:
-            warn(bags.warnings)  # they may tell why there is nothing to learn
+            warn(bags.warnings)  # they may say why there is nothing to learn
         write_identification(identification, out, mjcf=args.mjcf)
     print(identification_table(identification))
     print(*files, sep="\n")

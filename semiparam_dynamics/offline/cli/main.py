@@ -37,13 +37,6 @@ VERBS = {
     "completion": "print a script that completes commands in the shell",
     "layouts": "write layouts for PlotJuggler, Foxglove and RViz",
 }
-# What measures the package is part of the repository, not of an installation.
-MOVED = {
-    "bench": "python benchmarks/performance NAME, and python benchmarks/thesis experiment",
-    "recognize": "python benchmarks/thesis recognize FEATURES.npz",
-}
-
-
 EXAMPLES_TITLE = "examples:"
 
 
@@ -98,10 +91,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    if arguments and arguments[0] in MOVED:
-        raise ConfigurationError(
-            f"'{arguments[0]}' is a script in the package's repository: {MOVED[arguments[0]]}"
-        )
     if not arguments:
         print(make_parser(()).format_help())
         return 0
@@ -139,8 +128,8 @@ def _check_options(commands: argparse.ArgumentParser, arguments: list[str]) -> N
 def run_command(command: Callable[[], int | None], program: str = "semiparam") -> int:
     """Run a command and return its exit code.
 
-    2 for what the user can put right, 130 for Ctrl-C, and 141, as a shell has it, where nobody
-    reads the output any more. Letters that the terminal's encoding lacks are shown as question
+    2 for what the user can correct, 130 for Ctrl-C, and 141, as a shell has it, where the
+    output's reader has ended. Letters that the terminal's encoding lacks are shown as question
     marks.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -159,9 +148,9 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
         print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 2
     except ModuleNotFoundError as error:
-        if (told := missing_extra("this", error)) is None:
+        if (missing := missing_extra("this", error)) is None:
             raise
-        print(f"{program}: error: {told}", file=sys.stderr)
+        print(f"{program}: error: {missing}", file=sys.stderr)
         return 2
     except ImportError as error:
         if "shared object" not in str(error):
@@ -173,7 +162,7 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
             file=sys.stderr,
         )
         return 2
-    except OSError as error:  # of a place that nobody is ready for: what it is of says the most
+    except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         print(f"{program}: error: {place}{error.strerror or error}", file=sys.stderr)
         return 2

@@ -6,9 +6,10 @@ import argparse
 import sys
 import textwrap
 import typing
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, TypeVar
 
 from semiparam_dynamics.base.config_files import describe, is_empty, load_yaml, parse_value
@@ -21,19 +22,12 @@ from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.cli.cluster import cluster_executor
 
 C = TypeVar("C")
-FLAGS = "options"  # the group of those parameters that have an option of their own
 BASIC = "basic"  # the group of those that most users set
 INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 
-def add_config_options(
-    parser: argparse.ArgumentParser, config_type: type, flags: Sequence[Parameter] = ()
-) -> None:
-    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``.
-
-    flags : parameters with an option of their own, which ``--help-parameters`` lists first, as the
-    group "options".
-    """
+def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
+    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``."""
     options = parser.add_argument_group("parameters")
     options.add_argument("--params", metavar="YAML", default="", help="parameters from a file")
     options.add_argument(
@@ -51,14 +45,8 @@ def add_config_options(
         const="",
         action=ParametersHelp,
         config_type=config_type,
-        flags=flags,
-        help=f"list the parameters, all or such as {BASIC if not flags else FLAGS}",
+        help=f"list the parameters, all or such as {BASIC}",
     )
-
-
-def flag(entry: Parameter) -> str:
-    """The option that sets a parameter where it has one of its own."""
-    return f"--{entry.name.replace('_', '-')}"
 
 
 class ParametersHelp(argparse.Action):
@@ -69,31 +57,26 @@ class ParametersHelp(argparse.Action):
     names: of the parameters, as ``--set`` takes them. groups: that the option takes.
     """
 
-    def __init__(
-        self, *args: Any, config_type: type, flags: Sequence[Parameter], **options: Any
-    ) -> None:
+    def __init__(self, *args: Any, config_type: type, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._entries, self._flags = list(parameters(config_type)), flags
+        self._entries = list(parameters(config_type))
         self.names = [entry.name for entry in self._entries]
         self.groups = sorted({name.partition(".")[0] for name in self.names if "." in name})
         self.groups += [BASIC] if any(entry.basic for entry in self._entries) else []
-        self.groups += [FLAGS] if flags else []
 
     def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
         """Print, and end the process."""
         (_, group, _) = rest
         entries = self._entries
-        chosen = [(e.name, e) for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
+        chosen = [e for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
         if group == BASIC:
-            chosen = [(e.name, e) for e in entries if e.basic]
-        if group in ("", FLAGS):
-            chosen[:0] = [(flag(e), e) for e in self._flags]
+            chosen = [e for e in entries if e.basic]
         if not chosen:
             known = ", ".join(self.groups)
             parser.error(f"there is no group '{group}': there are {known}")
-        for name, entry in chosen:
+        for entry in chosen:
             text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
-            parser._print_message(f"{name} = {_shown(entry)}\n{text}\n", sys.stdout)
+            parser._print_message(f"{entry.name} = {_shown(entry)}\n{text}\n", sys.stdout)
         parser.exit()
 
 
@@ -153,26 +136,20 @@ def _shown(entry: Parameter) -> str:
     return str(entry.default) or "''"
 
 
-def add_bags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add the bags and ``--urdf``, which come first in the help."""
+def add_bags(
+    parser: argparse.ArgumentParser, *, nargs: str | None = "+", name: str = "bags"
+) -> None:
+    """Add the bags, by default one or more, and ``--urdf``, which come first in the help."""
     parser.add_argument(
-        "bags",
-        metavar="BAG",
-        nargs="+" if required else "*",
-        help="rosbag2 folder, bare .db3 or .mcap file",
+        name, metavar="BAG", nargs=nargs, help="rosbag2 folder, bare .db3 or .mcap file"
     )
     parser.add_argument(
         "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
     )
 
 
-def add_topics_and_output(
-    parser: argparse.ArgumentParser,
-    target: str = "what is predicted",
-    out: str = "the files go",
-    metavar: str = "DIR",
-) -> None:
-    """Add ``--target``, the topics, ``--out``, ``--params`` and ``--set``, which come last."""
+def add_topics(parser: argparse.ArgumentParser, target: str = "what is predicted") -> None:
+    """Add ``--target`` and the topics."""
     parser.add_argument("--target", choices=("effort", "wrench"), help=target)
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
@@ -180,9 +157,27 @@ def add_topics_and_output(
     parser.add_argument(
         "--wrench", metavar="TOPIC", default="", help="default: the only one of its type"
     )
-    parser.add_argument("--out", metavar=metavar, required=True, help=f"where {out}")
+
+
+def add_output(
+    parser: argparse.ArgumentParser,
+    out: str = "the files go",
+    metavar: str = "DIR",
+    *,
+    required: bool = True,
+) -> None:
+    """Add ``--out``, ``--overwrite``, ``--params`` and ``--set``, which come last in the help."""
+    parser.add_argument(
+        "--out", metavar=metavar, default="", required=required, help=f"where {out}"
+    )
     add_overwrite(parser)
     add_config_options(parser, InverseDynamicsConfig)
+
+
+def yaml_file(out: str, name: str) -> Path:
+    """The YAML file that ``--out`` names; `name` in it where it is a folder."""
+    path = Path(out).expanduser()
+    return path if path.suffix in (".yaml", ".yml") else path / name
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

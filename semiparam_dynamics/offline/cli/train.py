@@ -10,7 +10,8 @@ from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
-    add_topics_and_output,
+    add_output,
+    add_topics,
     learner_config,
     warn,
 )
@@ -52,7 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="novelty",
         help="how centres are chosen: novelty adds them as the node would (default)",
     )
-    add_topics_and_output(parser)
+    add_topics(parser)
+    add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -66,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             with ProgressBar("reading", sys.stderr) as progress:
                 training = train_on_bags(bags, config, args.learner, args.centers, progress)
         finally:
-            warn(bags.warnings)  # they may tell why there is nothing to learn
+            warn(bags.warnings)  # they may say why there is nothing to learn
         write_training(training, out, args.urdf)
     print(training_table(training))
     print(*files, sep="\n")

@@ -26,14 +26,14 @@ from semiparam_dynamics.samples.bag_writer import BagWriter
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
 MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
-LONGEST_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
+MAX_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
 # Files that are taken for npz files, by how they begin.
 MAGICS = {
     b"\x93NUMPY": "a single array (.npy)",
     b"MATLAB": "a MATLAB file",
     b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
 }
-LONGEST_MAGIC = 256  # bytes: enough to tell text from numbers
+MAGIC_BYTES = 256  # bytes: enough to distinguish text from numbers
 TABLE = "text"
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
 CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
@@ -253,7 +253,7 @@ def _load(path: Path, degrees: bool) -> Read:
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
-            start = stream.read(LONGEST_MAGIC)
+            start = stream.read(MAGIC_BYTES)
         if not start:
             raise SampleError(f"{path}: the file is empty")
         kind = _other_kind(start)
@@ -298,7 +298,7 @@ def _from_lerobot(path: Path, episode: int, effort_column: str) -> Read:
 
 
 def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]) -> Read:
-    """What was read as the arrays of an npz file."""
+    """A log of another kind as the arrays of an npz file."""
     arrays: dict[str, npt.NDArray[np.generic]] = dict(read)
     lengths = read.get("lengths")
     arrays.pop("lengths", None)
@@ -363,7 +363,7 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
         if (row := first_back(t)) is not None:
             raise SampleError(f"{path}: 't' doesn't increase at row {row}: {t[row - 1]}, {t[row]}")
         period = float(np.median(np.diff(time))) / SECOND
-        if period >= LONGEST_PERIOD:
+        if period >= MAX_PERIOD:
             raise SampleError(f"{path}: the steps of 't' are {period:.4g} s: is it in seconds?")
         return time
     if "dt" not in arrays:
@@ -371,10 +371,10 @@ def _times(path: Path, arrays: dict[str, npt.NDArray[np.generic]], n: int) -> St
     if arrays["dt"].size != 1:
         raise SampleError(f"{path}: 'dt' is one number, not an array of {arrays['dt'].shape}")
     dt = float(_matrix(path, "dt", np.ravel(arrays["dt"]))[0, 0])
-    if not 1e-6 <= dt < LONGEST_PERIOD:
+    if not 1e-6 <= dt < MAX_PERIOD:
         raise SampleError(
             f"{path}: 'dt' is {dt:.6g}; it must be a sampling period in seconds, from 1e-6 to "
-            f"below {LONGEST_PERIOD:g} (20 ms are 0.02)"
+            f"below {MAX_PERIOD:g} (20 ms are 0.02)"
         )
     steps: Stamps = np.rint(np.arange(n) * (dt * SECOND)).astype(np.int64)
     return steps

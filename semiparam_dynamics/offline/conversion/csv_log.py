@@ -21,7 +21,7 @@ KINDS = {
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
-TITLES = 20  # lines above the names, at most, that are told from them
+MAX_TITLE_LINES = 20  # searched below a title for the line of names
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
@@ -42,11 +42,11 @@ FACTORS = {
     "moment": TORQUES,
 }
 # Units that may follow without brackets (q1_deg): no joint's name is likely to end so.
-BARE = ("deg", "degrees", "rad", "mrad", "rpm", "Nm", "mNm", "Nmm")
+UNBRACKETED = ("deg", "degrees", "rad", "mrad", "rpm", "Nm", "mNm", "Nmm")
 _BRACKETS = re.compile(r"\s*[\[(]([^\[\]()]*)[\])]$")
-_BARE = re.compile(rf"[\s._]+({'|'.join(BARE)})$", re.IGNORECASE)
+_UNBRACKETED = re.compile(rf"[\s._]+({'|'.join(UNBRACKETED)})$", re.IGNORECASE)
 _BETWEEN = re.compile(r"[\s.·⋅∙•*×_-]+")  # what may stand between the letters of N m
-HOW = (
+FORMAT_HINT = (
     "a log's first line names its columns: t (s), q_JOINT (rad), optionally dq_JOINT (rad/s), and "
     "tau_JOINT (N m) or fx, fy, fz, tx, ty, tz"
 )
@@ -57,16 +57,16 @@ def read_csv(
 ) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
     """Arrays of a log, as `read_log` takes them, the joints' names, and the columns not used.
 
-    Columns are told by their names, whatever their order and capitals: the time by `TIMES` with or
+    Columns are recognised by name, whatever their order and capitals: the time by `TIMES` with or
     without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
     has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
-    in brackets (``q1 [deg]``), one of `BARE` without them, too (``q1_deg``): values become rad,
-    rad/s, N and N m, but degrees stay where `degrees` says that the caller converts all of them;
+    in brackets (``q1 [deg]``), one of `UNBRACKETED` without them, too (``q1_deg``): values become
+    rad, rad/s, N and N m; degrees stay where `degrees` says that the caller converts all of them;
     ``lengths`` (2, joints) is then 1 where a position or velocity has a unit of length by its name.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
-    beside ``__time``), the last part is.
+    with ``__time``), the last part is.
 
     Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
@@ -92,9 +92,13 @@ def read_csv(
         for at, (name, unit) in enumerate(split):
             if unit is not None and name.lower() in TIMES:
                 raise _unknown_unit(path, unit, header[at], [known for known in UNITS if known])
-        raise SampleError(f"{path} has no column of times; {HOW}. It has: {', '.join(header)}")
+        raise SampleError(
+            f"{path} has no column of times; {FORMAT_HINT}. It has: {', '.join(header)}"
+        )
     if not parts["q"]:
-        raise SampleError(f"{path} has no joint positions; {HOW}. It has: {', '.join(header)}")
+        raise SampleError(
+            f"{path} has no joint positions; {FORMAT_HINT}. It has: {', '.join(header)}"
+        )
     joints, names = _joints(path, tuple(parts["q"]))
     used = [time_at, *(at for columns in parts.values() for at in columns.values())]
     _check_finite(path, rows, sorted(used), header, lines)
@@ -160,7 +164,7 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
     numbers = [number for number, _ in numbered]
     if numbers[0] > 1 or numbers != list(range(numbers[0], numbers[0] + len(numbers))):
         raise SampleError(
-            f"{path} has positions of the joints {', '.join(map(str, numbers))}: numbers tell "
+            f"{path} has positions of the joints {', '.join(map(str, numbers))}: numbers identify "
             "joints only where they go from 0 or 1 on without a gap; add the columns that are "
             "missing, or write the joints' names in place of the numbers, such as q_elbow"
         )
@@ -172,7 +176,7 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     filled = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
     filled = _from_names(path, filled)
     if len(filled) < 2:
-        raise SampleError(f"{path} has no rows; {HOW}")
+        raise SampleError(f"{path} has no rows; {FORMAT_HINT}")
     first = _uncommented(filled[0][1])
     reader = csv.reader(
         [first, *(line for _, line in filled[1:])],
@@ -188,7 +192,7 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
         ) from None
     header = _filled([name.strip() for name in read[0][1]])
     if header and _is_number(header[0]):
-        raise SampleError(f"{path} begins with numbers: {HOW}")
+        raise SampleError(f"{path} begins with numbers: {FORMAT_HINT}")
     # Tables of pandas have a first column without a name: the rows' numbers.
     header = [name or f"number {at + 1} (no name)" for at, name in enumerate(header)]
     rows = np.empty((len(read) - 1, len(header)))
@@ -231,7 +235,7 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
         named = named or [line for line, words in above if len(words) == len(cells)]
         return [*named[-1:], *filled[comments:]]
     if not _names_columns(cells):
-        for line, text in filled[comments + 1 : comments + 1 + TITLES]:
+        for line, text in filled[comments + 1 : comments + 1 + MAX_TITLE_LINES]:
             if _names_columns(_cells(text)):
                 number, title = filled[comments]
                 raise SampleError(
@@ -242,7 +246,7 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
 
 
 def _names_columns(cells: list[str]) -> bool:
-    """Whether cells name a time and a joint's position at least."""
+    """True where cells name a time and a joint's position at least."""
     joints = (joint_column(_without_unit(cell)[0]) for cell in cells if _time_scale(cell) is None)
     return any(_time_scale(cell) is not None for cell in cells) and any(
         found is not None and found[0] == "q" for found in joints
@@ -292,7 +296,7 @@ def _without_unit(name: str) -> tuple[str, str | None]:
         before, unit = name[: last.start()], last[1].strip()
         known = any(_known(unit, factors) for factors in FACTORS.values())
         return (before, unit) if known or before.lower() not in _KIND_OF else (name, None)
-    if (last := _BARE.search(name)) and joint_column(name[: last.start()]):
+    if (last := _UNBRACKETED.search(name)) and joint_column(name[: last.start()]):
         return name[: last.start()], last[1]
     return name, None
 
@@ -310,7 +314,7 @@ def _known(unit: str, known: Mapping[str, float]) -> str:
 
 
 def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> float:
-    """What a value of the column is multiplied by; degrees are left where `degrees` is set."""
+    """The factor of a column's values; degrees are left where `degrees` is set."""
     spelling = _known(unit, FACTORS[kind])
     if not spelling:
         raise _unknown_unit(path, unit, column, FACTORS[kind])
@@ -351,7 +355,7 @@ def _wrench_axis(name: str) -> str:
 
 
 def joint_column(name: str) -> tuple[str, str] | None:
-    """Tell a column's kind, of `KINDS`, and its joint; None where the name is of neither."""
+    """A column's kind, of `KINDS`, and its joint; None where the name is of neither."""
     if name.lower() in _KIND_OF:
         return None  # qd is no q of a joint d
     name = re.sub(r"^actual_(?=[a-z]+_?\d+$)", "", name, flags=re.IGNORECASE)

@@ -41,7 +41,7 @@ FIELD = re.compile(r"\{(\w+)(?::0?(\d{1,2})d)?\}")
 
 
 def is_lerobot(path: Path) -> bool:
-    """Whether the folder `path` is a LeRobot data set."""
+    """True where the folder `path` is a LeRobot data set."""
     return (path / INFO).is_file()
 
 
@@ -50,14 +50,14 @@ def read_lerobot(
 ) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
     """Arrays of an episode, as `read_log` takes them, the joints' names, and the columns not used.
 
-    Positions are the column ``observation.state``. Where its names tell kinds (``elbow.pos``,
+    Positions are the column ``observation.state``. Where its names have kinds (``elbow.pos``,
     ``elbow.vel``, ``elbow.torque``), velocities and efforts are taken from it, too. Efforts are
     otherwise the column `effort_column`, or the first of `EFFORTS` that is there. Where its names
-    are the joints', whatever their order, what all of them begin or end with, and others beside
-    them, each joint gets its own.
+    are the joints', whatever their order, what all of them begin or end with, and other names,
+    each joint gets its own.
 
     Raises SampleError where the data set, the episode or a column is missing or malformed, or
-    values can't be told by their names, and MissingExtraError without pyarrow.
+    values can't be assigned by their names, and MissingExtraError without pyarrow.
     """
     require("a LeRobot data set", "lerobot")
     info = _info(path)
@@ -139,7 +139,7 @@ def _names(feature: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _kinds(path: Path, names: tuple[str, ...]) -> dict[str, dict[str, int]]:
-    """For each kind that the names tell its joints, in the positions' order, and their places."""
+    """For each kind in the names its joints, in the positions' order, and their places."""
     kinds: dict[str, dict[str, int]] = {}
     for at, name in enumerate(names):
         if found := joint_column(name):
@@ -160,7 +160,7 @@ def _of_joints(
     names: tuple[str, ...],
     joints: tuple[str, ...],
 ) -> Array:
-    """A column's values (n, k) in the order of `joints`; as they are where nothing tells the order.
+    """A column's values (n, k) in the order of `joints`; as they are without names.
 
     Raises SampleError where the k names are not those of the joints, even without what all have.
     """
@@ -173,7 +173,7 @@ def _of_joints(
             if all(found.count(joint) == 1 for joint in wanted):
                 return values[:, [found.index(joint) for joint in wanted]]
     raise SampleError(
-        f"{path}: the values of {column} can't be told by their names, {', '.join(names)}; the "
+        f"{path}: the values of {column} can't be assigned by their names, {', '.join(names)}; the "
         f"positions are those of {', '.join(joints)}. Write names that agree into {INFO}"
     )
 

@@ -22,26 +22,29 @@ import pinocchio as pin
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, listing
 from semiparam_dynamics.base.parameters import parameter
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.offline.identification.motion_limits import MotionLimits, motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import (
+    FourierTrajectory,
+    MotionLimits,
+    motion_limits,
+)
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, parse_xml
 
 FLOOR = "the floor"
 TOLERANCE = 1e-3  # m, of the smallest distance over a motion
-_STANDS = 0.02  # m that links may reach below the root link's plane where it stands on a floor
-_UPRIGHT = 0.95  # cosine of the angle between the root link's z axis and the vertical
-_BUILT = 0.02  # m: by so much hulls that touch only as they are larger than the links may be apart
-_EXACT = 0.05  # m beyond the smallest distance up to which others are computed
-_NEAR = 0.2  # m beyond the clearance within which a pair takes part in a search
+_MAX_BELOW_BASE = 0.02  # m that links of a robot on a floor may reach below its root link
+_MIN_UPRIGHT_COSINE = 0.95  # cosine of the angle between the root link's z axis and the vertical
+_MAX_BUILT_DISTANCE = 0.02  # m between links that are near each other by their build
+_EXACT_RANGE = 0.05  # m beyond the smallest distance up to which others are computed
+_SEARCH_RANGE = 0.2  # m beyond the clearance within which a pair takes part in a search
 _SHARPNESS = 500.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
-_COUNTS = 0.03  # m beyond the minimum up to which a distance counts in it: exp(-15) of the nearest
+_SMOOTHING_RANGE = 0.03  # m beyond the minimum, where a distance counts exp(-15) of the nearest
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, before intervals are halved
 
 
 @dataclass(frozen=True)
 class CollisionConfig:
-    """What a motion keeps away from, and how far."""
+    """Obstacles of a motion, and the distance that it keeps."""
 
     clearance: float = parameter(
         0.02, "distance kept between links, and from the floor", unit="m", low=0.0, high=1.0
@@ -68,10 +71,10 @@ class Approach:
 
     @property
     def clear(self) -> bool:
-        """Whether everything keeps its distance."""
+        """True where everything keeps its distance."""
         return self.margin >= 0.0
 
-    def told(self) -> str:
+    def text(self) -> str:
         """The distance and the links in words."""
         names = " and ".join(self.links)
         if self.distance < 0.0:
@@ -95,7 +98,7 @@ class Collisions:
     config: clearance and floor.
     folders: in which ``package://NAME/...`` and relative mesh files are looked for, before those of
         AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
-    limits: of the motions, which tell how far sliding joints go that have no limits in the URDF;
+    limits: of the motions, with the range of sliding joints that have no limits in the URDF;
         None: those of `motion_limits`.
 
     Attributes
@@ -173,7 +176,7 @@ class Collisions:
             return
         if asked == "base":
             lowest = self._lowest(up)
-            if up[2] < _UPRIGHT or lowest < -_STANDS:
+            if up[2] < _MIN_UPRIGHT_COSINE or lowest < -_MAX_BELOW_BASE:
                 notes.append(
                     "no floor is checked: the root link does not stand on one (it is tilted, or "
                     "links reach below it); --floor HEIGHT gives one"
@@ -228,7 +231,7 @@ class Collisions:
         self._prepare()
         apart = self._by_build()
         ground = np.array([FLOOR in self._pair(i) for i in range(len(apart))], dtype=bool)
-        left_out = apart <= np.where(ground, 0.0, _BUILT)
+        left_out = apart <= np.where(ground, 0.0, _MAX_BUILT_DISTANCE)
         touching = [self._pair(int(i)) for i in np.flatnonzero(left_out)]
         left = self._ids[~left_out]
         self._geometry.removeAllCollisionPairs()
@@ -356,7 +359,7 @@ class Collisions:
             nonlocal best, when
             found = np.empty(len(at))
             for k, q in enumerate(trajectory(at)[0]):
-                found[k] = self.margins(q[None], best + _EXACT)[0]
+                found[k] = self.margins(q[None], best + _EXACT_RANGE)[0]
                 if found[k] < best:
                     best, when = float(found[k]), float(at[k])
             return found
@@ -382,12 +385,13 @@ class Collisions:
         return Approach(float(distances[worst]), best, self.pairs[worst], when)
 
     def collides(self, q: Array) -> bool:
-        """Whether some posture of q (n, n_joints) does not keep the distances."""
+        """True where some posture of q (n, n_joints) does not keep the distances."""
         return any(self.margins(row[None], 0.0)[0] < 0.0 for row in q)
 
     def near(self, q: Array) -> list[int]:
         """The pairs that come within 0.2 m of what they keep, at some posture of q."""
-        found = [self._distances(row, below=self.kept + _NEAR) < self.kept + _NEAR for row in q]
+        below = self.kept + _SEARCH_RANGE
+        found = [self._distances(row, below=below) < below for row in q]
         return [int(pair) for pair in np.flatnonzero(np.any(found, axis=0))]
 
     def smooth_margin(self, q: Array, pairs: Sequence[int]) -> float:
@@ -403,7 +407,7 @@ class Collisions:
         weights = np.exp(-_SHARPNESS * (margins - margins.min()))
         weights /= weights.sum()
         slope: Array = np.zeros(q.shape)
-        count = weights > np.exp(-_SHARPNESS * _COUNTS)
+        count = weights > np.exp(-_SHARPNESS * _SMOOTHING_RANGE)
         for k in np.flatnonzero(count.any(axis=1)):
             close = np.flatnonzero(count[k])
             self._distances(q[k], [pairs[int(c)] for c in close])
@@ -418,7 +422,7 @@ class Collisions:
         margins = np.full((len(q), len(chosen)), np.inf)
         lowest = 1e3
         for k, row in enumerate(q):
-            below = self.kept + (lowest + _COUNTS)
+            below = self.kept + (lowest + _SMOOTHING_RANGE)
             margins[k] = self._distances(row, pairs, below)[chosen] - self.kept[chosen]
             lowest = min(lowest, float(margins[k].min()))
         return margins

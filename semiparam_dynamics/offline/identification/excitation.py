@@ -1,6 +1,6 @@
 """An exciting trajectory for a robot: the best of several searches, compared with random motions.
 
-Swevers et al. 1997 (see fourier_trajectory.py) minimize -log det of the information matrix; the
+Swevers et al. 1997 (see joint_motion.py) minimize -log det of the information matrix; the
 condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for the
 identification of base inertial parameters of robots", International Journal of Robotics Research
 11(4), 1992.
@@ -19,22 +19,22 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.offline.identification.collisions import Approach, Collisions
-from semiparam_dynamics.offline.identification.fourier_trajectory import (
+from semiparam_dynamics.offline.identification.joint_motion import (
     FourierTrajectory,
+    MotionLimits,
     resting_directions,
     series_basis,
 )
-from semiparam_dynamics.offline.identification.motion_limits import MotionLimits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
 _MAX_TRIES = 20  # random motions of which none keeps the effort limits
 _MAX_POSTURES = 500  # random middles of motions of which none is free of collisions
-_STEPS_AT_ONCE = 20  # of a search that has to keep clear of collisions
-_FAILURES = 4  # of these in a row, after which it ends
-_WORTH = 1e-3  # by which the objective has to fall
-_ROOM = 0.005  # m that it keeps more after each failure
+_STEPS_PER_ROUND = 20  # of a search that has to keep clear of collisions
+_MAX_FAILURES = 4  # of these in a row, after which it ends
+_MIN_IMPROVEMENT = 1e-3  # by which the objective has to fall
+_CLEARANCE_STEP = 0.005  # m that it keeps more after each failure
 _DISTANCE_SCALE = 0.1  # m, of the constraint on distances
 _INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
 _SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
@@ -196,15 +196,15 @@ def _search(
         best = search(start, iterations)
         return best if problem.value(best) < problem.value(start) else start
     best, failures = start, 0
-    while steps < iterations and failures < _FAILURES:
+    while steps < iterations and failures < _MAX_FAILURES:
         # Distances have kinks and hidden sides: a long search loses its way among them.
-        x = search(best, min(_STEPS_AT_ONCE, iterations - steps))
+        x = search(best, min(_STEPS_PER_ROUND, iterations - steps))
         found = _toward(problem, best, x)
-        if problem.value(found) < problem.value(best) - _WORTH:
+        if problem.value(found) < problem.value(best) - _MIN_IMPROVEMENT:
             best, failures = found, 0
         else:
             failures += 1
-            problem.demand(x, _ROOM)
+            problem.demand(x, _CLEARANCE_STEP)
     return best
 
 
@@ -242,7 +242,7 @@ def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Arr
         while problem.collides_at(x[0]):
             if (postures := postures - 1) <= 0:
                 raise ConfigurationError(
-                    f"no posture free of collisions was found: {problem.collision_told(x[0])}; "
+                    f"no posture free of collisions was found: {problem.collision_text(x[0])}; "
                     "allow less clearance, set the floor with --floor, or narrow the joints' ranges"
                 )
             x[0] = rng.uniform(-0.5, 0.5, problem.shape[1])
@@ -320,7 +320,7 @@ class LimitUse:
 
     @property
     def kept(self) -> bool:
-        """Whether no limit is passed."""
+        """True where no limit is passed."""
         return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
 
     @property
@@ -423,31 +423,31 @@ class ExcitationProblem:
             self._slopes_at = self._distance_at = None
 
     def missed(self, x: Array) -> float:
-        """How much (m) the motion falls short of the clearance; 0 where it keeps it."""
+        """Distance (m) by which the motion falls short of the clearance; 0 where it keeps it."""
         if self.collisions is None:
             return 0.0
         return max(0.0, -self.collisions.nearest(self.trajectory(x.ravel())).margin)
 
     def collides_at(self, posture: Array) -> bool:
-        """Whether the arm collides standing at `posture`, a row of unknowns."""
+        """True where the arm collides standing at `posture`, a row of unknowns."""
         return self.collisions is not None and self.collisions.collides(
             self._posture(posture)[None]
         )
 
     def collides(self, x: Array) -> bool:
-        """Whether the motion collides at one of 40 instants per cycle of the highest harmonic."""
+        """True where it collides at one of 40 instants per cycle of the highest harmonic."""
         if self.collisions is None:
             return False
         n = _INSTANTS_PER_CYCLE * self.harmonics
         times = self.period / n * np.arange(n)
         return self.collisions.collides(self.trajectory(x.ravel())(times)[0])
 
-    def collision_told(self, posture: Array) -> str:
-        """What collides there, in words."""
+    def collision_text(self, posture: Array) -> str:
+        """The collision at `posture` in words."""
         if self.collisions is None:
             return ""
         standing = FourierTrajectory(self._posture(posture)[None], self.period)
-        return self.collisions.nearest(standing).told()
+        return self.collisions.nearest(standing).text()
 
     def _posture(self, row: Array) -> Array:
         return self.limits.middle + self.limits.half * row

@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.offline.identification.excitation import Excitation
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory, Motion
+from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, Motion
 from semiparam_dynamics.offline.page import FAINT, STYLE, number, shorten
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
@@ -82,8 +82,8 @@ def write_csv(excitation: Excitation, config: ExportConfig, path: Path) -> None:
 def write_trajectory_bag(excitation: Excitation, config: ExportConfig, path: Path) -> None:
     """Write a rosbag2 folder with one JointTrajectory, whose first point comes after `lead_in`.
 
-    So the controller has time to go there. A bag that exists is replaced, and kept beside. Raises
-    BagError where it can't be written.
+    So the controller has time to go there. A bag that exists is replaced and kept as a backup.
+    Raises BagError where it can't be written.
     """
     times = sample_times(excitation, config)
     motion = excitation.trajectory(times)

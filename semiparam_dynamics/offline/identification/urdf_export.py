@@ -1,12 +1,11 @@
-"""A URDF with other inertias and joint friction, and every other byte as it was."""
+"""A URDF with other inertias and joint friction, and all other elements as they were."""
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from xml.parsers import expat
+from xml.dom import minidom
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 import pinocchio as pin
@@ -23,7 +22,6 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import PRESLIDING
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-_INNER = {"link": "inertial", "joint": "dynamics"}  # the elements that are replaced
 _INERTIA_ENTRIES = (
     ("ixx", 0, 0),
     ("ixy", 0, 1),
@@ -99,13 +97,13 @@ def export_urdf(
     """The URDF `text` with new inertias, and new attributes of the joints' <dynamics>.
 
     inertias: by link its ten parameters in its own frame, in the order of `regressor.INERTIAL`;
-        None removes its inertial. Links that aren't named keep theirs.
+        None removes its inertial. Links that aren't named keep theirs, and comments stay.
     dynamics: by joint the attributes, such as damping; those that aren't named keep their values.
     Raises RobotModelError where the text is no URDF or has no such link or joint.
     """
-    lead = text[: len(text) - len(text.lstrip())]  # no XML declaration may follow it
-    source = text[len(lead) :].encode()
-    tree, found = parse_urdf(text), _find(source)
+    if not inertias and not any((dynamics or {}).values()):
+        return text
+    tree = parse_urdf(text)  # refuses document types, and with them entities
     for kind, names, known in (
         ("link", inertias, set(tree.inertials)),
         ("joint", dynamics or {}, set(tree.joints)),
@@ -113,19 +111,50 @@ def export_urdf(
         for name in names:
             if name not in known:
                 raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
-    edits: list[tuple[int, int, bytes]] = []
-    for name, parameters in inertias.items():
-        lines = [] if parameters is None else inertial_lines(parameters)
-        edits += _replacements(source, found["link", name], lines)
-    for name, values in (dynamics or {}).items():
-        if values:
-            element = found["joint", name]
-            merged = element.attributes | {key: repr(float(v)) for key, v in values.items()}
-            written = " ".join(f'{key}="{_escaped(value)}"' for key, value in merged.items())
-            edits += _replacements(source, element, [f"<dynamics {written}/>"])
-    for start, end, new in sorted(edits, reverse=True):
-        source = source[:start] + new + source[end:]
-    return lead + source.decode()
+    document = minidom.parseString(text.strip())  # nosec B318 # see above
+    for element in document.documentElement.childNodes:
+        if element.nodeType != element.ELEMENT_NODE:
+            continue
+        name = element.getAttribute("name")
+        if element.tagName == "link" and name in inertias:
+            parameters = inertias[name]
+            lines = [] if parameters is None else inertial_lines(parameters)
+            _replace(element, "inertial", lines)
+        elif element.tagName == "joint" and (values := (dynamics or {}).get(name)):
+            merged = {key: repr(float(value)) for key, value in values.items()}
+            if old := [inner for inner in element.childNodes if inner.nodeName == "dynamics"]:
+                merged = dict(old[0].attributes.items()) | merged
+            written = " ".join(f"{key}={quoteattr(value)}" for key, value in merged.items())
+            _replace(element, "dynamics", [f"<dynamics {written}/>"])
+    return f"{document.toxml()}\n"
+
+
+def _replace(parent: minidom.Element, tag: str, lines: list[str]) -> None:
+    """Put the element that `lines` are in the place of the children called `tag`.
+
+    Where there is none it comes first; without lines the children go, with their own lines.
+    """
+    old = [child for child in parent.childNodes if child.nodeName == tag]
+    if lines:
+        before = (old[0] if old else parent).previousSibling
+        indent = before.data.rpartition("\n")[2] if _is_space(before) else ""
+        indent += "" if old else "  "
+        new = minidom.parseString(f"\n{indent}".join(lines)).documentElement  # nosec B318 # ours
+        if old:
+            parent.replaceChild(new, old.pop(0))
+        else:
+            parent.insertBefore(new, parent.firstChild)
+            parent.insertBefore(parent.ownerDocument.createTextNode(f"\n{indent}"), new)
+            if new.nextSibling is None:
+                parent.appendChild(parent.ownerDocument.createTextNode(f"\n{indent[:-2]}"))
+    for child in old:
+        if _is_space(child.previousSibling):
+            parent.removeChild(child.previousSibling)
+        parent.removeChild(child)
+
+
+def _is_space(node: minidom.Node | None) -> bool:
+    return isinstance(node, minidom.Text) and not node.data.strip()
 
 
 def read_inertial(element: ET.Element | None, link: str) -> Array:
@@ -184,99 +213,3 @@ def _exact(value: float) -> str:
 def _congruent(T: Array, parameters: Array) -> Array:
     """The parameters (10,) of T P T'; a pose T takes them into another frame."""
     return inertial_parameters(T @ pseudo_inertia(parameters) @ T.T)
-
-
-@dataclass
-class _Element:
-    """Byte positions of an element in the text, and of the part that is replaced."""
-
-    start: int
-    inner_tag: str
-    head_end: int = 0  # just after its start tag
-    close: int = 0  # where its end tag begins; start where it has none
-    inner: list[tuple[int, int]] = field(default_factory=list)
-    attributes: dict[str, str] = field(default_factory=dict)  # of the inner element
-
-
-def _replacements(
-    source: bytes, element: _Element, lines: list[str]
-) -> list[tuple[int, int, bytes]]:
-    """The edits (from, to, new) that replace the inner elements by `lines`."""
-    indent = _indent(source, element.inner[0][0] if element.inner else element.start)
-    if not element.inner:
-        indent += b"  "
-    block = (b"\n" + indent).join(line.encode() for line in lines)
-    if element.inner:
-        first, *others = element.inner
-        removed = [(_line_start(source, *span), span[1], b"") for span in others]
-        return [
-            (*first, block) if lines else (_line_start(source, *first), first[1], b""),
-            *removed,
-        ]
-    if not lines:
-        return []
-    block = b"\n" + indent + block
-    if element.close == element.start:  # <link name="a"/> becomes <link name="a">...</link>
-        tag = b"link" if element.inner_tag == "inertial" else b"joint"
-        slash = source.rindex(b"/", element.start, element.head_end)
-        outer = _indent(source, element.start)
-        return [(slash, element.head_end, b">" + block + b"\n" + outer + b"</" + tag + b">")]
-    return [(element.head_end, element.head_end, block)]
-
-
-def _find(source: bytes) -> dict[tuple[str, str], _Element]:
-    """The links and joints right below <robot>, by kind and name."""
-    found: dict[tuple[str, str], _Element] = {}
-    stack: list[str] = []
-    current: list[_Element] = []
-    parser = expat.ParserCreate("utf-8")
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        at = parser.CurrentByteIndex
-        if len(stack) == 1 and tag in _INNER:
-            element = _Element(at, _INNER[tag], _tag_end(source, at), at)
-            found[tag, attributes.get("name", "")] = element
-            current[:] = [element]
-        elif len(stack) == 2 and current and tag == current[0].inner_tag:
-            current[0].inner.append((at, _tag_end(source, at)))
-            current[0].attributes = current[0].attributes or dict(attributes)
-        stack.append(tag)
-
-    def end(tag: str) -> None:
-        at = parser.CurrentByteIndex
-        stack.pop()
-        closing = source.startswith(b"</", at)
-        if len(stack) == 2 and current and tag == current[0].inner_tag and closing:
-            current[0].inner[-1] = (current[0].inner[-1][0], _tag_end(source, at))
-        elif len(stack) == 1 and current:
-            if closing:
-                current[0].close = at
-            current.clear()
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.Parse(source, True)
-    return found
-
-
-def _tag_end(source: bytes, start: int) -> int:
-    """Just after the tag that begins at `start`; a > in quotes does not end it."""
-    match = re.compile(rb"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""").match(source, start)
-    assert match is not None  # the parser accepted it
-    return match.end()
-
-
-def _indent(source: bytes, at: int) -> bytes:
-    """The white space before `at` on its line, empty where something else is there."""
-    line = source[source.rfind(b"\n", 0, at) + 1 : at]
-    return line if not line.strip() else b""
-
-
-def _line_start(source: bytes, start: int, end: int) -> int:
-    """Where to cut from, so that a removed element leaves no blank line."""
-    line = source.rfind(b"\n", 0, start)
-    alone = line >= 0 and not source[line:start].strip() and source[end : end + 1] in b"\r\n"
-    return line if alone else start
-
-
-def _escaped(value: str) -> str:
-    return value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")

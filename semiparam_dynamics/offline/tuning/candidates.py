@@ -1,245 +1,247 @@
-"""Candidates and their scores, the choice among them, and the findings of a tuning."""
+"""A candidate's errors on held-out motion, and the one rule by which candidates are compared."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
+from scipy import stats
+from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.parameters import Value, to_flat
-from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.tuning.folds import PreparedSplit, Split
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.parameters import Value, replace
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Motion, Sample, SampleBlock
+from semiparam_dynamics.dynamics.scores import variances
+from semiparam_dynamics.offline.tuning.recordings import Fold
+from semiparam_dynamics.robot.model import RobotModel
 
-Settings = Mapping[str, float]  # parameters' names to their values
-
-MEAN_LIMIT = 1.0  # times the rigid body's, frozen on what is held out, mean over the axes
-AXIS_LIMIT = 1.02  # the same of any axis
+CRITERIA = ("delayed", "frozen")
+TRAIN_BLOCK = 512  # samples learned at once: larger blocks are no faster
+WINDOW_SHARE = 0.25  # of a short training motion, to standardize the residual's inputs by
+PIECE_SECONDS = 3.0  # s, of errors averaged as one draw: filtered errors are alike for a second
+SIGNIFICANCE = 0.01  # of the one-sided paired test; small, as many candidates are tried
+AXIS_LIMIT = 1.02  # times the rigid body's frozen error, that the worst axis may have
+FROZEN_MARGIN = 0.01  # of the rigid body's error: no difference between frozen errors
 
 
 @dataclass(frozen=True)
 class FoldScore:
-    """A candidate on one fold; errors are nmse (n_axes,), `rigid` the rigid body's."""
+    """Errors on a fold's held-out motion: squares over the axis' variance, means over the axes.
+
+    Axes whose measurement never varies have no error.
+    """
 
     fold: str
-    frozen: Array
-    rigid_frozen: Array
-    delayed: Array | None  # None for regions
-    rigid_delayed: Array
-    evidence: float
+    delayed: tuple[float, ...]  # of each piece of `PIECE_SECONDS`, while learning continues
+    frozen: tuple[float, ...]  # the same, with learning switched off
+    rigid_delayed: float  # of the rigid body alone, mean over all pieces
+    rigid_frozen: float
+    worst_axis: float  # frozen, of the worst axis, times the rigid body's
 
-    @property
-    def worst_mean(self) -> float:
-        """Frozen, mean over the axes, times the rigid body's."""
-        return _relative(float(self.frozen.mean()), float(self.rigid_frozen.mean()))
+    def error(self, protocol: str) -> float:
+        """Mean over the pieces."""
+        return float(np.mean(getattr(self, protocol)))
 
-    @property
-    def worst_axis(self) -> float:
-        """Frozen, of the worst axis, times the rigid body's."""
-        return float(np.max(self.frozen / np.maximum(self.rigid_frozen, 1e-300)))
-
-    @property
-    def late(self) -> float:
-        """Delayed, mean over the axes."""
-        assert self.delayed is not None
-        return float(self.delayed.mean())
-
-    @property
-    def ratio(self) -> float:
-        """Delayed, mean over the axes, times the rigid body's."""
-        return _relative(self.late, float(self.rigid_delayed.mean()))
-
-
-def _relative(error: float, rigid: float) -> float:
-    """An error over the rigid body's; what never varies in a part has none, and counts as alike."""
-    return error / rigid if rigid > 0.0 else 1.0
-
-
-def score(
-    fold: PreparedSplit, delayed: Array | None, frozen: Array, evidence: float = np.nan
-) -> FoldScore:
-    """The score of residuals (k, n_axes) predicted on what `fold` holds out."""
-    rigid_delayed, rigid_frozen = fold.rigid_body_scores()
-    late = None
-    if delayed is not None:
-        late = np.mean((fold.y - fold.rigid_body - delayed) ** 2, axis=0) / fold.variance
-    error = fold.y - fold.frozen_rigid_body - frozen
-    return FoldScore(
-        fold.name,
-        np.mean(error**2, axis=0) / fold.variance,
-        rigid_frozen,
-        late,
-        rigid_delayed,
-        evidence,
-    )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """A candidate's settings and its scores, motions first."""
-
-    settings: Settings
-    scores: tuple[FoldScore, ...]
-
-    @property
-    def motions(self) -> list[FoldScore]:
-        """Scores where learning went on."""
-        return [s for s in self.scores if s.delayed is not None]
-
-    @property
-    def delayed(self) -> float:
-        """Mean over the motions of the delayed error, times the rigid body's."""
-        return float(np.mean([s.ratio for s in self.motions]))
-
-    @property
-    def frozen(self) -> float:
-        """The same, frozen."""
-        return float(np.mean([s.worst_mean for s in self.motions]))
-
-    @property
-    def worst_mean(self) -> float:
-        """The worst fold, region or motion, frozen, times the rigid body's."""
-        return max(s.worst_mean for s in self.scores)
-
-    @property
-    def worst_axis(self) -> float:
-        """The worst axis of any fold, frozen, times the rigid body's."""
-        return max(s.worst_axis for s in self.scores)
-
-    @property
-    def evidence(self) -> float:
-        """Mean over the motions of the log marginal likelihood, a sample and output."""
-        return float(np.mean([s.evidence for s in self.motions]))
+    def ratio(self, protocol: str) -> float:
+        """The same, times the rigid body's error under that protocol."""
+        rigid = self.rigid_delayed if protocol == "delayed" else self.rigid_frozen
+        return self.error(protocol) / rigid if rigid > 0.0 else 1.0
 
     @property
     def harm(self) -> float:
-        """By how much it goes beyond what may be risked; 0 for a safe one."""
-        return max(self.worst_mean - MEAN_LIMIT, self.worst_axis - AXIS_LIMIT, 0.0)
+        """By how much it errs more than the rigid body where nothing is learned any more."""
+        return max(self.ratio("frozen") - 1.0, self.worst_axis - AXIS_LIMIT, 0.0)
 
-    def betters(self, other: Outcome) -> bool:
-        """Whether it is better on every held-out motion while learning, and no worse frozen.
 
-        On their mean by more than a trifle: many candidates are tried. Frozen, on every motion
-        and every region.
+@dataclass(frozen=True)
+class Candidate:
+    """Settings, and their scores on the folds; on the first of them where it was given up."""
+
+    settings: Mapping[str, Value]
+    scores: tuple[FoldScore, ...]
+
+    def ratio(self, protocol: str) -> float:
+        """Mean over the folds of the error, times the rigid body's."""
+        return float(np.mean([score.ratio(protocol) for score in self.scores]))
+
+    def relative(self, own: Candidate, criterion: str) -> float:
+        """The error times that of `own`, mean over the folds that both have."""
+        pairs = zip(self.scores, own.scores, strict=False)
+        return float(np.mean([_relative(mine, other, criterion) for mine, other in pairs]))
+
+    def value(self, own: Candidate, criterion: str) -> float:
+        """The objective of a search: the relative error, of no rival at least 1."""
+        relative = self.relative(own, criterion)
+        return relative if self.rivals(own, criterion) else max(relative, 1.0)
+
+    @property
+    def harm(self) -> float:
+        """The largest of any fold."""
+        return max(score.harm for score in self.scores)
+
+    def rivals(self, own: Candidate, criterion: str) -> bool:
+        """True where it may be chosen by the folds so far: better on each, and no harm added.
+
+        A gain on the average of a few motions that is a loss on one of them is no gain to count on.
+        With the criterion `delayed` the frozen error must not grow either.
         """
-        pairs = list(zip(self.motions, other.motions, strict=True))
-        return (
-            self.delayed < (1.0 - TRIFLE) * other.delayed
-            and all(mine.ratio < theirs.ratio for mine, theirs in pairs)
-            and all(
-                mine.worst_mean <= theirs.worst_mean + FROZEN_MARGIN
-                for mine, theirs in zip(self.scores, other.scores, strict=True)
-            )
+        return all(
+            _relative(mine, other, criterion) < 1.0
+            and mine.harm <= other.harm + 1e-9
+            and mine.error("frozen") <= other.error("frozen") + FROZEN_MARGIN * other.rigid_frozen
+            for mine, other in zip(self.scores, own.scores, strict=False)
         )
 
-    def errs_less_than(self, other: Outcome) -> bool:
-        """The same of the errors themselves, where the rigid bodies beside differ, too."""
-        pairs = list(zip(self.motions, other.motions, strict=True))
-        late = [mine.late / theirs.late for mine, theirs in pairs]
-        return (
-            float(np.mean(late)) < 1.0 - TRIFLE
-            and max(late) < 1.0
-            and all(
-                mine.frozen.mean()
-                <= theirs.frozen.mean() + FROZEN_MARGIN * theirs.rigid_frozen.mean()
-                for mine, theirs in pairs
-            )
+    def betters(self, own: Candidate, criterion: str) -> bool:
+        """True where it should replace `own`: a rival on every fold, by more than chance.
+
+        A one-sided paired t-test on the logarithms of the errors of all pieces of motion.
+        """
+        if len(self.scores) < len(own.scores) or not self.rivals(own, criterion):
+            return False
+        mine, other = (
+            np.concatenate([getattr(score, criterion) for score in each.scores])
+            for each in (self, own)
         )
+        compared = (mine > 0.0) & (other > 0.0)  # nothing varies in the other pieces
+        gains = np.log(other[compared]) - np.log(mine[compared])
+        if (n := len(gains)) < 2:
+            return False
+        least = stats.t.isf(SIGNIFICANCE, n - 1) * gains.std(ddof=1) / np.sqrt(n)
+        return bool(gains.mean() > least)
 
 
-FROZEN_MARGIN = 0.01  # times the rigid body's error
-TRIFLE = 0.03  # of the error
-
-CRITERIA = {
-    "delayed": lambda o: o.delayed,
-    "frozen": lambda o: o.frozen,
-    "evidence": lambda o: -o.evidence,
-}
+def _relative(mine: FoldScore, own: FoldScore, criterion: str) -> float:
+    error = own.error(criterion)
+    return mine.error(criterion) / error if error > 0.0 else 1.0
 
 
-def choose(
-    outcomes: Sequence[Outcome], own: Outcome | None = None, criterion: str = "delayed"
-) -> Outcome:
-    """The best by `criterion` of those that are safe and better `own`, the configured one.
+def choose(own: Candidate, tried: Sequence[Candidate], criterion: str) -> Candidate:
+    """`own`, or the best of those that better it."""
+    better = [candidate for candidate in tried if candidate.betters(own, criterion)]
+    return min(better, key=lambda each: each.relative(own, criterion), default=own)
 
-    A gain on the average of a few motions that is a loss on one of them is no gain to count on:
-    `own` stays unless another is better on all. If `own` isn't safe, the best safe one is taken;
-    if none is safe, the one that does least harm.
-    """
-    safe = [o for o in outcomes if o.harm == 0.0]
-    if not safe:
-        return min(outcomes, key=lambda o: (round(o.harm, 4), CRITERIA[criterion](o)))
-    if own is not None and own.harm == 0.0 and criterion == "delayed":
-        safe = [own, *(o for o in safe if o.betters(own))]
-    return min(safe, key=CRITERIA[criterion])
+
+def packed(score: FoldScore) -> dict[str, Any]:
+    """A score as JSON holds it."""
+    return asdict(score)
+
+
+def unpacked(entry: Mapping[str, Any]) -> FoldScore:
+    """The score again."""
+    pieces = {name: tuple(entry[name]) for name in CRITERIA}
+    return FoldScore(**{**entry, **pieces})
 
 
 # -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Step:
-    """A stage: what was tried, and what was taken."""
+def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: float) -> FoldScore:
+    """Learn a fold's training part, then predict what it holds out, frozen and delayed.
 
-    title: str
-    outcomes: tuple[Outcome, ...]
-    chosen: Outcome
+    delay : s, of a block of held-out motion that is predicted before any of it is learned.
+    """
+    with threadpool_limits(limits=1):  # candidates fill the cores
+        estimator = SemiparametricEstimator(model, _with_window(config, fold))
+        for motion in fold.train:
+            for block in motion.blocks(TRAIN_BLOCK):
+                _learn(estimator, block)
+        y = np.concatenate([motion.y for motion in fold.scored])
+        frozen = [_predict(estimator, motion) for motion in fold.scored]
+        delayed = [
+            _delayed(estimator, scored, learned, delay)
+            for scored, learned in zip(fold.scored, fold.learned, strict=True)
+        ]
+    variance = variances(y)
+    varied = np.isfinite(variance)
+    squares: dict[str, dict[str, Array]] = {}
+    for protocol, parts in (("frozen", frozen), ("delayed", delayed)):
+        squares[protocol] = {
+            of: (y - np.concatenate([part[of] for part in parts]))[:, varied] ** 2
+            / variance[varied]
+            for of in ("semiparametric", "rigid_body")
+        }
+    pieces = _pieces(fold.scored)
+    axes, rigid_axes = (squares["frozen"][of].mean(axis=0) for of in MODELS)
+    return FoldScore(
+        fold=fold.name,
+        delayed=_means(squares["delayed"]["semiparametric"], pieces),
+        frozen=_means(squares["frozen"]["semiparametric"], pieces),
+        rigid_delayed=float(np.mean(_means(squares["delayed"]["rigid_body"], pieces))),
+        rigid_frozen=float(np.mean(_means(squares["frozen"]["rigid_body"], pieces))),
+        worst_axis=float(np.max(axes / np.maximum(rigid_axes, 1e-300), initial=0.0)),
+    )
 
 
-@dataclass(frozen=True)
-class Curve:
-    """A parameter of the rigid body alone: held-out nmse for each value."""
-
-    name: str
-    errors: dict[float, float]
-    chosen: float
+MODELS = ("semiparametric", "rigid_body")
 
 
-@dataclass
-class Tuning:
-    """The findings of a tuning."""
+def _with_window(config: EstimatorConfig, fold: Fold) -> EstimatorConfig:
+    """Standardize the inputs of a short motion by a quarter of it: most of it is learned."""
+    seconds = WINDOW_SHARE * sum(motion.seconds for motion in fold.train)
+    window = min(config.kernel.window, seconds)
+    return replace(config, **{f"{config.residual}.window": window})
 
-    before: InverseDynamicsConfig
-    config: InverseDynamicsConfig
-    splits: list[Split]
-    curves: list[Curve] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
-    screened: dict[str, Outcome] = field(default_factory=dict)  # "configured" and "tuned"
-    confirmed: dict[str, Outcome] = field(default_factory=dict)  # the same, by the learner itself
-    # What was chosen for the residual and taken back: parameters, and both values.
-    refused: dict[str, tuple[Value, Value]] = field(default_factory=dict)
-    doubts: tuple[str, ...] = ()  # sentences on recordings with faults
-    candidates: int = 0
-    computed: int = 0  # results that weren't in the journal
-    seconds: float = 0.0
 
-    @property
-    def changes(self) -> dict[str, tuple[Value, Value]]:
-        """Parameters that differ from before: both values."""
-        return self.changed_from(self.before)
+def _learn(estimator: SemiparametricEstimator, block: SampleBlock) -> None:
+    if estimator.learns_in_blocks:
+        estimator.update_block(block)
+        return
+    for sample in _samples(block):
+        estimator.update(sample)
 
-    @property
-    def extremes(self) -> dict[str, str]:
-        """Of the changes those to the smallest or the largest value that was tried.
 
-        Sizes are left out, whose largest is what predictions are to cost at most, and memories,
-        whose largest is what the recordings can show.
-        """
-        tried: dict[str, set[float]] = {curve.name: set(curve.errors) for curve in self.curves}
-        for step in self.steps:
-            for outcome in step.outcomes:
-                for name, value in outcome.settings.items():
-                    tried.setdefault(name, set()).add(value)
-        found: dict[str, str] = {}
-        for name, (_, new) in self.changes.items():
-            values = tried.get(name, set())
-            if isinstance(new, float) and 0.0 not in values and len(values) > 2:
-                ends = {min(values): "smallest", max(values): "largest"}
-                found |= {name: ends[new]} if new in ends else {}
-        return found
+def _samples(block: SampleBlock) -> Iterator[Sample]:
+    columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
+    for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
+        yield Sample(*parts, weight=weight)
 
-    def changed_from(self, config: InverseDynamicsConfig) -> dict[str, tuple[Value, Value]]:
-        """Parameters of the choice that differ from `config`: both values."""
-        old, new = to_flat(config), to_flat(self.config)
-        return {name: (old[name], new[name]) for name in new if new[name] != old[name]}
+
+def _predict(estimator: SemiparametricEstimator, motion: Motion) -> dict[str, Array]:
+    parts = [estimator.predict_block(block).values for block in motion.blocks(TRAIN_BLOCK)]
+    return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
+
+
+def _delayed(
+    estimator: SemiparametricEstimator, scored: Motion, learned: Motion, delay: float
+) -> dict[str, Array]:
+    """Predict each block of `scored`, then learn the same time of `learned`."""
+    origin = int(scored.stamps[0])
+    numbers, later = (_spans(motion.stamps, origin, delay) for motion in (scored, learned))
+    parts = []
+    for number in np.unique(numbers):
+        parts.append(_predict(estimator, scored.take(numbers == number)))
+        if (rows := later == number).any():
+            for block in learned.take(rows).blocks(TRAIN_BLOCK):
+                _learn(estimator, block)
+    return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
+
+
+def _spans(stamps: Indices, origin: int, seconds: float) -> Indices:
+    """The number of the span of time that each stamp is in; clocks set back add to the last one."""
+    numbers = np.floor((stamps - origin) * 1e-9 / seconds).astype(np.int64)
+    running: Indices = np.maximum.accumulate(numbers)
+    return running
+
+
+def _pieces(motions: Sequence[Motion]) -> Indices:
+    """The number of the piece of motion that each sample is in, of all motions."""
+    numbers: list[Indices] = []
+    first = 0
+    for motion in motions:
+        _, own = np.unique(
+            _spans(motion.stamps, int(motion.stamps[0]), PIECE_SECONDS), return_inverse=True
+        )
+        numbers.append(first + own)
+        first += int(own.max()) + 1
+    return np.concatenate(numbers)
+
+
+def _means(squares: Array, pieces: Indices) -> tuple[float, ...]:
+    """Of each piece, over its samples and all axes."""
+    of_sample = squares.mean(axis=1) if squares.shape[1] else np.zeros(len(squares))
+    means = np.bincount(pieces, of_sample) / np.bincount(pieces)
+    return tuple(means.tolist())

@@ -1,183 +1,462 @@
-"""The choice of the learner's hyperparameters, stage after stage."""
+"""The choice of the learner's hyperparameters by Optuna, stage after stage, and its files.
+
+Each stage searches a few parameters around the configured values. Trials and scores are kept in
+Optuna's journal, from which the same command resumes. The sampler is seeded by the number of
+trials, so that an interruption changes nothing.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import time
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_limits
-
-from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.parameters import replace, to_flat
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.rigid_body import BLOCK
-from semiparam_dynamics.dynamics.sample import Motion, Sample
-from semiparam_dynamics.dynamics.scores import variances
+from semiparam_dynamics import __version__
+from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.extras import require
+from semiparam_dynamics.base.parameters import Value, parameters, replace, to_flat
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.tuning.candidates import FoldScore, Outcome, Tuning, choose
-from semiparam_dynamics.offline.tuning.choices import (
-    ResidualChoice,
-    with_cutoff,
-    with_memory,
-    with_ridge,
+from semiparam_dynamics.offline.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.offline.tuning.candidates import (
+    Candidate,
+    FoldScore,
+    choose,
+    evaluate,
+    packed,
+    unpacked,
 )
-from semiparam_dynamics.offline.tuning.folds import (
-    PreparedSplit,
-    Recordings,
-    Split,
-    least_window,
-    motion_splits,
-    prepare,
-    region_splits,
-)
-from semiparam_dynamics.offline.tuning.forecast import Stage, forecast
-from semiparam_dynamics.offline.tuning.work import Task, Work, check_keep, pack_score, unpack_score
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.offline.tuning.recordings import Fold, Recordings
+
+Progress = Callable[[float], None]
+
+BATCH = 8  # trials proposed together: so many processes can work at a time
+SEARCH_DELAY = 2.0  # s, of a search's blocks: longer than the protocol's, as each block costs time
+DELAY = 0.5  # s, of the delayed protocol, by which the choice is confirmed
+CONFIRMING = 8  # trials that take as long as the confirmation, for the progress
+MAX_CUTOFF = 0.2  # of the messages' rate: nearer to half of it the filter hardly filters
+MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
+MIN_MEMORIES = 10.0  # of a memory in the recordings, for it to be tried: they show what it loses
+AT_BOUND = 0.9  # of the logarithmic range: a choice beyond it is at the bound
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Parameters searched together.
+
+    ranges : by name the factor by which a value may be smaller or larger than the configured one.
+    choices : by name the values tried. residual : whose parameters these are; empty: any one's.
+    alternative : whether that residual is tried where another is configured.
+    """
+
+    title: str
+    trials: int
+    ranges: Mapping[str, float]
+    choices: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    residual: str = ""
+    alternative: bool = False
+
+
+def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
+    """The stages, in order, for recordings with so many seconds of motion."""
+    memories = tuple(m for m in MEMORIES if m <= seconds / MIN_MEMORIES)
+    tries_memory = len(memories) > 1
+    kernels = [
+        Stage(
+            "local features",
+            16,
+            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0, "nystrom.novelty": 2.0},
+            residual="nystrom",
+            alternative=True,
+        ),
+        Stage(
+            "random Fourier features",
+            16,
+            {"random_fourier.length_scale": 3.0, "random_fourier.penalty": 30.0},
+            residual="random_fourier",
+            alternative=True,
+        ),
+    ]
+    kernels.sort(key=lambda stage: stage.residual != config.estimator.residual)
+    planned = [
+        Stage("filter's cut-off", 8, {"filter.cutoff": 4.0}),
+        Stage(
+            "rigid body",
+            16 if tries_memory else 8,
+            {"rigid_body.penalty": 100.0},
+            {"rigid_body.memory": memories} if tries_memory else {},
+        ),
+        *kernels,
+    ]
+    for residual, groups in WIDTHS.items():
+        ranges = {f"{residual}.{group}_width": 3.0 for group in groups}
+        planned.append(Stage("widths of groups of inputs", 16, ranges, residual=residual))
+    if config.robot.target == "effort":
+        size = float(config.estimator.nystrom.joint_max_centers or 200)
+        widths = {"nystrom.joint_length_scale": 4.0, "nystrom.joint_penalty": 10.0}
+        sizes = {"nystrom.joint_max_centers": (0.0, size)}
+        planned.append(Stage("each joint's own features", 8, widths, sizes, "nystrom"))
+    return planned
+
+
+WIDTHS = {
+    "nystrom": ("position", "velocity", "rigid_body"),
+    "random_fourier": ("position", "velocity", "acceleration", "rigid_body"),
+}
+
+
+@dataclass(frozen=True)
+class Search:
+    """A stage's trials, and the candidate taken: `own`, with which it began, or one of them.
+
+    ranges : see `Stage`.
+    """
+
+    title: str
+    ranges: Mapping[str, float]
+    own: Candidate
+    tried: tuple[Candidate, ...]
+    chosen: Candidate
+
+
+@dataclass
+class Tuning:
+    """The findings of a tuning."""
+
+    before: InverseDynamicsConfig
+    config: InverseDynamicsConfig
+    folds: list[Fold]
+    criterion: str
+    searches: list[Search] = field(default_factory=list)
+    # Both configurations, with all samples and blocks of `DELAY`: "configured" and "tuned".
+    confirmed: dict[str, Candidate] = field(default_factory=dict)
+    # What the searches chose and the confirmation took back: parameters, and both values.
+    refused: dict[str, tuple[Value, Value]] = field(default_factory=dict)
+    doubts: tuple[str, ...] = ()  # sentences on recordings with faults
+    computed: int = 0  # scores that weren't in the journal
+
+    @property
+    def changes(self) -> dict[str, tuple[Value, Value]]:
+        """Parameters that differ from before: both values."""
+        old, new = to_flat(self.before), to_flat(self.config)
+        return {name: (old[name], new[name]) for name in new if new[name] != old[name]}
+
+    @property
+    def at_bounds(self) -> list[str]:
+        """Changed parameters whose new value is near an end of the range that was searched."""
+        factors = {
+            name: factor for search in self.searches for name, factor in search.ranges.items()
+        }
+        return [
+            name
+            for name, (old, new) in self.changes.items()
+            if name in factors
+            and abs(math.log(_number(new) / _number(old))) > AT_BOUND * math.log(factors[name])
+        ]
+
+    @property
+    def candidates(self) -> int:
+        """Number of candidates tried."""
+        return sum(len(search.tried) for search in self.searches)
+
+
+def tune_on_bags(
+    bags: Bags,
+    config: InverseDynamicsConfig,
+    *,
+    keep: Sequence[str] = (),
+    criterion: str = "delayed",
+    journal: Path | None = None,
+    executor: Executor | None = None,
+    progress: Progress = lambda share: None,
+) -> Tuning:
+    """Tune on `bags.train`; the other arguments are those of `tune`, and so is what it raises.
+
+    Raises RobotModelError, too, where the robot is missing.
+    """
+    require("tune", "tune")
+    model, config = robot_of(bags, config)
+    dropped: Counter[str] = Counter()
+    measurements = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
+    names = [Path(path).name for path in bags.train]
+    recordings = Recordings(model, config, names, measurements)
+    tuning = tune(recordings, keep, criterion, journal, executor, progress)
+    tuning.doubts = tuple(dict.fromkeys(bags.doubts))
+    return tuning
 
 
 def tune(
     recordings: Recordings,
-    urdf: str | Path,
-    work: Work,
-    *,
     keep: Sequence[str] = (),
     criterion: str = "delayed",
-    stage: Stage = lambda title, left: lambda share: None,
+    journal: Path | None = None,
+    executor: Executor | None = None,
+    progress: Progress = lambda share: None,
 ) -> Tuning:
     """Choose `recordings.config`'s hyperparameters by motion that is held out.
 
-    keep : parameters, or groups of them, that stay as they are.
-    criterion : what is made small among the candidates that do no harm: the error where learning
-        goes on (delayed), the error on motion never seen (frozen), or what has the largest
-        marginal likelihood (evidence).
-    stage : is told each stage's title and the seconds that are left to the end of all, and answers
-        with what is told the share of the stage that is done.
+    A stage's best candidate is taken where `Candidate.betters` says so, and all of them together
+    once more, with every sample and by the delayed protocol itself; else the configuration stays.
 
-    Raises BagError where the recordings don't suffice, ConfigurationError for unknown names.
+    keep : parameters, or groups of them, that stay as they are.
+    criterion : of `candidates.CRITERIA`, the error that is made small.
+    journal : a file to resume from; results of other recordings in it stay.
+    executor : of concurrent.futures, evaluates candidates.
+    progress : called with the share done.
+
+    Raises BagError where the recordings don't suffice, ConfigurationError for unknown names,
+    StorageError where the journal can't be used, MissingExtraError without Optuna.
     """
-    started = time.perf_counter()
+    require("tune", "tune")
     config = recordings.config
     check_keep(keep, config)
-    tuning = Tuning(config, config, [])
-    task = Task(recordings, work, tuple(keep), criterion, lambda _: _unseen, tuning)
-    ahead = forecast(task)
-    task = dataclasses.replace(task, stage=lambda title: stage(title, ahead.left(title)))
-    config = with_cutoff(task, config)
-    motions = recordings.motions(config.filter.cutoff)
-    tuning.splits = motion_splits(motions, recordings.names)
-    splits = [*tuning.splits, *region_splits(Motion.join(motions), recordings.model.turning)]
-    config = with_ridge(task, config, splits)
-    config = with_memory(task, config, tuning.splits)
-    residual = ResidualChoice(task, _folds(task, config, splits), to_flat(config))
-    tuning.screened["configured"] = own = residual.screened(config.estimator)
-    best, estimator = residual.choose(config.estimator)
-    if choose([best], own, criterion) is own:
-        best, estimator = own, config.estimator  # the residual stays as it was
-    tuning.screened["tuned"] = best
-    tuning.config = dataclasses.replace(config, estimator=estimator)
-    before = dataclasses.replace(config, estimator=recordings.config.estimator)
-    _confirm(task, urdf, recordings.model.locked, before)
-    if best is not own and criterion == "delayed" and not _earned(tuning):
-        tuning.refused = tuning.changed_from(
-            dataclasses.replace(tuning.config, estimator=config.estimator)
-        )
-        tuning.screened["tuned"], tuning.config = own, config
-        _confirm(task, urdf, recordings.model.locked, before)
-    tuning.computed = work.computed
-    tuning.seconds = time.perf_counter() - started
+    folds = recordings.folds(config.filter.cutoff, thinned=False)
+    tuning = Tuning(config, config, folds, criterion)
+    judge = _Judge(recordings, _storage(journal), executor, criterion)
+    planned = stages(config, sum(fold.seconds for fold in folds))
+    total, done = sum(stage.trials for stage in planned) + CONFIRMING, 0
+    [own] = judge.scores([config])
+    for stage in planned:
+
+        def advance(share: float, first: int = done, trials: int = stage.trials) -> None:
+            progress((first + share * trials) / total)
+
+        config, own = _search(judge, stage, config, own, keep, advance)
+        done += stage.trials
+    tuning.searches = judge.searches
+    before, tuned = judge.scores([tuning.before, config], thinned=False)
+    tuning.confirmed = {"configured": before, "tuned": before}
+    if config != tuning.before:
+        tuning.config = config
+        if tuned.betters(before, criterion):
+            tuning.confirmed["tuned"] = tuned
+        else:
+            tuning.refused, tuning.config = tuning.changes, tuning.before
+    tuning.computed = judge.computed
+    progress(1.0)
     return tuning
 
 
-def _unseen(share: float) -> None:
-    pass
+def is_kept(name: str, keep: Sequence[str]) -> bool:
+    """True where `keep` has the parameter, or a group that it is in."""
+    return any(name == k or name.startswith(f"{k}.") for k in keep)
 
 
-def _earned(tuning: Tuning) -> bool:
-    """Whether the learner itself, sample by sample, is better with what was chosen for it.
-
-    It knows where to trust its residual, and its centres are used up in time, which the blocks that
-    candidates are judged by don't show. What is configured goes where it does harm by that, too,
-    unless it errs less than what was chosen: a few percent on one axis while learning is off are
-    not worth a third of the error while it is on.
-    """
-    configured, tuned = tuning.confirmed["configured"], tuning.confirmed["tuned"]
-    harmful = configured.harm > 0.0 and not configured.errs_less_than(tuned)
-    return harmful or tuned.errs_less_than(configured)
-
-
-def _folds(task: Task, config: InverseDynamicsConfig, splits: list[Split]) -> list[PreparedSplit]:
-    progress = task.stage("rigid body on each fold")
-    estimator = config.estimator
-    window = getattr(estimator, estimator.residual).window
-    folds = []
-    for k, split in enumerate(splits):
-        folds.append(prepare(task.recordings.model, split, estimator.rigid_body, window))
-        progress((k + 1) / len(splits))
-    return folds
-
-
-def _confirm(
-    task: Task, urdf: str | Path, locked: dict[str, float], before: InverseDynamicsConfig
-) -> None:
-    """Judge the configuration and the choice, both with the chosen filter."""
-    tuning = task.tuning
-    configs = {"configured": before, "tuned": tuning.config}
-    tasks: list[Any] = []
-    for config in configs.values():
-        for split in tuning.splits:
-            tasks.append(((urdf, locked, config, split), (split.name, to_flat(config))))
-    scores: list[FoldScore] = task.work(
-        confirm, tasks, pack_score, unpack_score, task.stage("the learner itself")
-    )
-    n = len(tuning.splits)
-    for k, name in enumerate(configs):
-        tuning.confirmed[name] = Outcome({}, tuple(scores[k * n : (k + 1) * n]))
+def check_keep(keep: Sequence[str], config: InverseDynamicsConfig) -> None:
+    """Raise ConfigurationError for a name that is neither a parameter nor a group."""
+    for name in keep:
+        if not any(is_kept(known, [name]) for known in to_flat(config)):
+            raise ConfigurationError(f"--keep {name}: there is no such parameter or group of them")
 
 
 # -------------------------------------------------------------------------------------------------
-# A configuration judged by the learner itself, sample by sample, as `semiparam evaluate` does.
+# One stage.
 
 
-def confirm(
-    urdf: str | Path, locked: dict[str, float], config: InverseDynamicsConfig, split: Split
-) -> FoldScore:
-    """Learn the training part sample by sample, then go on, delayed and frozen, on the rest."""
-    model = RobotModel(urdf, config.robot, locked=locked)
-    window = f"{config.estimator.residual}.window"
-    seconds = least_window(getattr(config.estimator, config.estimator.residual).window, split.train)
-    tried = replace(config.estimator, **{window: seconds})
-    estimator = SemiparametricEstimator(model, tried)
-    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        first = ProtocolRun(estimator, "sequential")
-        for sample in _samples(split.train):
-            first.step(sample, score=False)
-        runs = {name: first.branch(name) for name in ("delayed", "frozen")}
-        for sample in _samples(split.held_out):
-            for run in runs.values():
-                run.step(sample)
-    varied = np.isfinite(variances(split.held_out.y))
+def _search(
+    judge: _Judge,
+    stage: Stage,
+    config: InverseDynamicsConfig,
+    own: Candidate,
+    keep: Sequence[str],
+    progress: Progress,
+) -> tuple[InverseDynamicsConfig, Candidate]:
+    """The configuration after a stage, and its scores; both as they were where none is better."""
+    residual = stage.residual or config.estimator.residual
+    other = residual != config.estimator.residual
+    if other and (not stage.alternative or is_kept("residual", keep)):
+        return config, own
+    base = replace(config, residual=residual)
+    space = _space(stage, base, keep, judge.recordings.rate)
+    if not space and not other:
+        return config, own
+    n_trials = stage.trials if space else 1
+    study = judge.study(stage.title, to_flat(config), sorted(space))
+    while (done := len(_settings(study))) < n_trials:
+        trials = []
+        for k in range(min(BATCH, n_trials - done)):
+            study.sampler = _sampler(config.estimator.seed + done + k)
+            trials.append(study.ask(space))
+        settings = [_rounded(trial.params) for trial in trials]
+        tried = judge.scores([replace(base, **each) for each in settings], own)
+        for trial, candidate in zip(trials, tried, strict=True):
+            study.tell(trial, candidate.value(own, judge.criterion))
+        progress((done + len(trials)) / n_trials)
+    settings = _settings(study)
+    configs = [replace(base, **each) for each in settings]
+    fixed = {"residual": residual} if other else {}
+    tried = [
+        dataclasses.replace(candidate, settings={**fixed, **each})
+        for candidate, each in zip(judge.scores(configs, own), settings, strict=True)
+    ]
+    chosen = choose(own, tried, judge.criterion)
+    judge.searches.append(Search(stage.title, stage.ranges, own, tuple(tried), chosen))
+    return (config, own) if chosen is own else (configs[tried.index(chosen)], chosen)
 
-    def errors(name: str, of: str) -> Array:
-        # Of what never varies there are none, as in the blocks.
-        return np.where(varied, runs[name].scores.nmse(of), 0.0)
 
-    return FoldScore(
-        fold=split.name,
-        frozen=errors("frozen", "semiparametric"),
-        rigid_frozen=errors("frozen", "rigid_body"),
-        delayed=errors("delayed", "semiparametric"),
-        rigid_delayed=errors("delayed", "rigid_body"),
-        evidence=np.nan,
-    )
+def _space(
+    stage: Stage, config: InverseDynamicsConfig, keep: Sequence[str], rate: float
+) -> dict[str, Any]:
+    """Optuna's distributions of the stage's parameters that are not kept."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+    known, flat = {entry.name: entry for entry in parameters(type(config))}, to_flat(config)
+    space: dict[str, Any] = {}
+    for name, factor in stage.ranges.items():
+        own, high = _number(flat[name]), known[name].high or math.inf
+        high = min(high, MAX_CUTOFF * rate) if name == "filter.cutoff" else high
+        low, high = max(own / factor, known[name].low or 0.0), min(own * factor, high)
+        if 0.0 < low < high and not is_kept(name, keep):  # 0: it is switched off
+            space[name] = FloatDistribution(low, high, log=True)
+    for name, values in stage.choices.items():
+        if not is_kept(name, keep):
+            space[name] = CategoricalDistribution(values)
+    return space
 
 
-def _samples(motion: Motion) -> Iterator[Sample]:
-    for block in motion.blocks(BLOCK):
-        columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
-        for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
-            yield dataclasses.replace(Sample(*parts), weight=weight)
+def _number(value: Value) -> float:
+    assert isinstance(value, (int, float))
+    return float(value)
+
+
+def _rounded(settings: Mapping[str, float]) -> dict[str, float]:
+    """Two digits, as a person would write them."""
+    return {name: float(f"{value:.2g}") for name, value in settings.items()}
+
+
+def _settings(study: Any) -> list[dict[str, float]]:
+    """Of a study's finished trials, in their order."""
+    return [_rounded(trial.params) for trial in study.trials if trial.state.is_finished()]
+
+
+def _sampler(seed: int) -> Any:
+    from optuna.samplers import TPESampler
+
+    return TPESampler(n_startup_trials=BATCH, seed=seed)
+
+
+# -------------------------------------------------------------------------------------------------
+# Scores, each of which is worked out once.
+
+
+class _Judge:
+    """Evaluates configurations on the folds, and keeps scores and trials in the storage.
+
+    Attributes
+    ----------
+    searches : of the stages so far. computed : scores that weren't in the storage.
+    """
+
+    def __init__(
+        self, recordings: Recordings, storage: Any, executor: Executor | None, criterion: str
+    ) -> None:
+        self.recordings, self.criterion = recordings, criterion
+        self.searches: list[Search] = []
+        self.computed = 0
+        self._storage, self._executor = storage, executor
+        model, own = recordings.model, recordings.config
+        robot = model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
+        self._data = _digest(__version__, recordings.fingerprint(), recordings.names, *robot)
+        self._kept = self.study("scores")
+
+    def study(self, title: str, *of: Any) -> Any:
+        """The study of that title, of these recordings and of what is named; a new one if need be.
+
+        Raises StorageError where the journal can't be read or written.
+        """
+        import optuna
+
+        name = f"{title} {_digest(self._data, self.criterion, *of) if of else self._data}"
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        return optuna.create_study(study_name=name, storage=self._storage, load_if_exists=True)
+
+    def scores(
+        self,
+        configs: Sequence[InverseDynamicsConfig],
+        own: Candidate | None = None,
+        *,
+        thinned: bool = True,
+    ) -> list[Candidate]:
+        """The candidates' scores on all folds, or up to one where it is no rival of `own`."""
+        candidates = [Candidate({}, ()) for _ in configs]
+        folds: dict[float, list[Fold]] = {}
+        for number in range(self.recordings.n_folds):
+            rivals = [
+                k
+                for k, each in enumerate(candidates)
+                if own is None or each.rivals(own, self.criterion)
+            ]
+            keys = [_digest(to_flat(configs[k]), number, thinned) for k in rivals]
+            tasks = {}
+            for k, key in zip(rivals, keys, strict=True):
+                if key not in self._kept.user_attrs:
+                    cutoff = configs[k].filter.cutoff
+                    if cutoff not in folds:
+                        folds[cutoff] = self.recordings.folds(cutoff, thinned=thinned)
+                    tasks[key] = configs[k].estimator, folds[cutoff][number]
+            self._evaluate(tasks, SEARCH_DELAY if thinned else DELAY)
+            known = self._kept.user_attrs
+            for k, key in zip(rivals, keys, strict=True):
+                candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))
+        return candidates
+
+    def _evaluate(self, tasks: Mapping[str, tuple[EstimatorConfig, Fold]], delay: float) -> None:
+        """Keep the scores of tasks by their keys as soon as they are there."""
+        model = self.recordings.model
+        if self._executor is None:
+            for key, task in tasks.items():
+                self._keep(key, evaluate(model, *task, delay))
+            return
+        futures = {
+            self._executor.submit(evaluate, model, *task, delay): key for key, task in tasks.items()
+        }
+        try:
+            for future in as_completed(futures):
+                self._keep(futures[future], future.result())
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _keep(self, key: str, score: FoldScore) -> None:
+        self._kept.set_user_attr(key, packed(score))
+        self.computed += 1
+
+
+def _digest(*parts: Any) -> str:
+    """A name of everything that a result depends on."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _storage(journal: Path | None) -> Any:
+    """Optuna's storage in a journal, or in memory.
+
+    A last line that a crash cut short is taken away. Raises StorageError where the file is no
+    journal, or the system refuses.
+    """
+    from optuna.storages import InMemoryStorage, JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if journal is None:
+        return InMemoryStorage()
+    try:
+        journal.parent.mkdir(parents=True, exist_ok=True)
+        with journal.open("ab+") as file:
+            file.seek(0)
+            content = file.read()
+            if content and not content.startswith(b'{"op_code":'):
+                raise StorageError(
+                    f"{journal} is no journal of semiparam tune: move it away, or name another "
+                    "--out"
+                )
+            file.truncate(content.rfind(b"\n") + 1)
+        return JournalStorage(JournalFileBackend(str(journal)))
+    except (OSError, ValueError, KeyError) as error:
+        raise StorageError(f"the journal {journal} can't be used: {error}") from None

@@ -32,11 +32,10 @@ printf "%s\\n" "${{COMPREPLY[@]}}"
         ("semiparam control --set learner.filter.cut", ["learner.filter.cutoff="]),
         ("semiparam excite --set grav", ["gravity="]),
         ("semiparam excite --set filter.cut", [""]),
-        ("semiparam excite --harm", ["--harmonics"]),
-        ("semiparam excite --obj", ["--objective"]),
+        ("semiparam excite --set search.harm", ["search.harmonics="]),
         ("semiparam evaluate --help-parameters ba", ["basic"]),
         ("semiparam control --help-parameters le", ["learner"]),
-        ("semiparam excite --help-parameters op", ["options"]),
+        ("semiparam excite --help-parameters se", ["search"]),
         ('semiparam completion ""', ["bash", "zsh"]),
         ("semiparam evaluate ba", [""]),  # bash completes the file
         ("semiparam unknown --", [""]),

@@ -17,7 +17,8 @@ from semiparam_dynamics.offline.cli.main import main
 from ...dynamics.arms import URDF
 from ..identification.test_collisions import ARM, HEAD
 
-FAST = ["--period", "8", "--harmonics", "2", "--starts", "1", "--iterations", "10"]
+FAST = ["--period", "8", "--set", "search.harmonics=2", "--set", "search.starts=1"]
+FAST += ["--set", "search.iterations=10"]
 
 
 def test_files_that_hold_the_same_motion(

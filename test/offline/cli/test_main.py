@@ -57,17 +57,6 @@ def test_examples_of_the_help_are_understood(verb: str, capsys) -> None:
             assert not end.code, capsys.readouterr().err
 
 
-def test_options_that_are_parameters_are_listed_by_their_own_help(capsys) -> None:
-    for group in ([], ["options"]):
-        with pytest.raises(SystemExit):
-            main(["excite", "--help-parameters", *group])
-        listed = capsys.readouterr().out
-        assert "--free-range = 3.14" in listed and "--harmonics = 5\n    multiples" in listed
-    with pytest.raises(SystemExit) as end:
-        main(["excite", "--help-parameters", "none"])
-    assert end.value.code == 2 and "there are basic, options" in capsys.readouterr().err
-
-
 def test_parameters_have_a_help_of_their_own(capsys) -> None:
     found = {}
     for group in ([], ["filter"], ["basic"], ["none"]):

@@ -12,10 +12,8 @@ from semiparam_dynamics.offline.cli.main import main
 
 from ...dynamics.arms import URDF
 
-EXCITE = f"excite --urdf {URDF} --period 8 --harmonics 2 --starts 1 --iterations 10 --out"
+EXCITE = f"excite --urdf {URDF} --set search.starts=1 --set search.iterations=10 --out"
 MISTAKES = [
-    ("bench falkon", "'bench' is a script in the package's repository: python benchmarks/perf"),
-    ("recognize a.npz", "'recognize' is a script in the package's repository: python benchmarks/"),
     ("convert log.npz made --names a", "1 names for 2 joints"),
     ("convert log.npz made --names ''", "1 names for 2 joints"),
     ("convert log.npz made --urdf none.urdf", "the URDF file 'none.urdf' can't be read"),
@@ -45,7 +43,6 @@ MISTAKES = [
     ("train BAG --out out --set nystrom.penalty=-1", "must lie between"),
     ("train BAG --out out --params none.yaml", "none.yaml can't be read"),
     ("train BAG --out file", "the results can't be written to file"),
-    ("tune BAG --out tuned.txt", "name a YAML file"),
     ("tune BAG --out t.yaml --keep nystrom.width", "no such parameter or group"),
     ("tune BAG --out t.yaml --jobs -1", "can't be less than one process"),
     ("identify BAG --out out --hold-out 1", "held-out share must be from 0 to below 1"),
@@ -54,16 +51,16 @@ MISTAKES = [
     ("identify BAG --out out --urdf nowhere.urdf", "nowhere.urdf"),
     ("identify BAG --out out --set filter.cutoff=-1", "must lie between"),
     ("identify BAG --out file", "the results can't be written to file"),
-    (f"{EXCITE} out --period -1", "'period' must lie between"),
-    (f"{EXCITE} out --harmonics 1", "'harmonics' must lie between"),
+    (f"{EXCITE} out --period -1", "'search.period' must lie between"),
+    (f"{EXCITE} out --set search.harmonics=1", "'search.harmonics' must lie between"),
     (f"{EXCITE} out --range slew:1:2", "--range needs JOINT=LOW:HIGH, not 'slew:1:2'"),
     (f"{EXCITE} out --range slew=1", "--range needs JOINT=LOW:HIGH"),
     (f"{EXCITE} out --range lift=-3:1", "beyond the URDF's limits"),
     (f"{EXCITE} out --joints lfit", "did you mean 'lift'"),
     (f"{EXCITE} out --target wrench", "needs 'sensor_frame'"),
     (f"{EXCITE} out --urdf nowhere.urdf", "nowhere.urdf"),
-    (f"{EXCITE} out --objective trace", "must be one of condition, determinant"),
-    (f"{EXCITE} out --free-velocity 0", "'free_velocity' must lie between"),
+    (f"{EXCITE} out --set search.objective=trace", "must be one of condition, determinant"),
+    (f"{EXCITE} out --set free_velocity=0", "'free_velocity' must lie between"),
     (f"{EXCITE} file/out", "the results can't be written to file/out"),
     ("layouts file", "can't be written"),
     ("layouts out --node 'my node'", "'my node' is no name in ROS"),

@@ -198,7 +198,7 @@ def test_names_that_do_not_match_are_refused(
     with pytest.raises(SampleError, match="Write names that agree into meta/info.json") as told:
         read_log(write(tmp_path, "v2.1", names=state, names_of={EFFORT: effort}))
     joints = ", ".join(name.removesuffix(".pos") for name in state)
-    assert f"{EFFORT} can't be told by their names, {', '.join(effort)}; the" in str(told.value)
+    assert f"{EFFORT} can't be assigned by their names, {', '.join(effort)}; the" in str(told.value)
     assert f"those of {joints}." in str(told.value)
 
 

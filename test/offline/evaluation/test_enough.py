@@ -16,7 +16,7 @@ from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.enough import FEWEST, check_motion, check_varies
 from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
 from semiparam_dynamics.offline.evaluation.training import train_on_bags
-from semiparam_dynamics.offline.tuning.on_bags import tune_on_bags
+from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 

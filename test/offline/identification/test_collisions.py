@@ -14,8 +14,7 @@ from semiparam_dynamics.offline.identification.excitation import (
     ExcitationConfig,
     optimize_excitation,
 )
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.offline.identification.motion_limits import motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
 from semiparam_dynamics.robot.model import RobotModel
 
 
@@ -137,7 +136,7 @@ def test_the_search_keeps_the_clearance_where_it_would_collide() -> None:
     times = np.linspace(0.0, 8.0, 4000)
     assert collisions.margins(kept.trajectory(times)[0]).min() >= -1e-3
     assert kept.condition <= kept.start_condition
-    assert kept.approach.told().startswith("smallest distance 0.0")
+    assert kept.approach.text().startswith("smallest distance 0.0")
 
 
 def test_no_floor_where_the_base_stands_on_none() -> None:

@@ -23,8 +23,7 @@ from semiparam_dynamics.offline.identification.excitation import (
     scaling,
 )
 from semiparam_dynamics.offline.identification.excitation_files import lead_in
-from semiparam_dynamics.offline.identification.fourier_trajectory import FourierTrajectory
-from semiparam_dynamics.offline.identification.motion_limits import motion_limits
+from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 from ...dynamics.arms import URDF

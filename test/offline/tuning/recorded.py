@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.tuning.folds import Recordings
+from semiparam_dynamics.offline.tuning.recordings import Recordings
 
 from ...dynamics.arms import measurements, small_arm
 
 CONFIG = replace(
     InverseDynamicsConfig(),
-    **{
-        "nystrom.window": 2.0,
-        "random_fourier.window": 2.0,
-        "filter.cutoff": 8.0,
-    },
+    **{"nystrom.window": 2.0, "random_fourier.window": 2.0, "filter.cutoff": 8.0},
 )
 
 
@@ -35,9 +28,3 @@ def recordings(
         for k, seed in enumerate([0] * n if same else range(n))
     ]
     return Recordings(model, config, [f"motion_{k + 1}" for k in range(n)], streams)
-
-
-@functools.cache
-def motions(n: int = 2, seconds: float = 14.0) -> list[Motion]:
-    """The motions of `recordings`, filtered."""
-    return recordings(n, seconds).motions(8.0)

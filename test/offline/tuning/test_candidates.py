@@ -1,4 +1,4 @@
-"""The choice: harmless first, then best."""
+"""The rule by which candidates are compared, and the errors that it compares."""
 
 from __future__ import annotations
 
@@ -8,163 +8,139 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.offline.tuning.candidates import (
-    Curve,
+    Candidate,
     FoldScore,
-    Outcome,
-    Step,
-    Tuning,
     choose,
+    evaluate,
+    packed,
+    unpacked,
 )
-from semiparam_dynamics.offline.tuning.choices import (
-    SHARED,
-    _simplest,
-    choose_memory,
-    keep_or_change,
-    memories_for,
+from semiparam_dynamics.offline.tuning.recordings import Fold
+
+from ...dynamics.arms import small_arm
+from .recorded import CONFIG, recordings
+
+PIECES = 12
+SPREAD = 1.0 + 0.1 * np.sin(np.arange(PIECES))  # of the pieces' errors
+
+
+def fold(delayed: float, frozen: float = 0.9, axis: float = 0.9, noise: int = 0) -> FoldScore:
+    """Of pieces around these means; the rigid body's errors are 1."""
+    scatter = np.random.default_rng(noise).normal(0.0, 0.03, PIECES) if noise else 0.0
+    pieces = tuple((delayed * SPREAD * np.exp(scatter)).tolist())
+    return FoldScore("m", pieces, tuple((frozen * SPREAD).tolist()), 1.0, 1.0, axis)
+
+
+def scored(*delayed: float, **others: float) -> Candidate:
+    return Candidate({}, tuple(fold(error, **others) for error in delayed))  # type: ignore[arg-type]
+
+
+OWN = scored(0.6, 0.6)
+
+
+@pytest.mark.parametrize(
+    ("other", "better"),
+    [
+        (scored(0.55, 0.59), True),
+        (scored(0.2, 0.61), False),  # worse on one motion
+        (scored(0.2), False),  # given up after the first motion
+        (scored(0.5, 0.5, frozen=0.905), True),
+        (scored(0.5, 0.5, frozen=0.92), False),  # worse where nothing is learned any more
+        (scored(0.5, 0.5, axis=1.1), False),  # harm on one axis
+        (scored(0.5, 0.5, axis=1.01), True),
+        (OWN, False),
+    ],
 )
-from semiparam_dynamics.offline.tuning.tuner import _earned
-
-
-def scored(
-    delayed: float, frozen: float, region: float, axis: float | None = None, evidence: float = 0.0
-) -> Outcome:
-    ones = np.ones(2)
-    motion = FoldScore("m", frozen * ones, ones, delayed * ones, ones, evidence)
-    both = np.array([2.0 * region - axis, axis]) if axis is not None else region * ones
-    place = FoldScore("r", both, ones, None, ones, np.nan)
-    return Outcome({}, (motion, place))
-
-
-def test_the_best_that_does_no_harm_is_chosen() -> None:
-    wide, narrow, dull = scored(0.3, 0.5, 1.2), scored(0.5, 0.9, 0.99), scored(0.9, 0.95, 1.0)
-    assert choose([wide, dull, narrow]) is narrow
-    assert wide.harm == pytest.approx(0.2) and narrow.harm == 0.0
-
-
-def test_harm_to_a_single_axis_counts() -> None:
-    lopsided, dull = scored(0.3, 0.5, 0.9, 1.1), scored(0.9, 0.95, 1.0)
-    assert lopsided.worst_mean < 1.0 and lopsided.worst_axis == pytest.approx(1.1)
-    assert choose([lopsided, dull]) is dull
-
-
-def test_where_all_do_harm_the_least_is_chosen() -> None:
-    assert choose([scored(0.3, 0.5, 1.3), scored(0.8, 0.9, 1.1)]).delayed == pytest.approx(0.8)
-
-
-def test_other_criteria_choose_by_other_figures() -> None:
-    a, b = scored(0.4, 0.9, 0.9, evidence=1.0), scored(0.5, 0.7, 0.9, evidence=2.0)
-    assert choose([a, b]) is a
-    assert choose([a, b], a, "frozen") is b
-    assert choose([a, b], a, "evidence") is b
-
-
-@pytest.mark.parametrize("criterion", ["frozen", "evidence"])
-def test_by_another_criterion_what_is_worse_while_learning_may_be_the_simplest(
-    criterion: str,
+def test_a_candidate_replaces_the_configuration_where_it_is_better_throughout(
+    other: Candidate, better: bool
 ) -> None:
-    widths = dict.fromkeys(SHARED.outer, 1.0)
-
-    def tried(outcome: Outcome, penalty: float) -> Outcome:
-        return Outcome({**widths, SHARED.penalty: penalty, SHARED.size: 100}, outcome.scores)
-
-    own = tried(scored(0.4, 0.9, 0.9, evidence=1.0), 1.0)
-    best = tried(scored(0.5, 0.7, 0.9, evidence=2.0), 0.1)
-    alike = tried(scored(0.5, 0.71, 0.9, evidence=2.0), 0.2)
-    tries = [own, best, alike]
-    assert choose(tries, own, criterion) is best
-    assert _simplest(best, own, tries, SHARED, criterion) is alike
+    assert other.betters(OWN, "delayed") is better
+    assert choose(OWN, [other], "delayed") is (other if better else OWN)
 
 
-def test_what_is_configured_stays_unless_another_is_better_on_every_motion() -> None:
-    def two(a: float, b: float, frozen: float = 0.9) -> Outcome:
-        return Outcome({}, (scored(a, frozen, 0.9).scores[0], scored(b, frozen, 0.9).scores[0]))
-
-    own, mixed, better = two(0.6, 0.6), two(0.2, 0.61), two(0.55, 0.58)
-    assert choose([own, mixed, better], own) is better
-    assert choose([own, mixed], own) is own and choose([own, mixed]) is mixed
-    assert choose([own, two(0.5, 0.5, frozen=0.92)], own) is own
-    harmful = Outcome({}, (*own.scores, scored(0.6, 0.9, 1.2).scores[1]))
-    assert choose([harmful, mixed], harmful) is mixed
-
-
-def test_what_the_learner_itself_is_no_better_with_on_every_motion_is_not_earned() -> None:
-    """By the errors themselves: the rigid body beside may be another."""
-
-    def two(a: float, b: float, frozen: float = 0.9) -> Outcome:
-        return Outcome({}, (scored(a, frozen, 0.9).scores[0], scored(b, frozen, 0.9).scores[0]))
-
-    own = two(0.6, 0.6)
-    assert two(0.55, 0.58).errs_less_than(own)
-    assert not two(0.2, 0.61).errs_less_than(own)
-    assert not two(0.59, 0.59).errs_less_than(own)
-    assert not two(0.5, 0.5, frozen=0.92).errs_less_than(own)
-    halved = [dataclasses.replace(s, rigid_delayed=0.5 * s.rigid_delayed) for s in own.motions]
-    assert not Outcome({}, tuple(halved)).errs_less_than(own)
+def test_chance_replaces_nothing() -> None:
+    """Errors of the same size that scatter: of many such candidates hardly one is taken."""
+    taken = [
+        Candidate({}, (fold(0.6, noise=k + 1), fold(0.6, noise=k + 1000))).betters(OWN, "delayed")
+        for k in range(200)
+    ]
+    assert sum(taken) <= 6
+    gains = [
+        Candidate({}, (fold(0.55, noise=k + 1), fold(0.55, noise=k + 1000))) for k in range(20)
+    ]
+    assert all(candidate.betters(OWN, "delayed") for candidate in gains)
 
 
-def test_a_little_harm_while_learning_is_off_does_not_cost_what_learning_gains() -> None:
-    def judged(configured: Outcome, tuned: Outcome) -> Tuning:
-        config = InverseDynamicsConfig()
-        confirmed = {"configured": configured, "tuned": tuned}
-        return Tuning(config, config, [], confirmed=confirmed)
-
-    harmful, harmless = scored(0.6, 0.99, 1.05), scored(0.9, 0.99, 1.0)
-    assert harmful.harm > 0.0 and harmless.harm == 0.0
-    assert not _earned(judged(harmful, harmless))
-    assert _earned(judged(harmful, scored(0.61, 0.99, 1.0)))
-    assert _earned(judged(scored(0.6, 1.03, 1.05), scored(0.9, 0.99, 1.0)))
+def test_the_best_of_those_that_are_better_is_chosen_by_the_criterion() -> None:
+    slow, quick = scored(0.5, 0.5, frozen=0.7), scored(0.4, 0.4, frozen=0.8)
+    assert choose(OWN, [slow, quick], "delayed") is quick
+    assert choose(OWN, [slow, quick], "frozen") is slow
 
 
-def test_values_of_the_rigid_body_change_only_by_common_consent() -> None:
-    errors = {1.0: [1.0, 1.0], 10.0: [0.9, 0.95], 100.0: [0.2, 1.1], 30.0: [0.9, 0.94]}
-    assert keep_or_change(errors, 1.0) == 10.0  # the nearest of the two that are alike
-    assert keep_or_change({1.0: [1.0, 1.0], 10.0: [0.99, 0.99]}, 1.0) == 1.0
+def test_what_a_search_makes_small_is_never_small_for_what_may_not_be_chosen() -> None:
+    assert scored(0.3, 0.3).value(OWN, "delayed") == pytest.approx(0.5)
+    assert scored(0.3, 0.3, axis=1.5).value(OWN, "delayed") == 1.0
+    assert scored(1.2).value(OWN, "delayed") == pytest.approx(2.0)
 
 
-def test_a_memory_is_tried_where_the_recordings_are_ten_times_as_long() -> None:
-    assert memories_for(120.0, 0.0) == [0.0]
-    assert memories_for(700.0, 0.0) == [0.0, 30.0, 60.0]
-    kept = {0.0: [(1.0, 1.0), (1.0, 1.0)], 30.0: [(0.5, 1.0), (0.5, 1.1)]}
-    assert choose_memory(kept, 0.0) == 0.0
-    assert choose_memory({**kept, 60.0: [(0.9, 1.0), (0.8, 0.9)]}, 0.0) == 60.0
+def test_harm_that_the_configuration_does_may_stay_but_not_grow() -> None:
+    own = scored(0.6, 0.6, axis=1.1)
+    assert scored(0.5, 0.5, axis=1.1).betters(own, "delayed")
+    assert not scored(0.5, 0.5, axis=1.2).betters(own, "delayed")
 
 
-def test_a_part_in_which_nothing_varies_counts_as_alike() -> None:
-    nothing = np.zeros(2)
-    still = FoldScore("rest", nothing, nothing, nothing, nothing, 0.0)
-    assert still.ratio == still.worst_mean == 1.0
-    assert Outcome({}, (still,)).harm == 0.0
+def test_scores_pass_through_json() -> None:
+    assert unpacked(packed(OWN.scores[0])) == OWN.scores[0]
 
 
-def extremes(name: str, tried: list[float], chosen: float) -> dict[str, str]:
-    """Of a tuning from the defaults that took `chosen` for `name`."""
-    config = InverseDynamicsConfig()
-    outcomes = tuple(Outcome({name: value}, scored(1.0, 1.0, 1.0).scores) for value in tried)
-    tuning = Tuning(config, replace(config, **{name: chosen}), [])
-    tuning.steps.append(Step("stage", outcomes, outcomes[0]))
-    return tuning.extremes
+# -------------------------------------------------------------------------------------------------
 
 
-def test_a_change_to_the_end_of_what_was_tried_is_told() -> None:
-    width, own = "nystrom.length_scale", InverseDynamicsConfig().estimator.nystrom.length_scale
-    values = [0.5 * own, own, 2.0 * own]
-    assert extremes(width, values, 0.5 * own) == {width: "smallest"}
-    assert extremes(width, values, 2.0 * own) == {width: "largest"}
-    assert extremes(width, [*values, 4.0 * own], 2.0 * own) == {}
-    assert extremes(width, values, own) == {}  # it is no change
-    assert extremes(width, values[:2], 0.5 * own) == {}
-    assert extremes("nystrom.max_centers", [100, 200, 400], 100) == {}
-    assert extremes("rigid_body.memory", [0.0, 30.0, 60.0], 60.0) == {}
+def samples_of(motion: Motion) -> list[Sample]:
+    columns = motion.stamps, motion.q, motion.dq, motion.ddq, motion.regressors(), motion.y
+    return [
+        Sample(int(stamp), *rest, weight=float(weight))
+        for (stamp, *rest), weight in zip(zip(*columns, strict=True), motion.weights, strict=True)
+    ]
 
 
-def test_ends_count_over_all_stages_and_curves() -> None:
-    config = InverseDynamicsConfig()
-    name = "rigid_body.penalty"
-    tuning = Tuning(config, replace(config, **{name: 0.001}), [])
-    tuning.curves.append(Curve(name, {0.001: 1.0, 0.01: 1.1, 1.0: 1.2}, 0.001))
-    assert tuning.extremes == {name: "smallest"}
-    further = Outcome({name: 0.0005}, scored(1.0, 1.0, 1.0).scores)
-    tuning.steps.append(Step("stage", (further,), further))
-    assert tuning.extremes == {}
+@pytest.mark.parametrize("memory", [0.0, 20.0])
+def test_errors_are_those_of_learning_sample_by_sample(memory: float) -> None:
+    """With a residual that forgets, too, which learns in no blocks."""
+    [first, _] = recordings(2, 8.0, same=True).folds(8.0, thinned=True)
+    settings = {"nystrom.max_centers": 30, "nystrom.joint_max_centers": 0, "nystrom.window": 1.0}
+    config = replace(CONFIG.estimator, **settings, **{"nystrom.memory": memory})
+    found = evaluate(small_arm(target="effort"), config, first, delay=0.5)
+
+    estimator = SemiparametricEstimator(small_arm(target="effort"), config)
+    for sample in samples_of(first.train[0]):
+        estimator.update(sample)
+    [held_out] = first.scored
+    frozen = np.array([estimator.copy().predict(s).semiparametric for s in samples_of(held_out)])
+    squares = np.mean((held_out.y - frozen) ** 2 / held_out.y.var(axis=0), axis=1)
+    pieces = (held_out.stamps - held_out.stamps[0]) // 3_000_000_000
+    means = [squares[pieces == k].mean() for k in range(int(pieces[-1]) + 1)]
+    assert found.frozen == pytest.approx(means, rel=0.05)
+    assert found.rigid_frozen > found.error("frozen") > found.error("delayed")
+
+
+def test_an_axis_that_never_varies_has_no_part_in_the_errors() -> None:
+    """A finger that nobody measures, or a joint with its brake on."""
+
+    def braked(motion: Motion) -> Motion:
+        return dataclasses.replace(motion, y=np.where(np.arange(4) == 3, 5.0, motion.y))
+
+    [first, _] = recordings(2, 8.0).folds(8.0, thinned=True)
+    train, [held_out] = tuple(map(braked, first.train)), map(braked, first.scored)
+    config = replace(CONFIG.estimator, **{"nystrom.max_centers": 30})
+    fold = Fold("a", train, (held_out,), (held_out,))
+    found = evaluate(small_arm(target="effort"), config, fold, delay=2.0)
+    assert 0.0 < found.ratio("delayed") < 2.0 and 0.0 < found.worst_axis < 3.0
+    at_rest = dataclasses.replace(held_out, y=np.full_like(held_out.y, 5.0))
+    nothing = evaluate(
+        small_arm(target="effort"), config, Fold("b", train, (at_rest,), (at_rest,)), delay=2.0
+    )
+    assert nothing.ratio("delayed") == nothing.ratio("frozen") == 1.0 and nothing.harm == 0.0

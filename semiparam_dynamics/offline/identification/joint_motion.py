@@ -1,4 +1,11 @@
-"""Limits of each joint's motion: from the URDF, and the part of them that may be used."""
+"""Periodic joint motions, and the limits of each joint's motion.
+
+Motions are finite Fourier series, with analytic derivatives: J. Swevers, C. Ganseman, D. Tukel, J.
+De Schutter, H. Van Brussel, "Optimal robot excitation and identification", IEEE Transactions on
+Robotics and Automation 13(5), 1997, section III: one base frequency for all joints, so that a
+period can be repeated and averaged, and no content above the highest harmonic, so that filters
+leave the motion whole. The limits are the URDF's, and the part of them that may be used.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
+from scipy.linalg import block_diag, null_space
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
@@ -13,7 +22,77 @@ from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.robot.model import LONGEST_WAY, RobotModel
 from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
 
-FARTHEST_PARKED = 100.0  # rad or m: of wider limits, such as exporters' 1e9, no way is computed
+Motion = tuple[Array, Array, Array]
+
+
+@dataclass(frozen=True)
+class FourierTrajectory:
+    """q_i(t) = offset_i + sum_k sine_ki sin(k w t) + cosine_ki cos(k w t), w = 2 pi / period.
+
+    coefficients: (2 N + 1, n_joints) offset, sines of k = 1 .. N, cosines of k = 1 .. N; rad or m.
+    period: s.
+
+    Raises ConfigurationError where the coefficients' number is even or the period not positive.
+    """
+
+    coefficients: Array
+    period: float
+
+    def __post_init__(self) -> None:
+        """Check the sizes."""
+        if self.coefficients.ndim != 2 or self.coefficients.shape[0] % 2 == 0:
+            raise ConfigurationError(
+                "a Fourier series has an odd number of coefficients for each joint: an offset, N"
+                f" sines and N cosines; these are {self.coefficients.shape}"
+            )
+        if not self.period > 0.0:
+            raise ConfigurationError(f"a period must be positive, not {self.period}")
+
+    @property
+    def harmonics(self) -> int:
+        """N, the number of multiples of the base frequency."""
+        return int(self.coefficients.shape[0] // 2)
+
+    def __call__(self, t: npt.ArrayLike) -> Motion:
+        """q, dq, ddq at times t (s), each (len(t), n_joints) in rad, rad/s, rad/s^2."""
+        bases = series_basis(t, self.harmonics, self.period)
+        q, dq, ddq = (basis @ self.coefficients for basis in bases)
+        return q, dq, ddq
+
+
+def series_basis(t: npt.ArrayLike, harmonics: int, period: float) -> Motion:
+    """The series' terms and their first two derivatives by time, each (len(t), 2 N + 1)."""
+    t = np.asarray(t, dtype=np.float64)
+    w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
+    # Reduced to one period first: after hours of repeats the angle would lose digits.
+    angle = np.remainder(t, period)[:, None] * w
+    sine, cosine = np.sin(angle), np.cos(angle)
+    one, zero = np.ones((len(t), 1)), np.zeros((len(t), 1))
+    return (
+        np.hstack([one, sine, cosine]),
+        np.hstack([zero, w * cosine, -w * sine]),
+        np.hstack([zero, -(w**2) * sine, -(w**2) * cosine]),
+    )
+
+
+def resting_directions(harmonics: int) -> Array:
+    """(2 N + 1, 2 N - 1) a basis of the coefficients with which a period starts and ends at rest.
+
+    dq(0) = w sum_k k sine_k = 0 and ddq(0) = -w^2 sum_k k^2 cosine_k = 0. The first column is the
+    offset; all columns are orthonormal. Raises ConfigurationError for fewer than two harmonics,
+    of which no motion from rest can be made.
+    """
+    if harmonics < 2:
+        raise ConfigurationError("a motion that starts at rest needs at least 2 harmonics")
+    k = np.arange(1.0, harmonics + 1.0)
+    directions: Array = block_diag([[1.0]], null_space(k[None]), null_space((k**2)[None]))
+    return directions
+
+
+# -------------------------------------------------------------------------------------------------
+# Limits.
+
+MAX_PARKED_RANGE = 100.0  # rad or m: of wider limits, such as exporters' 1e9, no way is computed
 
 
 @dataclass(frozen=True)
@@ -110,7 +189,7 @@ def motion_limits(
         slide = joints[index].type == "prismatic"
         ends = given[:, index] if slide else _free_part(reach, *stops[:, index])
         lower[index], upper[index] = ends
-    known = stops[1] - stops[0] <= FARTHEST_PARKED
+    known = stops[1] - stops[0] <= MAX_PARKED_RANGE
     low, high = np.where(known, stops[0], lower), np.where(known, stops[1], upper)
     parked = np.fmin(low, given[0]), np.fmax(high, given[1])  # NaN: none is given
     lower, upper = np.where(asked, given[0], lower), np.where(asked, given[1], upper)
@@ -156,7 +235,7 @@ def _given(
 
 
 def _check_slides(joints: list[UrdfJoint], endless: Mask, stops: Array) -> None:
-    """Raise RobotModelError for a prismatic joint whose way nothing tells."""
+    """Raise RobotModelError for a prismatic joint of unknown range."""
     for index in np.flatnonzero(endless):
         joint = joints[index]
         if joint.type == "prismatic":
@@ -177,7 +256,7 @@ def _stops(joint: UrdfJoint) -> tuple[float, float]:
 
 
 def _free_part(reach: float, low: float, high: float) -> tuple[float, float]:
-    """The part within `reach` of 0 of a range; or as much beside its end that is next to 0."""
+    """The part within `reach` of 0 of a range; or as much next to its end nearest to 0."""
     lower, upper = np.clip((-reach, reach), low, high)
     # Where that end is beyond the reach, or nearly, hardly any part would be left.
     wider = float(max(upper, min(high, lower + reach)))
