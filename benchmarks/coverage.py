@@ -49,7 +49,7 @@ class Watched(ProtocolRun):
         self.stamps: list[np.ndarray] = []
         self.covered: list[np.ndarray] = []
 
-    def take(self, block: SampleBlock, prediction: BlockPrediction, waiting: object) -> None:
+    def take(self, block: SampleBlock, prediction: BlockPrediction, chosen: object) -> None:
         rows = block.informative
         error = block.y - prediction.values["semiparametric"]
         inside = np.where(
