@@ -125,7 +125,7 @@ def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
     evaluation = evaluate_bags(bags, config)
     took = time.perf_counter() - started
     runs = evaluation.runs
-    scores = {p: run.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs.items()}
+    scores = {p: run.scored.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs.items()}
     split = "trajectories 1, 2 -> 3" if bags.train else "first 60 % -> rest"
     print(f"\n{name}, {split} ({evaluation.samples} samples, {took:.1f} s)")
     table(name, evaluation.model, scores)

@@ -24,7 +24,7 @@ from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK, JoinedRuns, ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import BLOCK, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 
@@ -158,11 +158,11 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     rigid, residual, products = _learning(*_models(model, config), samples)
     estimator, baseline = _models(model, config)
     first = ProtocolRun(estimator, "sequential", baseline)
-    runs = JoinedRuns(first)
+    first.add_delayed()
     clock = [time.process_time()]
     for sample in samples:
-        runs.step(sample)
-    runs.finish()
+        first.step(sample)
+    first.finish()
     clock.append(time.process_time())
     frozen = first.branch("frozen")
     for sample in samples:

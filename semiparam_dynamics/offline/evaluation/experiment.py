@@ -17,8 +17,6 @@ import numpy as np
 from semiparam_dynamics import __version__
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import replace, to_flat
-from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import (
     BLOCK,
     FORGOTTEN,
@@ -29,7 +27,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.evaluation.protocols import JoinedRuns, LearnerRun, ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, LearnedStates
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
@@ -160,13 +158,13 @@ class Evaluation:
         frozen = self.runs.get("frozen")
         if frozen is None or frozen.repeats is None or not frozen.scores.samples:
             return None
-        return frozen.repeated.samples / frozen.scores.samples
+        return frozen.scored.repeated.samples / frozen.scores.samples
 
     def scores(self) -> dict[str, RunningScores]:
         """The scores by protocol, and by the parts of the samples that are scored apart."""
         scores = {protocol: run.scores for protocol, run in self.runs.items()}
         for run in self.runs.values():
-            scores |= run.scores_apart()
+            scores |= run.scored.scores_apart()
         return scores
 
     def results(self) -> dict[str, object]:
@@ -256,16 +254,16 @@ def evaluate(
     _noticed(first, test, 0)
     scored = ScoredSamples(knows=frozen is not None)
     with ThreadPoolExecutor(1) as worker:
-        learning = JoinedRuns(first, worker)
+        first.add_delayed(worker)
         for number, (recording, clock) in enumerate(zip(test, clocks[len(train) :], strict=True)):
             for sample, elapsed, spent in _samples(evaluation, recording, clock, every=every):
                 if frozen is None and part.is_over(sample, done - trained + elapsed):
-                    learning.score_rest()
-                    frozen = learning.branch("frozen", learned.repeats())
+                    first.score_rest()
+                    frozen = first.branch("frozen", learned.repeats())
                 score = scored.take(sample)
                 if not (score or sample.between or sample.y is None):
                     evaluation.skipped[UNSCORED] += 1
-                learning.step(sample, score=score)
+                first.step(sample, score=score)
                 if frozen is not None:
                     if frozen.every_sample or not sample.between:
                         frozen.step(sample, score=score)
@@ -277,10 +275,10 @@ def evaluate(
             done += clock.total
             for run in (first, frozen):
                 evaluation.noticed += _noticed(run, test, number)
-        learning.finish()
+        first.finish()
         if frozen is not None:
             frozen.finish()
-    runs = {"sequential": first, "delayed": learning.delayed, "frozen": frozen}
+    runs = {"sequential": first, "delayed": first.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     evaluation.skipped.update(first.dropped - dropped)
     evaluation.timing = _live_steps(first.in_turn(), list(last))
@@ -294,22 +292,17 @@ def evaluate(
 
 def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Path) -> ProtocolRun:
     """The sequential run, which knows what the saved model `start` does, if there is one."""
-    estimator = SemiparametricEstimator(model, config.estimator)
-    if estimator.learns_in_blocks and not config.changes.detect:
-        if start:
-            estimator.load(start)
-        return ProtocolRun(estimator, "sequential", NonparametricBaseline(model, config.estimator))
     learner = InverseDynamicsLearner(model, replace(config, comparison=True))
     if start:
         learner.load(start)
-    return LearnerRun(learner, "sequential")
+    return ProtocolRun(learner, "sequential")
 
 
 def _noticed(
     run: ProtocolRun | None, recordings: Sequence[Sequence[Measurement]], number: int
 ) -> list[Noticed]:
     """The changes that a run has noticed since it was last asked, up to this recording's end."""
-    if not isinstance(run, LearnerRun):
+    if run is None:
         return []
     noticed = []
     for event in run.events:

@@ -260,7 +260,7 @@ def _leakage(evaluation: Evaluation) -> Iterator[str]:
         return
     told = [
         f"{ratio:.2f} × the rigid body's on {which}"
-        for which, scores in (("those", frozen.repeated), ("the others", frozen.new))
+        for which, scores in (("those", frozen.scored.repeated), ("the others", frozen.scored.new))
         if np.isfinite(ratio := _ratio(scores))
     ]
     figures = f": the semiparametric squared error is {' and '.join(told)}" if told else ""

@@ -22,7 +22,7 @@ from semiparam_dynamics.offline.evaluation.experiment import (
     TrainingPart,
     evaluate,
 )
-from semiparam_dynamics.offline.evaluation.protocols import JoinedRuns, ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -180,7 +180,7 @@ def test_frozen_learns_nothing_after_the_training_part() -> None:
     frozen = found.runs["frozen"]
     assert 370 <= frozen.scores.samples <= 400
     assert frozen.estimator.n_learned == found.samples - frozen.scores.samples
-    rest = found.runs["sequential"].scores_apart()["sequential_rest"]
+    rest = found.runs["sequential"].scored.scores_apart()["sequential_rest"]
     assert rest.samples == frozen.scores.samples
     names = set(found.results()["scores"])
     assert names == {"sequential", "delayed", "frozen", "sequential_rest", "delayed_rest"}
@@ -351,15 +351,16 @@ def test_a_second_thread_changes_no_bit(residual: str) -> None:
     found = evaluate(model, config, [stream])
     estimator = SemiparametricEstimator(model, config.estimator)
     baseline = NonparametricBaseline(model, config.estimator)
-    alone = JoinedRuns(ProtocolRun(estimator, "sequential", baseline))
+    alone = ProtocolRun(estimator, "sequential", baseline)
+    alone.add_delayed()
     for sample in filtered(model, stream):
         alone.step(sample)
     alone.finish()
-    for name, run in (("sequential", alone.sequential), ("delayed", alone.delayed)):
+    for name, run in (("sequential", alone), ("delayed", alone.delayed)):
         for model_name in ALL_MODELS:
             expected = run.scores.rmse(model_name)
             assert np.array_equal(found.runs[name].scores.rmse(model_name), expected)
-    state = alone.sequential.estimator.state()
+    state = alone.estimator.state()
     for key, value in found.runs["sequential"].estimator.state().items():
         assert np.array_equal(value, state[key]), key
 
@@ -368,7 +369,7 @@ def test_an_error_in_the_second_thread_ends_the_evaluation(monkeypatch: pytest.M
     def fail(*_: object) -> None:
         raise FloatingPointError("as it was asked to")
 
-    monkeypatch.setattr(JoinedRuns, "_learn", fail)
+    monkeypatch.setattr(ProtocolRun, "_learn_block", fail)
     model = small_arm()
     with pytest.raises(FloatingPointError, match="as it was asked to"):
         evaluate(model, CONFIG, [list(measurements(model, 3.0))])

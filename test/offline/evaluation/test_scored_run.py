@@ -148,14 +148,17 @@ def test_repeated_motion_is_scored_apart_and_said() -> None:
     frozen = found.runs["frozen"]
     share = found.repeated_share()
     assert share is not None and 0.3 < share < 0.7
-    assert frozen.repeated.samples + frozen.new.samples == frozen.scores.samples
+    assert frozen.scored.repeated.samples + frozen.scored.new.samples == frozen.scores.samples
     scores = found.results()["scores"]
     assert isinstance(scores, dict) and {"frozen_repeated", "frozen_new"} <= set(scores)
-    nmse = [s.nmse("rigid_body") * s.samples for s in (frozen.repeated, frozen.new)]
+    nmse = [s.nmse("rigid_body") * s.samples for s in (frozen.scored.repeated, frozen.scored.new)]
     whole = frozen.scores.nmse("rigid_body") * frozen.scores.samples
     np.testing.assert_allclose(sum(nmse), whole, rtol=1e-9)
     whole = frozen.scores.rmse("semiparametric") ** 2 * frozen.scores.samples
-    parts = [s.rmse("semiparametric") ** 2 * s.samples for s in (frozen.repeated, frozen.new)]
+    parts = [
+        s.rmse("semiparametric") ** 2 * s.samples
+        for s in (frozen.scored.repeated, frozen.scored.new)
+    ]
     np.testing.assert_allclose(sum(parts), whole, rtol=1e-9)
     (said,) = [w for w in find(found).warnings if "repeat states that were learned" in w]
     assert "on those and" in said
