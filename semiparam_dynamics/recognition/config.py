@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from semiparam_dynamics.base.parameters import group, parameter
 
@@ -11,12 +10,6 @@ from semiparam_dynamics.base.parameters import group, parameter
 @dataclass(frozen=True)
 class ClassifierConfig:
     """The classifier; see `semiparam_dynamics.learning.IncrementalRLSC`."""
-
-    RENAMED: ClassVar[dict[str, str]] = {
-        "penalty": "ridge",
-        "choose_alpha": "choose_recoding",
-        "alpha": "recoding",
-    }
 
     ridge: tuple[float, ...] = parameter(
         (0.3,),

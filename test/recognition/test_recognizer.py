@@ -503,9 +503,6 @@ def test_refuses_settings_at_once_that_the_classifier_would_refuse_later():
         make(hold_out=1)
     with pytest.raises(ConfigurationError, match="names no candidate"):
         make(ridge=())
-    for old, new in (("penalty", "ridge"), ("choose_alpha", "choose_recoding")):
-        with pytest.raises(ConfigurationError, match=f"'{old}' is called '{new}' now"):
-            make(**{old: 1})
 
 
 def test_one_object_is_not_seen_in_everything():
