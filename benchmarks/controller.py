@@ -4,7 +4,10 @@ Learner, controller and arm run in one process at 500 Hz, with friction, elastic
 URDF that controller and learner are given is the simulated one, or has wrong masses. One line for
 each run goes to --out as it is done; one that is in the file with these settings is not repeated.
 
-python benchmarks/controller.py DATA --out controller.jsonl
+    python benchmarks/controller.py --arms icub seven ur10 --data DATA --out controller.jsonl
+    python benchmarks/controller.py --urdf robot.urdf --seeds 1
+
+With --urdf the arm is a robot of yours, with the simulator's own effects.
 """
 
 from __future__ import annotations
@@ -15,12 +18,15 @@ from pathlib import Path
 
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS, UR10
+from closed_loop import ComparisonConfig, compare
 
 from semiparam_dynamics.base.parameters import from_flat
-from semiparam_dynamics.control.comparison import ComparisonConfig, compare
 from semiparam_dynamics.control.config import FEEDFORWARDS
+from semiparam_dynamics.simulation.config import SimulatorConfig
 
 ARMS = ("icub", "ur10", "seven")
+ROTORS = "controller.gains.rotor_inertia"
+ROTOR_INERTIA = SimulatorConfig().effects.rotor_inertia
 COMMON = {
     "rate": 500.0,
     "motion": "exciting",
@@ -33,8 +39,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("data", type=Path, help="folder with robots/ur10/ur10_robot.urdf")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument(
+        "--data", type=Path, default=Path("data"), help="folder with robots/ur10/ur10_robot.urdf"
+    )
+    parser.add_argument("--arms", nargs="+", choices=ARMS, default=["icub", "seven"])
+    parser.add_argument("--urdf", default="", help="file of another arm, instead of --arms")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=18.0, help="of motion (default 18)")
     parser.add_argument(
@@ -46,13 +55,16 @@ def main() -> None:
     ur10 = str(args.data / "robots" / "ur10" / "ur10_robot.urdf")
     # The motors' inertias, as a robot's maker knows them; the iCub's effects are the defaults.
     arms = {
-        name: (urdf, effects | {"controller.gains.rotor_inertia": (rotor,)})
+        name: (urdf, effects | {ROTORS: (rotor,)})
         for name, urdf, effects, rotor in (
-            ("icub", "", {}, 0.03),
+            ("icub", "", {}, ROTOR_INERTIA),
             ("ur10", ur10, UR10, 0.5),
             ("seven", str(SEVEN), SEVEN_JOINTS, 0.1),
         )
     }
+    if args.urdf:
+        name = Path(args.urdf).stem
+        args.arms, arms[name] = [name], (args.urdf, {ROTORS: (ROTOR_INERTIA,)})
     written = args.out.read_text() if args.out.exists() else ""
     known = [json.loads(line) for line in written.splitlines()]
     chosen = []
@@ -75,11 +87,13 @@ def measured(
     settings: dict[str, object],
     args: argparse.Namespace,
     seed: int,
-    error: tuple[float, float],
+    mass_error: tuple[float, float],
 ) -> dict[str, object]:
     """The figures of a run."""
     config = from_flat(ComparisonConfig, {**COMMON, **settings, "seed": seed})
-    result = compare(urdf, config, args.seconds, args.since, mass_error=error)
+    result = compare(urdf, config, args.seconds, args.since, mass_error=mass_error)
+    for name, (joint, error) in result.lost().items():
+        print(f"with '{name}' the arm did not follow: {joint} was off by {error:.3g}")
     row: dict[str, object] = {}
     for kind, links in (("", False), (" links", True)):
         errors = result.rms(links=links)

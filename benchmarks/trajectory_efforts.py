@@ -16,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS, UR10
+from closed_loop import START_NS, with_wrong_masses
 from output import make_parser, parse
 from scipy.interpolate import BPoly
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat, replace
-from semiparam_dynamics.control.comparison import START_NS, with_wrong_masses
 from semiparam_dynamics.control.config import TrajectoryEffortsConfig
 from semiparam_dynamics.control.plan import Answer, trajectory_of
 from semiparam_dynamics.control.trajectory_efforts import (

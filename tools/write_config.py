@@ -14,18 +14,16 @@ from pathlib import Path
 
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.parameters import Parameter, Value, parameters
+from semiparam_dynamics.changes.payload_bridge import PayloadBridgeNodeConfig
+from semiparam_dynamics.control.config import ComputedTorqueNodeConfig, TrajectoryEffortsNodeConfig
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.config import (
-    ArmSimulatorNodeConfig,
-    ComputedTorqueNodeConfig,
     ImageSourceNodeConfig,
     LivePageNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectsPageNodeConfig,
-    PayloadBridgeNodeConfig,
-    TrajectoryEffortsNodeConfig,
-    learner_config,
 )
+from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig, learner_config
 
 FILES = {
     "inverse_dynamics.yaml": InverseDynamicsNodeConfig(),

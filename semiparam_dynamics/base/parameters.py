@@ -5,9 +5,8 @@ A stage's configuration is a frozen dataclass whose fields are made with :func:`
 descriptors, the command-line flags and the documentation's tables. Nested groups give dotted
 names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
 
-A class with renamed parameters says so in an attribute ``RENAMED: ClassVar[dict[str, str]]``, old
-names with the new ones as they are inside that class, or with "" for a removed one. An old name is
-refused with a sentence that names the new one.
+An unknown name is refused with the known one that is most like it, or, where it is in
+:data:`REMOVED`, with what replaces it.
 """
 
 from __future__ import annotations
@@ -25,6 +24,13 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
 
 C = TypeVar("C")
+# Parameters that were given up, by their dotted names, with the sentence on what replaces them.
+REMOVED: dict[str, str] = {
+    "agreeing": "three estimates in a row must agree",
+    "quiet": "an estimate counts as settled after 1.5 s without a newer one",
+    "step_period": "steps are 0.2 s apart at least; step_share bounds each",
+    "follow": "the estimate is given 3 s to follow a change of the driver's load",
+}
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
 
@@ -112,12 +118,15 @@ def parameters(config_type: type) -> list[Parameter]:
 
 
 def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
-    """Build a configuration from dotted names; unknown names are refused with a suggestion."""
+    """Build a configuration from dotted names.
+
+    Raises ConfigurationError for unknown names, with a suggestion, and for values that don't fit.
+    """
     known = {entry.name: entry for entry in parameters(config_type)}
     if unknown := [name for name in values if name not in known]:
         name = unknown[0]
-        if (new := renamed(config_type).get(name)) is not None:
-            raise ConfigurationError(renaming(name, new))
+        if sentence := removed(name):
+            raise ConfigurationError(f"parameter '{name}' was removed: {sentence}")
         raise ConfigurationError(f"there is no parameter '{name}'{hint(name, known)}")
     checked = {name: known[name].check(value) for name, value in values.items()}
     return _build(config_type, "", checked)
@@ -129,20 +138,11 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def renamed(config_type: type, prefix: str = "") -> dict[str, str]:
-    """Old names of parameters and the new ones, "" for removed ones, groups flattened."""
-    old: dict[str, str] = getattr(config_type, "RENAMED", {})
-    names = {prefix + name: prefix + new if new else "" for name, new in old.items()}
-    hints = typing.get_type_hints(config_type)
-    for field in dataclasses.fields(config_type):
-        if "inline" in field.metadata:
-            names |= renamed(hints[field.name], _inner_prefix(field, prefix))
-    return names
-
-
-def renaming(old: str, new: str) -> str:
-    """The sentence by which the old name of a parameter is refused; `new` as in :func:`renamed`."""
-    return f"parameter '{old}' is called '{new}' now" if new else f"parameter '{old}' was removed"
+def removed(name: str) -> str:
+    """Return the sentence on what replaces a removed parameter, in any group; "" for another."""
+    parts = name.split(".")
+    ends = (".".join(parts[k:]) for k in range(len(parts)))
+    return next((REMOVED[end] for end in ends if end in REMOVED), "")
 
 
 def to_flat(config: object) -> dict[str, Value]:

@@ -1,8 +1,8 @@
 """Saved models: one file of arrays and a header, whole or not at all, and nothing executed.
 
 A file is a zip archive of `.npy` arrays, uncompressed, that `numpy.load` opens too. Its header is
-JSON text with the format's version and the identity of what it belongs to, such as the URDF's
-hash, the joints and the configuration. The archive's comment, the file's last bytes, is the
+JSON text with the identity of what it belongs to, such as the URDF's hash, the joints and the
+configuration. The archive's comment, the file's last bytes, is the
 SHA-256 of all before it, checked before anything else is read.
 """
 
@@ -30,9 +30,7 @@ from semiparam_dynamics.base.errors import (
     SemiparamError,
     StorageError,
 )
-from semiparam_dynamics.base.parameters import renaming
 
-FORMAT_VERSION = 5
 HEADER = "header"
 SEAL = b"sha256:"
 SEAL_LENGTH = len(SEAL) + 64
@@ -74,7 +72,7 @@ def save_state(
     StorageError where the system refuses; nothing has changed then.
     """
     path = at_link_end(path)
-    about = {"format": FORMAT_VERSION, "identity": identity, "parameters": parameters or {}}
+    about = {"identity": identity, "parameters": parameters or {}}
     header = json.dumps(about).encode()
     arrays = {HEADER: np.frombuffer(header, dtype=np.uint8), **state}
     part = path.with_name(path.name + ".part")
@@ -111,36 +109,24 @@ def load_state(
     identity: dict[str, object],
     *,
     ignore: Collection[str] = (),
-    renamed: Mapping[str, str] | None = None,
 ) -> State:
     """Read what :func:`save_state` wrote for the same `identity`, the file once.
 
     To resume from a file, build a model of the state first, within :func:`resuming`, and assign
     it when it is whole: nothing has to be put back where that fails.
 
-    ignore: entries of the identity that may differ. renamed: old names of entries and the new
-    ones, see :func:`semiparam_dynamics.base.parameters.renamed`.
-
-    Raises DamagedModelError where there is no whole file, and ForeignModelError where it has
-    another format or its identity differs, with what differs.
+    ignore: entries of the identity that may differ. Raises DamagedModelError where there is no
+    whole file, and ForeignModelError where its identity differs, with what differs.
     """
     path = Path(path)
     content = _content(path)
     try:
         state = read_archive(content)
         header = json.loads(bytes(state.pop(HEADER)))
-        version, saved = int(header["format"]), dict(header["identity"])
+        saved = dict(header["identity"])
     except MALFORMED as error:
         raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
-    if version != FORMAT_VERSION:
-        raise ForeignModelError(
-            f"{path} has format {version}, and this version of semiparam_dynamics reads only "
-            f"format {FORMAT_VERSION}: learn the model anew, or use the version that wrote it"
-        )
     expected: dict[str, Any] = json.loads(json.dumps(identity))
-    for old, new in (renamed or {}).items():
-        if old in saved and old not in expected:
-            raise ForeignModelError(f"{path} is of another version: {renaming(old, new)}")
     names = {*saved, *expected}.difference(ignore)
     if differing := sorted(name for name in names if saved.get(name) != expected.get(name)):
         what = ", ".join(
@@ -153,7 +139,7 @@ def load_state(
 
 
 def saved_header(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The identity and the parameters that a file was written with, of any format.
+    """The identity and the parameters that a file was written with.
 
     Raises DamagedModelError where there is no whole file.
     """
@@ -217,7 +203,7 @@ def load_newest(path: str | Path, load: Callable[[Path], None]) -> tuple[Path, s
 
     Returns the file that was loaded, and the problem with a newer one, or nothing. Where there is
     only the one before, a save was killed between its two renames: that is no problem. A file of
-    another robot, configuration or format is no reason to take an older one: StorageError. The
+    another robot or configuration is no reason to take an older one: StorageError. The
     same where neither can be loaded. The one before what a symbolic link leads to is beside that.
     """
     path = at_link_end(path)

@@ -1,22 +1,18 @@
-"""What a robot's driver is told about its payload, and when.
+"""Loads given to a robot's driver: which, and when.
 
-The estimate is of what is held beyond what the model has learned. A driver is told all that hangs
-on its flange: the tool's load, and the payload. Where the efforts that the robot reports contain no
-longer what the driver was told (`compensated`), an estimate is what is left of the payload:
+The learner's estimate is of what is held beyond what the model has learned. A driver is given all
+that hangs on its flange: the tool's load and the payload. Where the reported efforts no longer
+contain what the driver was given (`compensated`), an estimate is what is left of the payload:
 
-    payload = estimate + what the driver has - the tool's load,
+    payload = estimate + the driver's load - the tool's load.
 
-with what the driver had when that estimate was made. Nothing is left once the driver has it all,
-so the estimator is told then that nothing is held: what it had estimated before would be wrong, and
-it would take the driver's change for one of the robot. Loads are told in steps, on the line between
-two loads, whose points all are bodies; each changes the joints' efforts by a bounded share.
+Once the driver has all of it, nothing is left, and the learner is asked to count nothing as held.
+Loads change in steps on the line between two loads, whose points are all bodies; each step changes
+the joints' efforts by a bounded share.
 
-Where `compensated` is wrong the estimator, told that nothing is held, weighs the payload again. So
-an estimate that is like the one that was told last, and would lead further from the tool's load, is
-doubted and not added. No time ends that: on a robot that stands still nothing is weighed. A second
-thing of the same mass looks alike. While there is doubt, estimates are taken as with `compensated`
-false, as all that is held. What is told by them is right where `compensated` is wrong; else the
-estimator then finds what is missing, which is not like it and is added.
+Where `compensated` is set wrongly the learner weighs the payload again after that. An estimate that
+would add to a payload that the driver has is therefore doubted and not given, however late it
+comes, until nothing is held.
 """
 
 from __future__ import annotations
@@ -28,27 +24,38 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
-from semiparam_dynamics.base.parameters import parameter
+from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.changes.load import Load, LoadFrame, load_of, tool_parameters
 from semiparam_dynamics.robot.inertia import compact_body, is_body
 
-ALIKE_SHARE = 0.2  # of a mass, by which two estimates of one payload may differ
-ALIKE_STDS = 3.0  # standard deviations, by which they may
+AGREEING_ESTIMATES = 3  # in a row, before the payload counts as settled
+QUIET_S = 1.5  # without a newer estimate, after which the last one counts as settled
+GROWTH_SHARE = 0.2  # of a payload, by which a later estimate may correct it
 LEVER_M = 0.1  # at which a shift of the smallest mass counts as much as that mass itself
-RELEASE_S = 0.3  # until the estimator's filters have seen what the driver does
-REVERSAL_S = 2.0  # after a call, within which a payload that is gone may be gone by the call
+RELEASE_S = 0.3  # delay of the learner's filters after a change of the driver's load
+FOLLOW_S = 3.0  # until an estimate is of efforts with the driver's changed load alone
+STEP_PERIOD_S = 0.2  # between two steps to a load
+REVERSAL_S = 2.0  # after a load was given, within which the payload's end may be due to that
 REVERSALS = 3  # such in a row: the efforts seem to be compensated
-LATE_CALLS = 10  # of the same load, that may still be answered
-LONGEST_WAIT_S = 60.0  # until a load that was not answered is told again
-LONGEST_HOLD_S = 60.0  # that a payload must then be held before it is told again
-GONE = "the driver's service is gone: what it has is not known"
-NO_TOOL = "nothing is told: the parameter tool_mass must say what hangs on the flange, 0 if nothing"
+MAX_HOLD_S = 60.0  # for which a payload must then be held before it is given again
+RESEND_S = 20.0  # until a load whose call was never answered is sent again
+NO_TOOL = (
+    "no load is given: the parameter tool_mass must say what hangs on the flange, 0 if nothing"
+)
+DOUBTED = (
+    "a payload is estimated beyond the one that the driver has, and not given: if it is the same, "
+    "set compensated to false, else put both down"
+)
+REVERSED = (
+    "the payload is gone each time the driver is given it: if the efforts no longer contain it, "
+    "set compensated to true"
+)
 OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
 
 
 @dataclasses.dataclass(frozen=True)
 class PayloadBridgeConfig:
-    """When a payload is told to the driver, and within which bounds."""
+    """When a payload is given to the driver, and within which bounds."""
 
     compensated: bool = parameter(
         False,
@@ -58,7 +65,7 @@ class PayloadBridgeConfig:
     tool_mass: float = parameter(
         -1.0,
         "mass that the driver is to have with nothing held, such as a gripper's, or 0; -1: not "
-        "given, and the driver is told nothing",
+        "given, and no load is given",
         unit="kg",
         low=-1.0,
         high=1e3,
@@ -80,22 +87,10 @@ class PayloadBridgeConfig:
     mass_std: float = parameter(
         0.1,
         "largest standard deviation of the mass with which an estimate is passed on to the "
-        "driver, and largest difference between estimates that agree",
+        "driver, and largest difference between three estimates that agree",
         unit="kg",
         low=0.0,
         high=1e3,
-        live=True,
-    )
-    agreeing: int = parameter(
-        3, "messages in a row that must agree, while a payload is estimated", low=1, high=100
-    )
-    quiet: float = parameter(
-        1.5,
-        "time without a newer estimate after which the last one is final, whether others agree "
-        "or not",
-        unit="s",
-        low=0.0,
-        high=600.0,
         live=True,
     )
     min_mass: float = parameter(
@@ -125,8 +120,7 @@ class PayloadBridgeConfig:
     )
     period: float = parameter(
         2.0,
-        "shortest time between two loads, and after a refusal, or a call that was not answered, "
-        "until the next try; twice as long after each further call that was not answered",
+        "shortest time between two loads, and from a refusal to the next try",
         unit="s",
         low=0.0,
         high=3600.0,
@@ -140,25 +134,36 @@ class PayloadBridgeConfig:
         high=1.0,
         live=True,
     )
-    step_period: float = parameter(
-        0.2,
-        "shortest time between two steps on the way to a load",
-        unit="s",
-        low=0.0,
-        high=60.0,
-        live=True,
-    )
     timeout: float = parameter(
         3.0, "time within which the driver must answer", unit="s", low=0.01, high=600.0, live=True
     )
-    follow: float = parameter(
-        3.0,
-        "with compensated: time that the estimate is given to follow what the driver was told",
-        unit="s",
-        low=0.0,
-        high=600.0,
-        live=True,
+
+
+@dataclasses.dataclass(frozen=True)
+class PayloadBridgeNodeConfig:
+    """Parameters of the `payload_bridge` node."""
+
+    driver: str = parameter(
+        "ur",
+        "driver whose service is called: ur_msgs/srv/SetPayload, or franka_msgs/srv/SetLoad",
+        choices=("ur", "franka"),
     )
+    service: str = parameter(
+        "",
+        "the service's name; empty: the driver's own, io_and_status_controller/set_payload or "
+        "service_server/set_load",
+    )
+    frame: str = parameter(
+        "",
+        "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8",
+    )
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "joints of the learner, in order; empty: all actuated joints of the URDF"
+    )
+    bridge: PayloadBridgeConfig = group(PayloadBridgeConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
@@ -188,19 +193,40 @@ class Estimate:
         """In kg; negative where something is missing."""
         return float(self.parameters[0])
 
-    @property
-    def bare(self) -> bool:
-        """Whether nothing is held, which the estimator says with zeros."""
-        return self.parameters[0] == 0.0 and self.mass_std == 0.0
+
+@dataclasses.dataclass(slots=True, eq=False)
+class DriverState:
+    """The driver's load (10,): accepted last, or the tool's where it is not known; times in s."""
+
+    load: Array
+    known: bool
+    changed: float = -np.inf  # when it accepted its load
+    call: Call | None = None  # that was not answered yet
+    late: bool = False  # whether that call was not answered in time
+    failure: str = ""  # of the last call
+    retry: float = -np.inf  # time of the next call after it
+    ready: bool = False  # whether the service was there
+    gone: bool = False  # whether the service went away since the driver accepted a load
+
+
+@dataclasses.dataclass(slots=True)
+class ReleaseState:
+    """The learner's part after a change of the driver's load: to count nothing as held."""
+
+    done: bool
+    sent: float = np.inf  # s, of the request whose answer is waited for
+    retry: float = -np.inf  # s
+    failure: str = ""
 
 
 class PayloadBridge:
-    """The state of one driver's load. Times are seconds of one clock that never goes back.
+    """The loads of one driver. Times are seconds of one clock that never goes back.
 
-    Pass each estimate to :meth:`estimated`, ask :meth:`advance` often for the call to make, and
-    pass its outcome to :meth:`answered`. A call that is not answered in time counts as refused:
-    the load accepted last stays what the driver has. A driver whose service went away may have
-    forgotten it: from the tool's load on it is told again.
+    Pass each estimate to :meth:`estimated`, ask :meth:`advance` often for the call to make and
+    :meth:`release_due` whether the learner is to be released, and pass the answers to
+    :meth:`answered` and :meth:`release_answered`. The load accepted last stays the driver's where a
+    call is refused or not answered. A driver whose service went away may have lost its load, which
+    is given again from the tool's on.
 
     Parameters
     ----------
@@ -208,49 +234,32 @@ class PayloadBridge:
 
     Attributes
     ----------
-    driver: (10,) the load accepted last, or the tool's where nothing was told yet, or not since
-        the driver's service was gone. known: whether the driver has it. estimate: the last one.
-    reason: why nothing is told now, empty where all is. trouble: whether somebody should look at
-        it. counts: of calls, by outcome.
+    driver: the driver's state. release: the learner's. estimate: the last one.
+    reason: why no load is given now, empty where the driver has it. trouble: whether somebody
+        should look at it. counts: of calls, by outcome.
     """
 
     def __init__(self, frame: LoadFrame, config: PayloadBridgeConfig) -> None:
+        if config.tool_mass > config.max_mass:
+            raise ConfigurationError("'tool_mass' is more than 'max_mass'")
         self.config, self._frame = config, frame
         tool = config.tool_center, config.tool_inertia
         self._tool = tool_parameters(max(config.tool_mass, 0.0), *tool)
-        self._nothing = np.zeros_like(self._tool)  # where the tool was taken off, too
-        if config.tool_mass > config.max_mass:
-            raise ConfigurationError("'tool_mass' is more than 'max_mass'")
-        self.driver: Array = self._tool
         # A model was learned of what such a driver leaves of the efforts with the tool's load.
-        self.known = config.compensated
+        self.driver = DriverState(self._tool, known=config.compensated)
+        self.release = ReleaseState(done=True)
         self.estimate: Estimate | None = None
         self.reason, self.trouble = "no estimate has come yet", False
         self.counts: Counter[str] = Counter()
-        self._masses: deque[float] = deque(maxlen=config.agreeing)
+        self._masses: deque[float] = deque(maxlen=AGREEING_ESTIMATES)
         self._judged = True  # whether the last estimate was
+        self._refusal = ""  # why it is not given
         self._wanted: Array | None = None
-        self._aim: Array = self._tool  # the load that the steps lead to
-        self._aimed = -np.inf  # s, since when
-        self._call: Call | None = None
-        # Those of the same load that were not answered in time.
-        self._late: deque[Call] = deque(maxlen=LATE_CALLS)
-        self._numbers = 0
-        self._ready = False  # whether the driver's service was there when last looked at
-        self._gone = False  # whether it went away since the driver was told
-        self._changed = -np.inf  # s, when the driver accepted its load
-        self._next = -np.inf  # s, of the next step
-        self._failure, self._again = "", -np.inf
-        self._refusal = ""  # why the last estimate that was judged isn't told
+        self._aim, self._aimed = self._tool, -np.inf  # of the steps, and s since when
+        self._calls = 0
         self._reversals = 0  # in a row
         self._held = -np.inf  # s, since when something is held by the estimates
-        self._released = True  # whether the estimator knows that the driver has it all
-        self._releasing = False  # whether it has yet to answer that
-        self._release_again = -np.inf  # s, when to tell it again where it refused
-        # s, when it was told, and when it answered; or the driver's last answer if that is later.
-        self._release_sent = self._release_heard = -np.inf
-        self._counted = self._counted_next = 0.0  # kg, of the estimates behind the aim and _wanted
-        self._doubted = False  # whether what the driver has seems to be estimated again
+        self._doubted = False  # whether the driver's payload seems to be estimated again
 
     def configure(self, config: PayloadBridgeConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -264,140 +273,122 @@ class PayloadBridge:
         if not (np.isfinite(parameters).all() and np.isfinite(mass_std)):
             raise RobotModelError("the payload's estimate has numbers that are not finite")
         moved = self._frame.moved(link, parameters)
-        last = self.estimate
-        if last is None or abs(last.parameters[0]) < self.config.min_mass:
+        if self.estimate is None or abs(self.estimate.mass) < self.config.min_mass:
             self._held = now
         self.estimate = Estimate(moved, float(mass_std), now)
         self._masses.append(float(moved[0]))
         self._judged = False
 
     def answered(self, now: float, number: int, accepted: bool, error: str = "") -> None:
-        """Take the driver's answer to a call.
-
-        One that comes late counts unless another load was told since: a driver that is always
-        late answers an earlier call while the same load is being told again.
-        """
-        call = next((one for one in self._calls() if one.number == number), None)
-        if call is None:
+        """Take the driver's answer to a call, which counts until another one is made."""
+        driver = self.driver
+        if driver.call is None or driver.call.number != number:
             return
-        if call in self._late and not accepted:
-            newest = self._call is None and call is self._late[-1]
-            self._late.remove(call)
-            if not newest:
-                return
-        self._late.clear()
-        self._call = None
+        load, driver.call = driver.call.parameters, None
         if not accepted:
             self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
             return
         self.counts[ACCEPTED] += 1
-        self.driver, self.known, self._gone = call.parameters, True, False
-        self._changed, self._next = now, now + self.config.step_period
-        self._failure, self._again = "", -np.inf
-        self._released = self._releasing = False
-        self._release_sent = self._release_heard = now
-        # Estimates of what it has now tell anew.
-        self._doubted = self._doubted and not np.array_equal(self.driver, self._aim)
+        self.driver = DriverState(load, known=True, changed=now, ready=driver.ready)
+        self.release = ReleaseState(done=False)
 
     def release_due(self, now: float) -> bool:
-        """Whether to tell the estimator now that nothing is held; true once after a change.
+        """Return whether to ask the learner now to count nothing as held.
 
-        That is where efforts no longer contain what the driver has been told in whole. True again
-        a period after :meth:`release_answered` was told that it failed. No estimate is taken until
-        it was told of a success.
+        It is due once after each change to a load that efforts no longer contain, and again a
+        period after a failure. No estimate is taken before the learner did so.
         """
-        waits = self.config.compensated and not self._released and not self._releasing
-        due = waits and self._has and now >= max(self._changed + RELEASE_S, self._release_again)
-        self._releasing = self._releasing or due
-        return due
+        state, config = self.release, self.config
+        if now > state.sent + config.timeout:
+            self.release_answered(now, False, f"it did not answer within {config.timeout:g} s")
+        if not config.compensated or state.done or state.sent < np.inf or not self._has:
+            return False
+        if now < max(self.driver.changed + RELEASE_S, state.retry):
+            return False
+        state.sent = now
+        return True
 
-    def release_answered(self, now: float, sent: float, accepted: bool) -> None:
-        """Take the estimator's answer to what it was told at `sent`, or that none came in time."""
-        if self._changed > sent:
-            return  # it is due anyway
-        self._releasing, self._released = False, accepted
+    def release_answered(self, now: float, accepted: bool, error: str = "") -> None:
+        """Take the learner's answer; what it had estimated before counts no more."""
+        if self.release.sent == np.inf:
+            return  # of before another change
         if accepted:
-            self._release_sent, self._release_heard = sent, now
-        else:
-            self._release_again = now + self.config.period
+            self.release, self.estimate = ReleaseState(done=True), None
+            self._masses.clear()
+            return
+        failure = f"the learner's service release failed ({error}): it may count the payload again"
+        self.release = ReleaseState(False, retry=now + self.config.period, failure=failure)
 
     def advance(self, now: float, ready: bool = True) -> Call | None:
-        """The call to make now, or None. ready: whether the driver's service is there."""
-        config = self.config
-        if self._ready and not ready:
+        """Return the call to make now, or None. ready: whether the driver's service is there."""
+        config, driver = self.config, self.driver
+        if driver.ready and not ready:
             self._lose()
-        self._ready = ready
-        if self._call is not None:
-            if now - self._call.sent <= config.timeout:
-                return None
-            # Repeated ever later: a driver that takes its calls in turn would fall ever farther
-            # behind, since each repetition takes it as long as the first call.
-            wait = min(config.period * 2.0 ** len(self._late), LONGEST_WAIT_S)
-            self._late.append(self._call)
-            self._call = None
+        driver.ready = ready
+        call = driver.call
+        if call is not None and now <= call.sent + config.timeout:
+            return None
+        if call is not None and not driver.late:
+            driver.late = True
             self._fail(now, UNANSWERED, f"the driver did not answer within {config.timeout:g} s")
-            self._again = now + max(wait, config.period)
+        self.reason, self.trouble = "", False
+        obstacle, trouble = self._obstacle(now)
+        if obstacle or self._wanted is None or self._has:
+            self.reason = obstacle if trouble else self.reason or obstacle
+            self.trouble = self.trouble or trouble
+            return None
+        self._calls += 1
+        driver.call, driver.late = Call(self._calls, self._step(), now), False
+        return driver.call
+
+    def _obstacle(self, now: float) -> tuple[str, bool]:
+        """Set the aim; return why no load can be given now, or "", and if that is trouble."""
+        config, driver = self.config, self.driver
         if config.tool_mass < 0.0:
             # Zero as the default would take a gripper's weight off a driver that knows it.
-            self.reason, self.trouble = NO_TOOL, True
-            return None
-        self.reason, self.trouble = "", False
+            return NO_TOOL, True
         self._judge(now)
-        if self._gone and not ready:
-            self.reason, self.trouble = GONE, True
-            return None
-        wanted = self._wanted
-        if wanted is None:
-            return None
-        if self._differs(wanted):
+        if driver.gone and not driver.ready:
+            return "the driver's service is gone: its load is not known", True
+        if self._wanted is not None and self._differs(self._wanted):
             if now < self._aimed + config.period:
-                self._wait(f"loads are told {config.period:g} s apart at least")
-                return None
-            self._aim, self._aimed, self._counted = wanted, now, self._counted_next
-            self._again = min(self._again, now + config.period)  # no repetition
-        if self.known and np.array_equal(self.driver, self._aim):
-            return None
-        if self._failure and now < self._again:
-            self.reason, self.trouble = self._failure, True
-            return None
-        if now < self._next:
-            self._wait("the next step follows")
-            return None
+                return f"loads are given {config.period:g} s apart at least", False
+            self._aim, self._aimed = self._wanted, now
+        if self._wanted is None or self._has:
+            return "", False
+        if driver.failure and now < driver.retry:
+            return driver.failure, True
+        if now < driver.changed + STEP_PERIOD_S:
+            return "the next step follows", False
         # Limits may have been lowered since it was judged.
-        checked = self._aim is not self._tool and self._aim is not self._nothing
-        if checked and (why := self._implausible(self._aim)):
-            self.reason, self.trouble = why, True
-            return None
-        if not ready:
-            self.reason, self.trouble = "the driver's service is not there", True
-            return None
-        self._numbers += 1
-        self._call = Call(self._numbers, self._step(), now)
-        if self._late and not np.array_equal(self._late[-1].parameters, self._call.parameters):
-            self._late.clear()
-        return self._call
-
-    @property
-    def awaited(self) -> frozenset[int]:
-        """The numbers of the calls whose answers count."""
-        return frozenset(call.number for call in self._calls())
+        if why := self._implausible(self._aim):
+            return why, True
+        if not driver.ready:
+            return "the driver's service is not there", True
+        call = driver.call
+        same = call is not None and np.array_equal(call.parameters, self._step())
+        if call is not None and same and now < call.sent + RESEND_S:
+            # The answer may be late, and a driver that takes calls in turn falls behind by more.
+            return driver.failure, True
+        return "", False
 
     def sentence(self) -> str:
-        """What the driver has, what is estimated, and why that is not told."""
-        untold = "the driver was not told"
-        untold += " again" if self._gone else ""
-        has = f"the driver has {self.driver[0]:.2f} kg" if self.known else untold
-        if self._call is not None:
-            has += f", {self._call.parameters[0]:.2f} kg is being told"
+        """Return the driver's load, the estimate, and why that is not given, in words."""
+        driver = self.driver
+        has = "the driver was given no load" + (" again" if driver.gone else "")
+        if driver.known:
+            has = f"the driver has {driver.load[0]:.2f} kg"
+        if driver.call is not None and not driver.late:
+            has += f", {driver.call.parameters[0]:.2f} kg is being given"
         held = "nothing is estimated yet"
         if (estimate := self.estimate) is not None:
-            held = f"{estimate.parameters[0]:.2f} kg is estimated"
-            held = "nothing is held by the estimate" if estimate.bare else held
-        return "; ".join(filter(None, (has, held, self.reason)))
+            held = f"{estimate.mass:.2f} kg is estimated"
+            held = held if estimate.mass else "nothing is held by the estimate"
+        return "; ".join(filter(None, (has, held, self.reason, self.release.failure)))
 
     def values(self) -> dict[str, str]:
-        """The figures behind the sentence, by name."""
-        loads = {"driver": self.driver, "aim": self._aim}
+        """Return the figures behind the sentence, by name."""
+        loads = {"driver": self.driver.load, "aim": self._aim}
         values = {"frame": self._frame.name}
         if (estimate := self.estimate) is not None:
             loads["estimate"] = estimate.parameters
@@ -412,156 +403,140 @@ class PayloadBridge:
 
     def _fail(self, now: float, outcome: str, why: str) -> None:
         self.counts[outcome] += 1
-        self._again = now + self.config.period
-        self._failure = f"{why}: what it accepted before is taken to be what it has"
+        self.driver.retry = now + self.config.period
+        self.driver.failure = f"{why}: the load that it accepted before is taken to be its load"
 
     def _lose(self) -> None:
-        """Count what the driver was told as forgotten, which it may be where it starts anew."""
-        if self._call is not None:
+        """Count the driver's load as lost, which it may be where the driver starts anew."""
+        driver = self.driver
+        if driver.call is not None and not driver.late:
             self.counts[UNANSWERED] += 1
-        self._call = None
-        self._late.clear()
-        self._failure, self._again = "", -np.inf
-        if self.known:
-            self.driver, self.known, self._gone = self._tool, False, True
+        self.driver.call, driver.failure = None, ""
+        if driver.known:
+            driver.load, driver.known, driver.gone = self._tool, False, True
             self._wanted = self._aim if self._wanted is None else self._wanted
 
     @property
     def _has(self) -> bool:
         """Whether the driver has all of the aim."""
-        return self.known and np.array_equal(self.driver, self._aim)
-
-    def _calls(self) -> list[Call]:
-        """Those whose answers count."""
-        return [*self._late, *([] if self._call is None else [self._call])]
+        return self.driver.known and np.array_equal(self.driver.load, self._aim)
 
     def _wait(self, why: str) -> None:
         self.reason = self.reason or why
 
+    def _warn(self, why: str) -> None:
+        self.reason, self.trouble = why, True
+
     def _step(self) -> Array:
         """The load of the next step to the aim; bodies' parameters form a convex cone."""
-        change = self._aim - self.driver
+        change = self._aim - self.driver.load
         share = self._frame.share(change)
         if share <= self.config.step_share:
             return self._aim
-        step: Array = self.driver + change * (self.config.step_share / share)
+        step: Array = self.driver.load + change * (self.config.step_share / share)
         return step
 
     def _differs(self, wanted: Array) -> bool:
         """Whether a load is another than the aim, by more than estimates differ."""
-        if wanted is self._tool or self._aim is self._tool:
-            return wanted is not self._aim
+        bare = [np.array_equal(load, self._tool) for load in (wanted, self._aim)]
+        if any(bare):
+            return not all(bare)
         change = wanted - self._aim
         shift = float(np.linalg.norm(change[1:4])) / LEVER_M
         return bool(max(abs(change[0]), shift) > self.config.min_mass)
 
     def _judge(self, now: float) -> None:
         """Take the last estimate as what is wanted, once it has settled and can be true."""
-        estimate, config = self.estimate, self.config
+        estimate = self.estimate
         if estimate is None:
             self.reason = "no estimate has come yet"
-            return
-        # Of a way that has begun and goes on, estimates have seen some steps and not others.
-        begun = self._gone or (self._changed >= self._aimed and not self._failure)
-        on_the_way = begun and not self._has
-        if config.compensated and (on_the_way or now < self._changed + config.follow):
-            self._wait("the estimate has yet to follow what the driver was told")
-            return
-        self._warn_of_efforts(estimate)
-        if self._judged:
-            self._refuse_again()
-            return
-        if config.compensated and self._has and not self._released:
-            # What the driver has would be counted once more.
-            self._wait("the learner has yet to take that the driver has the payload: see ~/release")
-            late = now > self._changed + RELEASE_S + config.timeout
-            self.trouble = self.trouble or late
-            return
-        # The bare hand that follows from the release often comes before the answer to it; any
-        # other estimate that does may be an older one.
-        since = self._release_sent if estimate.bare else self._release_heard
-        if config.compensated and estimate.received < since:
-            # Of efforts without what the driver had then, which is not what it has now.
-            self._wait("the estimate has yet to follow what the driver was told")
-            return
-        if why := self._unsettled(now, estimate):
+        elif why := self._follows(now):
             self._wait(why)
-            return
-        self._judged = True
-        payload = self._payload(estimate)
-        if payload is None:
-            self._want(self._aim, self._counted)
-            return
+        else:
+            if self._doubted:
+                self._warn(DOUBTED)
+            elif self._reversals >= REVERSALS:
+                self._warn(REVERSED)
+            if self._judged:
+                if self._refusal:
+                    self._warn(self._refusal)
+            elif why := self._unsettled(now, estimate):
+                self._wait(why)
+            else:
+                self._judged = True
+                self._want(now, estimate)
+
+    def _follows(self, now: float) -> str:
+        """Why an estimate may be of efforts with an earlier load of the driver, or nothing."""
+        driver, timeout = self.driver, self.config.timeout
+        if not self.config.compensated:
+            return ""
+        # A way that was refused goes no further.
+        begun = driver.gone or (driver.changed >= self._aimed and not driver.failure)
+        if (begun and not self._has) or now < driver.changed + FOLLOW_S:
+            return "the estimate has yet to follow the driver's load"
+        if not self._has or self.release.done:
+            return ""
+        self.trouble = self.trouble or now > driver.changed + RELEASE_S + timeout
+        return "the learner has yet to take that the driver has the payload: see ~/release"
+
+    def _want(self, now: float, estimate: Estimate) -> None:
+        """Set the wanted load by an estimate, or the reason why it can't be true."""
+        config, driver, self._refusal = self.config, self.driver, ""
+        payload: Array = estimate.parameters
+        if config.compensated:
+            before = driver.load - self._tool
+            payload = before + estimate.parameters
+            if estimate.mass * before[0] < 0.0 or not before.any():
+                self._doubted = False
+            else:
+                given = float(abs(self._aim[0] - self._tool[0]))
+                most = (1.0 + GROWTH_SHARE) * given + config.min_mass
+                self._doubted = self._doubted or bool(abs(payload[0]) > most)
+                if self._doubted and estimate.mass:
+                    return
+                if self._doubted:
+                    self._doubted, payload = False, np.zeros(10)
         if abs(payload[0]) < config.min_mass:
-            if self._wanted is not None and self._wanted is not self._tool:
-                by_the_call = not config.compensated and now < self._changed + REVERSAL_S
+            held = self._wanted is not None and not np.array_equal(self._wanted, self._tool)
+            if held:
+                by_the_call = not config.compensated and now < driver.changed + REVERSAL_S
                 self._reversals = self._reversals + 1 if by_the_call else 0
-            self._want(self._tool, estimate.mass)
+            self._wanted = self._tool
             return
         total = self._tool + payload
         if abs(total[0]) < config.min_mass:
-            self._want(self._nothing, estimate.mass)
-            return
-        self._refusal = self._implausible(total)
-        if self._refusal:
-            self._refuse_again()
-            return
-        body = is_body(total)
-        load = total if body else compact_body(total[0], total[1:4] / total[0])
-        self._want(load, estimate.mass)
-
-    def _want(self, load: Array, counted: float) -> None:
-        self._wanted, self._counted_next, self._refusal = load, counted, ""
-
-    def _payload(self, estimate: Estimate) -> Array | None:
-        """What is held by an estimate (10,); None where that is what the driver has."""
-        if not self.config.compensated:
-            return estimate.parameters
-        before: Array = self.driver - self._tool
-        # What is told is bounded from the aim on, which may be refused halfway.
-        beyond = abs(estimate.mass + before[0]) - abs(self._aim[0] - self._tool[0])
-        begun = self._changed >= self._aimed
-        if begun and beyond > self.config.min_mass and self._alike(estimate, self._counted):
-            self._doubted = True
-        if self._doubted and self._alike(estimate, float(before[0])):
-            return None
-        # Less than with the bare hand is found only where the driver's load is not in the efforts.
-        if self._doubted and estimate.mass * before[0] >= 0.0:
-            return estimate.parameters
-        return before + estimate.parameters
-
-    def _alike(self, estimate: Estimate, mass: float) -> bool:
-        """Whether an estimate may be of a payload of this mass (kg)."""
-        most = max(ALIKE_STDS * estimate.mass_std, ALIKE_SHARE * abs(mass), self.config.mass_std)
-        return estimate.mass * mass > 0.0 and abs(estimate.mass - mass) <= most
-
-    def _refuse_again(self) -> None:
-        if self._refusal:
-            self.reason, self.trouble = self._refusal, True
+            self._wanted = np.zeros(10)  # the tool was taken off
+        elif why := self._implausible(total):
+            self._refusal = why
+            self._warn(why)
+        else:
+            compact = compact_body(total[0], total[1:4] / total[0])
+            self._wanted = total if is_body(total) else compact
 
     def _unsettled(self, now: float, estimate: Estimate) -> str:
-        """Why an estimate can't be told yet, or nothing."""
-        config = self.config
-        if estimate.bare:
+        """Why an estimate can't be given yet, or nothing."""
+        config, masses = self.config, self._masses
+        if not estimate.mass:
             return ""
-        # Told and taken back in turn, an arm would nod: twice as long apart each time.
-        hold = min(2.0**self._reversals, LONGEST_HOLD_S)
+        # Given and taken back in turn, an arm would nod: twice as long apart each time.
+        hold = min(2.0**self._reversals, MAX_HOLD_S)
         if self._reversals >= REVERSALS and now < self._held + hold:
-            return f"the payload is told once it was held for {hold:g} s"
+            return f"the payload is given once it was held for {hold:g} s"
         if estimate.mass_std > config.mass_std:
             return (
                 f"the mass' standard deviation is {estimate.mass_std:.2g} kg, more than "
                 f"{config.mass_std:g}"
             )
-        masses = self._masses
         agree = len(masses) == masses.maxlen and max(masses) - min(masses) <= config.mass_std
-        if agree or now - estimate.received >= config.quiet:
-            return ""
-        return "the estimate is not settled"
+        settled = agree or now >= estimate.received + QUIET_S
+        return "" if settled else "the estimate is not settled"
 
     def _implausible(self, total: Array) -> str:
         """Why a load can't be true, or nothing."""
         config, mass = self.config, float(total[0])
+        if np.array_equal(total, self._tool) or not total.any():
+            return ""
         if not 0.0 < mass <= config.max_mass:
             return f"{mass:.2f} kg with the tool is not between 0 and {config.max_mass:g} kg"
         distance = float(np.linalg.norm(total[1:4])) / mass
@@ -571,25 +546,3 @@ class PayloadBridge:
                 f"{config.max_distance:g} m"
             )
         return ""
-
-    def _warn_of_efforts(self, estimate: Estimate) -> None:
-        """Say that `compensated` seems to be wrong, where estimates behave so."""
-        if self._doubted:
-            self.trouble = True
-            self._wait(
-                "what the driver was told is estimated again, and not added: compensated seems to "
-                "be wrong; set compensated to false, unless another of the same mass was taken"
-            )
-        told = not np.array_equal(self.driver, self._tool)
-        if self.config.compensated and told and estimate.received < self._aimed:
-            self.trouble = True
-            self._wait(
-                "the estimate did not change when the driver was told: if the efforts contain the "
-                "payload, set compensated to false"
-            )
-        if self._reversals >= REVERSALS:
-            self.trouble = True
-            self._wait(
-                "the payload is gone each time the driver is told: if the efforts no longer "
-                "contain it, set compensated to true"
-            )

@@ -1,10 +1,11 @@
-"""Parameters of the controller."""
+"""Parameters of the controller, of efforts in trajectories, and of their nodes."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.simulation.config import MotionConfig
 
 FEEDFORWARDS = ("urdf", "rigid_body", "semiparametric")
 
@@ -183,3 +184,100 @@ class TrajectoryEffortsConfig:
         low=0.0,
         high=10.0,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionConfig:
+    """Sampling of the desired motion, and timing of the questions to the learner."""
+
+    rate: float = parameter(
+        500.0,
+        "instants of the plan per second: the joint states' rate",
+        unit="Hz",
+        low=10.0,
+        high=5000.0,
+    )
+    block: int = parameter(10, "instants in one question to the learner", low=1, high=200)
+    lead: float = parameter(
+        0.03,
+        "how long before a block begins the learner is asked for it",
+        unit="s",
+        low=0.0,
+        high=1.0,
+    )
+    delay: float = parameter(
+        0.002,
+        "time until a command acts: the feed-forward is that of the desired state so much later",
+        unit="s",
+        low=0.0,
+        high=0.1,
+    )
+    approach_speed: float = parameter(
+        0.5,
+        "largest joint velocity on the way from where the arm is to the motion's beginning",
+        unit="rad/s",
+        low=1e-3,
+        high=20.0,
+    )
+    control: ControlConfig = group(ControlConfig, inline=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputedTorqueNodeConfig:
+    """Parameters of the `computed_torque` node.
+
+    The motion is that of the simulator, whose `stiffness` belongs to its own controller.
+    """
+
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "controlled joints, in order; empty: all actuated joints of the URDF"
+    )
+    gravity_vector: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+    hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
+    hand_offset: tuple[float, ...] = parameter(
+        (),
+        "point of the hand frame that draws the circles; empty: its origin",
+        unit="m",
+        low=-2.0,
+        high=2.0,
+    )
+    seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
+    motion: MotionConfig = group(MotionConfig, inline=True)
+    session: SessionConfig = group(SessionConfig, inline=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class TrajectoryEffortsNodeConfig:
+    """Parameters of the `trajectory_efforts` node."""
+
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    joints: tuple[str, ...] = parameter(
+        (), "joints that the learner learns; empty: those of the URDF that a trajectory names"
+    )
+    gravity_vector: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link, as the driver that compensates it knows it; for "
+        "gravity: exclude only",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+    timeout: float = parameter(
+        0.5,
+        "time after which a trajectory goes on without efforts where the learner has not answered",
+        unit="s",
+        low=0.001,
+        high=10.0,
+    )
+    efforts: TrajectoryEffortsConfig = group(TrajectoryEffortsConfig, inline=True)

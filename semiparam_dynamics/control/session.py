@@ -9,9 +9,8 @@ from collections import Counter, deque
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.control.computed_torque import ComputedTorque
-from semiparam_dynamics.control.config import ControlConfig
+from semiparam_dynamics.control.config import SessionConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
 from semiparam_dynamics.dynamics.deviations import RunningSquare
 from semiparam_dynamics.dynamics.filtering import plausible_speeds
@@ -30,42 +29,6 @@ ELSEWHERE = "joint states with positions that the arm can't have: beyond its lim
 RESTARTED = "motion restarted after a pause"
 LOST = "motion restarted, following error beyond bounds.following_error"
 NOT_ASKED = "answers without a question, or too late"
-
-
-@dataclasses.dataclass(frozen=True)
-class SessionConfig:
-    """Sampling of the desired motion, and timing of the questions to the learner."""
-
-    rate: float = parameter(
-        500.0,
-        "instants of the plan per second: the joint states' rate",
-        unit="Hz",
-        low=10.0,
-        high=5000.0,
-    )
-    block: int = parameter(10, "instants in one question to the learner", low=1, high=200)
-    lead: float = parameter(
-        0.03,
-        "how long before a block begins the learner is asked for it",
-        unit="s",
-        low=0.0,
-        high=1.0,
-    )
-    delay: float = parameter(
-        0.002,
-        "time until a command acts: the feed-forward is that of the desired state so much later",
-        unit="s",
-        low=0.0,
-        high=0.1,
-    )
-    approach_speed: float = parameter(
-        0.5,
-        "largest joint velocity on the way from where the arm is to the motion's beginning",
-        unit="rad/s",
-        low=1e-3,
-        high=20.0,
-    )
-    control: ControlConfig = group(ControlConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 
-from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.base.parameters import group, parameter, replace
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
 
 
 @dataclasses.dataclass(frozen=True)
@@ -237,3 +239,42 @@ class SimulatorConfig:
     seed: int = parameter(0, "seed of noise, offsets and motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)
     effects: EffectsConfig = group(EffectsConfig)
+
+
+@dataclasses.dataclass(frozen=True)
+class ArmSimulatorNodeConfig:
+    """Parameters of the `arm_simulator` node."""
+
+    urdf: str = parameter("", "file of the robot's URDF; empty: the iCub's right arm")
+    real_time_factor: float = parameter(
+        1.0, "simulated seconds in a second, as far as the machine keeps up", low=0.01, high=100.0
+    )
+    wait_for_subscribers: int = parameter(
+        0,
+        "the motion starts when this many subscribe to the joint states, live_page not counted",
+        low=0,
+        high=100,
+    )
+    simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
+
+
+LISTENERS = 2  # of the simulator's topics: the learner and the recorder
+
+
+def learner_config(residual: str = "random_fourier", seed: int = 0) -> InverseDynamicsNodeConfig:
+    """The learner's parameters for the simulated iCub arm, with the thesis' residual."""
+    return replace(
+        InverseDynamicsNodeConfig(),
+        target="wrench",
+        joints=ICUB_JOINTS,
+        sensor_frame=ICUB_SENSOR,
+        residual=residual,
+        seed=seed,
+        # There is time enough, and the bag then gives exactly the numbers seen live.
+        defer_learning=False,
+    )
+
+
+def simulator_config(rate: float = 100.0, seed: int = 0) -> ArmSimulatorNodeConfig:
+    """The simulator's parameters; it starts to move when it is seen by all."""
+    return replace(ArmSimulatorNodeConfig(), rate=rate, seed=seed, wait_for_subscribers=LISTENERS)

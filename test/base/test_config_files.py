@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 from hypothesis import given
@@ -24,7 +23,6 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 
 @dataclass(frozen=True)
 class Inner:
-    RENAMED: ClassVar = {"reach": "width"}
     width: float = parameter(0.2, "how wide", unit="m", low=1e-6, high=1e6)
     weights: tuple[float, ...] = parameter((1.0,), "what each counts")
 
@@ -136,7 +134,6 @@ def test_names_are_text_whatever_they_look_like() -> None:
     [
         ("cuont: 1\n", "no parameter 'cuont'; did you mean 'count'"),
         ("inner: {widht: 1}\n", "no parameter 'inner.widht'; did you mean 'inner.width'"),
-        ("inner: {reach: 1}\n", "'inner.reach' is called 'inner.width' now"),
         ("count: many\n", "'count' must be a whole number, not 'many'"),
         ("inner: {width: -1}\n", "'inner.width' must lie between"),
         ("count: 1\ncount: 2\n", "'count' stands twice"),

@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
+from write_config import NODES
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import (
+    REMOVED,
     from_flat,
     group,
     parameter,
     parameters,
-    renamed,
+    removed,
     replace,
     to_flat,
 )
-from semiparam_dynamics.learner.nodes import config as node_configs
 
 
 @dataclass(frozen=True)
 class Inner:
-    RENAMED: ClassVar = {"speed": "rate", "size": ""}
     rate: float = parameter(2.0, "a rate", unit="Hz", low=0.0, high=10.0)
     count: int = parameter(3, "a count", low=1)
 
 
 @dataclass(frozen=True)
 class Outer:
-    RENAMED: ClassVar = {"inner_count": "inner.count"}
     inner: Inner = group(Inner)
     flat: Inner = group(Inner, inline=True)
     kind: str = parameter("a", "a kind", choices=("a", "b"))
@@ -61,10 +59,6 @@ def test_values_survive_the_way_to_flat_names_and_back() -> None:
     ("values", "message"),
     [
         ({"inner.rat": 1.0}, "there is no parameter 'inner.rat'; did you mean 'inner.rate'?"),
-        ({"inner.speed": 1.0}, "parameter 'inner.speed' is called 'inner.rate' now"),
-        ({"speed": 1.0}, "parameter 'speed' is called 'rate' now"),
-        ({"inner_count": 1}, "parameter 'inner_count' is called 'inner.count' now"),
-        ({"inner.size": 1}, "parameter 'inner.size' was removed"),
         ({"inner.rate": 11.0}, "'inner.rate' must lie between 0 and 10 Hz, not 11.0"),
         ({"inner.rate": float("nan")}, "must lie between"),
         ({"inner.rate": "fast"}, "'inner.rate' must be a number, not 'fast'"),
@@ -84,10 +78,15 @@ def test_what_is_wrong_is_said(values: dict[str, object], message: str) -> None:
         from_flat(Outer, values)
 
 
-@pytest.mark.parametrize(
-    "kind", [kind for name, kind in vars(node_configs).items() if name.endswith("NodeConfig")]
-)
-def test_the_packages_own_renamed_parameters_lead_to_one_that_there_is(kind: type) -> None:
-    known = {entry.name for entry in parameters(kind)}
-    for old, new in renamed(kind).items():
-        assert old not in known and (new in known or new == "")
+def test_a_removed_parameter_is_refused_with_its_replacement(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(REMOVED, "speed", "set rate instead")
+    for name in ("speed", "inner.speed"):
+        with pytest.raises(ConfigurationError, match=f"'{name}' was removed: set rate instead"):
+            from_flat(Outer, {name: 1.0})
+
+
+@pytest.mark.parametrize("kind", NODES.values(), ids=list(NODES))
+def test_no_parameter_that_there_is_counts_as_removed(kind: type) -> None:
+    assert not any(removed(entry.name) for entry in parameters(kind))

@@ -21,11 +21,12 @@ def test_runs_are_reused_only_with_their_settings(
         made.append(since)
         rms = {name: np.array([1e-3 * since]) for name in controller.FEEDFORWARDS}
         last = SimpleNamespace(time=np.array([seconds]), share=np.ones((1, 1)))
-        return SimpleNamespace(rms=lambda links=False: rms, runs={"semiparametric": last})
+        runs = {"semiparametric": last}
+        return SimpleNamespace(rms=lambda links=False: rms, runs=runs, lost=dict)
 
     def table(*arguments: str) -> str:
         out = ["--arms", "icub", "--seeds", "1", "--out", str(tmp_path / "runs.jsonl")]
-        monkeypatch.setattr(sys, "argv", ["controller.py", str(tmp_path), *out, *arguments])
+        monkeypatch.setattr(sys, "argv", ["controller.py", *out, *arguments])
         controller.main()
         return capsys.readouterr().out
 

@@ -50,7 +50,7 @@ class Robot:
             if self.bridge.release_due(self.now):
                 self.releases.append(self.now)
                 if self.takes is not None:
-                    self.bridge.release_answered(self.now, self.now, self.takes)
+                    self.bridge.release_answered(self.now, self.takes)
             if call is not None:
                 self.calls.append(call)
                 if self.says is not None:
@@ -63,7 +63,7 @@ class Robot:
 
     @property
     def told(self) -> float:
-        return load_of(self.bridge.driver).mass
+        return load_of(self.bridge.driver.load).mass
 
 
 class Learner:
@@ -123,7 +123,7 @@ def test_told_in_steps_when_estimates_agree_and_taken_back_on_release() -> None:
     assert robot.told == pytest.approx(2.01)
     robot.estimate(0.0)
     robot.go(2.0)
-    assert robot.told == 0.0 and not robot.bridge.driver.any()
+    assert robot.told == 0.0 and not robot.bridge.driver.load.any()
 
 
 def test_a_last_estimate_counts_without_others_once_it_is_old() -> None:
@@ -163,7 +163,7 @@ def test_a_tool_that_was_taken_off_is_no_load(mass: float) -> None:
     robot.go(3.0)
     robot.estimates(mass)
     robot.go(5.0)
-    assert robot.told == 0.0 and not robot.bridge.driver.any() and not robot.bridge.trouble
+    assert robot.told == 0.0 and not robot.bridge.driver.load.any() and not robot.bridge.trouble
     steps = np.diff([call.parameters for call in robot.calls], axis=0)
     assert max(FRAME.share(step) for step in steps) <= 0.05 * (1 + 1e-9)
     assert all(is_body(call.parameters) for call in robot.calls[:-1])
@@ -206,7 +206,10 @@ def test_refused_and_not_answered_the_last_load_stays() -> None:
     robot.estimates(3.0)
     robot.go(1.0)
     assert robot.told == pytest.approx(1.0) and robot.bridge.trouble
-    assert "the driver refused (payload too heavy): what it accepted" in robot.bridge.sentence()
+    assert (
+        "the driver refused (payload too heavy): the load that it accepted"
+        in robot.bridge.sentence()
+    )
     robot.go(4.0)  # told again, 2 s apart
     times = [call.sent for call in robot.calls if call.load.mass > 2.0]
     assert len(times) >= 3 and np.min(np.diff(times)) >= 2.0 - 1e-9
@@ -249,44 +252,40 @@ def test_a_driver_that_is_always_late_gets_all_steps(delay: float, in_turn: bool
     robot.estimates(2.0, times=3)
     slow(robot, delay, in_turn, 100.0 * (delay + 1.0))
     assert robot.told == pytest.approx(2.0) and not robot.bridge.trouble
-    assert not robot.bridge.awaited
     steps = np.diff([call.parameters for call in robot.calls], axis=0)
     assert max(FRAME.share(step) for step in steps) <= 0.05 * (1 + 1e-9)
 
 
-def test_an_answer_to_another_load_told_before_does_not_count() -> None:
+def test_an_answer_to_an_earlier_load_does_not_count() -> None:
     robot = Robot(step_share=1.0)
     robot.says = None
     robot.estimates(1.0)
     robot.go(4.0)
     robot.estimates(2.0)
     robot.go(6.0)
-    (first, *_), last = robot.calls, robot.calls[-1]
+    first, last = robot.calls
     assert first.load.mass == pytest.approx(1.0) and last.load.mass == pytest.approx(2.0)
     robot.bridge.answered(robot.now, first.number, True)
-    assert robot.told == 0.0 and first.number not in robot.bridge.awaited
-    assert last.number in robot.bridge.awaited
+    assert robot.told == 0.0
+    robot.bridge.answered(robot.now, last.number, True)
+    assert robot.told == pytest.approx(2.0)
 
 
-def test_a_late_refusal_leaves_the_call_that_is_made_again() -> None:
+def test_a_call_that_is_never_answered_is_made_again_seldom() -> None:
     robot = Robot(step_share=1.0)
     robot.says = None
     robot.estimates(1.0)
-    robot.go(5.5)
-    first, second = robot.calls
-    robot.bridge.answered(robot.now, first.number, False)
-    robot.bridge.answered(robot.now, second.number, True)
-    assert robot.told == pytest.approx(1.0) and not robot.bridge.counts["refused"]
+    robot.go(60.0)
+    sent = [call.sent for call in robot.calls]
+    assert len(sent) == 4 and np.min(np.diff(sent)) >= 20.0 - 1e-9
 
 
 def test_a_refusal_that_comes_late_is_one() -> None:
     robot = Robot(step_share=1.0)
     robot.says = None
     robot.estimates(1.0)
-    robot.go(30.0)
+    robot.go(10.0)
     count = len(robot.calls)
-    while robot.bridge.sentence().count("is being told"):
-        robot.go(0.1)
     robot.bridge.answered(robot.now, robot.calls[-1].number, False, "busy")
     assert robot.bridge.counts["refused"] == 1
     robot.go(0.1)
@@ -303,14 +302,6 @@ def test_another_load_does_not_wait_as_long_as_a_repetition() -> None:
     robot.estimate(0.0)
     robot.go(5.1)  # the timeout of a call under way, and the period
     assert robot.masses[-1] == 0.0
-
-
-def test_only_the_last_calls_of_a_driver_that_never_answers_are_kept() -> None:
-    robot = Robot(step_share=1.0)
-    robot.says = None
-    robot.estimates(1.0)
-    robot.go(1500.0)
-    assert len(robot.calls) > 15 and 10 <= len(robot.bridge.awaited) <= 11
 
 
 def test_one_refused_step_ends_neither_the_way_nor_the_bound_on_it() -> None:
@@ -355,7 +346,7 @@ def test_without_the_service_nothing_is_told() -> None:
     robot.go(3.0, ready=False)
     assert not robot.calls and robot.bridge.trouble
     assert "service is not there" in robot.bridge.sentence()
-    assert "was not told" in robot.bridge.sentence()
+    assert "was given no load" in robot.bridge.sentence()
     robot.go(1.0)
     assert robot.masses == [0.0]
 
@@ -368,8 +359,8 @@ def test_a_driver_that_was_gone_is_told_again_in_steps() -> None:
     first, robot.calls = robot.masses, []
     robot.go(10.0, ready=False)
     assert not robot.calls and robot.bridge.trouble
-    gone = "the driver was not told again; 1.50 kg is estimated; the driver's service is gone"
-    assert f"{gone}: what it has is not known" in robot.bridge.sentence()
+    gone = "the driver was given no load again; 1.50 kg is estimated; the driver's service is gone"
+    assert f"{gone}: its load is not known" in robot.bridge.sentence()
     robot.estimates(1.55)  # a change that isn't passed on
     robot.go(3.0)
     assert robot.masses == first and robot.told == pytest.approx(2.0)
@@ -400,7 +391,7 @@ def test_put_down_while_the_driver_is_gone_the_tool_is_told() -> None:
     robot.estimate(0.0)
     robot.go(1.0, ready=False)
     robot.go(3.0)
-    assert robot.masses == [0.5] and robot.bridge.known
+    assert robot.masses == [0.5] and robot.bridge.driver.known
 
 
 def test_compensated_no_estimate_is_taken_while_what_the_driver_has_is_not_known() -> None:
@@ -410,7 +401,7 @@ def test_compensated_no_estimate_is_taken_while_what_the_driver_has_is_not_known
     assert robot.told == pytest.approx(2.5) and len(robot.releases) == 1
     robot.calls = []
     robot.go(1.0, ready=False)
-    assert robot.bridge.trouble and "what it has is not known" in robot.bridge.sentence()
+    assert robot.bridge.trouble and "its load is not known" in robot.bridge.sentence()
     robot.estimate(2.0)  # it has forgotten the load, which the efforts contain again
     robot.go(5.0, ready=False)
     robot.go(2.0)
@@ -433,7 +424,7 @@ def test_compensated_a_driver_that_is_back_and_refuses_first_gets_its_load(
     robot.estimate(0.0)  # made of efforts before it was gone
     robot.go(0.5)
     robot.says = True
-    robot.go(20.0)
+    robot.go(30.0)
     assert robot.told == pytest.approx(2.5) and not robot.bridge.trouble
 
 
@@ -445,7 +436,7 @@ def test_compensated_a_driver_that_was_gone_before_anything_was_told_gets_the_to
     robot.go(2.0, ready=False)
     assert robot.bridge.trouble and not robot.calls
     robot.go(1.0)
-    assert robot.masses == [0.5] and robot.bridge.known
+    assert robot.masses == [0.5] and robot.bridge.driver.known
 
 
 def test_compensated_what_is_left_adds_to_what_the_driver_has() -> None:
@@ -471,38 +462,6 @@ def test_compensated_what_is_left_adds_to_what_the_driver_has() -> None:
         robot.go(5.0)
 
 
-def test_compensated_a_release_that_failed_is_due_again() -> None:
-    robot = Robot(compensated=True)
-    robot.estimates(2.0)
-    robot.go(5.0)
-    (first,) = robot.releases
-    robot.bridge.release_answered(robot.now, first, False)
-    robot.go(1.9)
-    assert len(robot.releases) == 1
-    robot.go(2.0)
-    assert len(robot.releases) == 2
-    robot.bridge.release_answered(robot.now, robot.releases[-1], False)
-    robot.bridge.release_answered(robot.now, robot.releases[-1], True)  # late
-    robot.go(5.0)
-    assert len(robot.releases) == 2
-    robot.estimates(-2.0, times=2)
-    robot.estimate(-2.0)
-    robot.go(0.1)
-    assert robot.told < 2.0  # it has another load since
-    robot.bridge.release_answered(robot.now, robot.releases[-1], True)
-    robot.go(5.0)
-    assert robot.told == 0.0 and len(robot.releases) == 3
-
-
-def test_compensated_estimates_of_the_way_are_not_added_twice() -> None:
-    robot = Robot(compensated=True)
-    robot.estimates(2.0)
-    robot.estimates(1.2, times=4)  # of which a part was seen before the driver had it all
-    robot.estimate(0.0)
-    robot.go(20.0)
-    assert robot.told == pytest.approx(2.0) and max(robot.masses) <= 2.0
-
-
 def test_compensated_an_estimate_of_the_way_that_is_the_last_is_not_added() -> None:
     """As where the learner's service release does not answer."""
     robot = Robot(compensated=True)
@@ -512,7 +471,7 @@ def test_compensated_an_estimate_of_the_way_that_is_the_last_is_not_added() -> N
     assert 0.0 < robot.told < 2.0
     robot.estimate(1.2)
     robot.go(30.0)
-    assert robot.told == pytest.approx(2.0) and "has yet to follow" in robot.bridge.reason
+    assert robot.told == pytest.approx(2.0) and "no estimate has come" in robot.bridge.reason
 
 
 @pytest.mark.parametrize("accepted", [0, 1])
@@ -545,60 +504,45 @@ def test_limits_that_are_lowered_hold_on_the_way() -> None:
         Robot(tool_mass=6.0)
 
 
-def test_compensated_wrongly_the_load_does_not_run_away() -> None:
-    robot = Robot(compensated=True)
-    robot.estimates(2.0)
-    robot.go(20.0)
-    assert robot.told == pytest.approx(2.0) and robot.bridge.trouble
-    assert "set compensated to false" in robot.bridge.sentence()
-
-
 @pytest.mark.parametrize("delay", [1.0, 5.0, 600.0])  # in which the robot may stand still
-def test_compensated_wrongly_each_payload_counts_once(delay: float) -> None:
+def test_compensated_wrongly_a_payload_counts_once_until_it_is_put_down(delay: float) -> None:
     robot = Robot(compensated=True)
     learner = Learner(robot, False, delay)
     learner.go(0.0, 5.0)
-    for mass in (1.0, 2.0, 2.3, 0.4):  # one given for another, too
-        before = len(robot.calls)
+    for mass in (1.0, 2.0, 2.3, 0.4):
         learner.go(mass, 3.0 * delay + 40.0)
-        most = max(robot.masses[before:] or [robot.told])
-        assert most <= max(1.2 * mass, robot.calls[before - 1].load.mass if before else 0.0)
-        assert robot.told == pytest.approx(mass, rel=0.2) and robot.bridge.trouble
-        assert "and not added" in robot.bridge.sentence()
-        assert "set compensated to false" in robot.bridge.sentence()
+        assert robot.told == pytest.approx(1.0) and max(robot.masses) <= 1.2
+        assert robot.bridge.trouble and "set compensated to false" in robot.bridge.sentence()
     learner.go(0.0, delay + 20.0)
     assert robot.told == 0.0 and not robot.bridge.trouble
     learner.go(1.5, 2.0 * delay + 20.0)
     assert robot.told == pytest.approx(1.5) and robot.bridge.trouble
 
 
-def test_compensated_wrongly_a_payload_put_down_before_it_is_weighed_again() -> None:
+def test_compensated_a_second_payload_waits_until_the_first_is_put_down() -> None:
     robot = Robot(compensated=True)
-    learner = Learner(robot, False, 2.0)
-    for _ in range(4):
-        while robot.told < 1.0:
-            learner.go(1.0, TICK)
-        learner.go(1.0, 1.0)
-        learner.go(0.0, 60.0)
-        assert robot.told == pytest.approx(1.0)  # as if it were held and compensated
-        learner.go(1.0, 20.0)
-        assert robot.told == pytest.approx(1.0) and robot.bridge.trouble
-        learner.go(0.0, 20.0)
-        assert robot.told == 0.0
-    assert max(robot.masses) <= 1.2
-    while robot.told < 1.0:
-        learner.go(1.0, TICK)
-    learner.go(1.0, 1.0)
-    learner.go(0.0, 60.0)
-    learner.go(2.0, 40.0)  # another one: too much at first, until it is weighed again
-    assert robot.told == pytest.approx(2.0) and max(robot.masses) == pytest.approx(3.0)
+    learner = Learner(robot, True)
+    learner.go(1.0, 20.0)
+    assert robot.told == pytest.approx(1.0) and not robot.bridge.trouble
+    learner.go(2.5, 20.0)
+    assert robot.told == pytest.approx(1.0) and robot.bridge.trouble
+    assert "else put both down" in robot.bridge.sentence()
+    learner.go(0.0, 20.0)
+    assert robot.told == 0.0 and not robot.bridge.trouble
+    learner.go(2.5, 20.0)
+    assert robot.told == pytest.approx(2.5) and not robot.bridge.trouble
+    learner.go(1.0, 20.0)  # a part of it was put down
+    assert robot.told == pytest.approx(1.0) and not robot.bridge.trouble
 
 
 def test_compensated_wrongly_and_refused_halfway_it_counts_once() -> None:
     robot = Robot(compensated=True)
     learner = Learner(robot, False)
-    while not 0.2 < robot.told < 0.8:
+    for _ in range(200):
+        if robot.told > 0.2:
+            break
         learner.go(1.0, TICK)
+    assert 0.2 < robot.told < 0.8
     robot.says = False
     learner.go(1.0, 20.0)
     assert robot.told < 0.8 and max(robot.masses) <= 1.2
@@ -614,27 +558,6 @@ def test_compensated_wrongly_a_part_of_the_tool_is_taken_off_once() -> None:
     assert robot.bridge.trouble and "set compensated to false" in robot.bridge.sentence()
 
 
-def test_compensated_another_of_the_same_mass_waits_until_one_is_put_down() -> None:
-    robot = Robot(compensated=True)
-    learner = Learner(robot, True)
-    learner.go(1.0, 20.0)
-    assert robot.told == pytest.approx(1.0) and not robot.bridge.trouble
-    learner.go(2.0, 20.0)  # looks like the first that is found again
-    assert robot.told == pytest.approx(1.0) and robot.bridge.trouble
-    assert "unless another of the same mass was taken" in robot.bridge.sentence()
-    learner.go(1.0, 20.0)  # one was put down
-    assert robot.told == pytest.approx(1.0) and not robot.bridge.trouble
-    learner.go(0.0, 20.0)
-    assert robot.told == 0.0 and not robot.bridge.trouble
-    learner.go(1.0, 20.0)
-    assert robot.told == pytest.approx(1.0) and not robot.bridge.trouble
-    learner.go(2.0, 20.0)
-    learner.go(3.5, 30.0)  # is no longer like it
-    assert robot.told == pytest.approx(3.5) and not robot.bridge.trouble
-    learner.go(0.0, 30.0)
-    assert robot.told == 0.0 and not robot.bridge.trouble
-
-
 def test_compensated_a_learner_that_starts_again_with_the_payload_is_not_counted_twice() -> None:
     robot = Robot(compensated=True)
     learner = Learner(robot, True)
@@ -648,16 +571,6 @@ def test_compensated_a_learner_that_starts_again_with_the_payload_is_not_counted
     assert not robot.bridge.trouble
 
 
-@pytest.mark.parametrize("masses", [(1.0, 3.0, 2.0, 0.0), (0.5, 2.0, 3.5, 2.0, 0.5, 0.0)])
-def test_compensated_payloads_are_added_and_put_down_in_turn(masses: tuple[float, ...]) -> None:
-    robot = Robot(compensated=True)
-    learner = Learner(robot, True)
-    for mass in masses:
-        learner.go(mass, 40.0)
-        assert robot.told == pytest.approx(mass, abs=1e-6) and not robot.bridge.trouble
-    assert max(robot.masses) <= max(masses) + 1e-6
-
-
 @pytest.mark.parametrize("takes", [False, None])
 def test_compensated_before_the_learner_is_released_nothing_is_added(takes: bool | None) -> None:
     robot = Robot(compensated=True)
@@ -669,30 +582,13 @@ def test_compensated_before_the_learner_is_released_nothing_is_added(takes: bool
     robot.go(30.0)
     assert robot.told == pytest.approx(2.0) and max(robot.masses) <= 2.0 + 1e-6
     assert robot.bridge.trouble and "~/release" in robot.bridge.sentence()
-    robot.estimate(3.0)
-    robot.go(0.1)
-    sent = robot.releases[-1]
-    robot.bridge.estimated(robot.now, "hand", np.zeros(10), 0.0)
-    robot.go(0.1)
-    robot.bridge.release_answered(robot.now, sent, True)
+    robot.takes = True
     robot.go(10.0)
     assert robot.told == pytest.approx(2.0) and not robot.bridge.trouble
-    assert not robot.bridge.reason
+    assert "release failed" not in robot.bridge.sentence()
     robot.estimates(-2.0)
     robot.go(10.0)
     assert robot.told == 0.0
-
-
-def test_compensated_an_estimate_from_before_the_release_was_taken_is_not_added() -> None:
-    robot = Robot(compensated=True)
-    robot.takes = None
-    robot.estimates(2.0)
-    while not robot.releases:
-        robot.go(TICK)
-    robot.estimates(3.0)
-    robot.bridge.release_answered(robot.now, robot.releases[-1], True)
-    robot.go(30.0)
-    assert robot.told == pytest.approx(2.0) and "has yet to follow" in robot.bridge.reason
 
 
 def test_wrongly_not_compensated_it_says_so_and_takes_its_time() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from semiparam_dynamics.base.parameters import from_flat
-from semiparam_dynamics.control.comparison import ComparisonConfig
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
 from semiparam_dynamics.control.plan import Approach, Plan, trajectory_of
@@ -36,13 +35,6 @@ LEARNER = {
     "learner.nystrom.max_centers": 50,
     "learner.nystrom.joint_max_centers": 10,
 }
-
-
-def settings(**values: Any) -> ComparisonConfig:
-    """The arm with its effects, controller and learner; `values` with ``__`` for the dot."""
-    changes = {name.replace("__", "."): value for name, value in values.items()}
-    gains = {"controller.gains.rotor_inertia": (ROTORS,)}
-    return from_flat(ComparisonConfig, {**SIMULATOR, **LEARNER, **gains, **changes})
 
 
 def controller(model: RobotModel, **values: Any) -> ComputedTorque:

@@ -8,7 +8,8 @@ import pytest
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.control import session as sessions
-from semiparam_dynamics.control.session import ControlSession, SessionConfig
+from semiparam_dynamics.control.config import SessionConfig
+from semiparam_dynamics.control.session import ControlSession
 from semiparam_dynamics.robot.model import RobotModel
 
 from .arm import JOINTS, SEVEN

@@ -15,15 +15,15 @@ from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.parameters import parameters, replace
+from semiparam_dynamics.control.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.config import (
-    ArmSimulatorNodeConfig,
     ImageSourceNodeConfig,
     ObjectRecognitionNodeConfig,
-    TrajectoryEffortsNodeConfig,
 )
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
+from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig
 
 from .conftest import take
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -212,16 +212,32 @@ def commands(feedforward: str) -> Arrays:
 
 @case("control/comparison")
 def comparison() -> Arrays:
-    """The three feed-forwards on a simulated arm whose masses are wrong, by the command line."""
-    settings: dict[str, Any] = EFFECTS | {"joints": ",".join(JOINTS)}
+    """The three feed-forwards on a simulated arm whose masses are wrong."""
+    from semiparam_dynamics.base.parameters import from_flat
+
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from closed_loop import ComparisonConfig, compare
+
+    settings: dict[str, Any] = EFFECTS | {"joints": JOINTS, "rate": 250.0, "motion": "exciting"}
+    settings |= {"controller.gains.rotor_inertia": (EFFECTS["effects.rotor_inertia"],)}
+    settings |= {"learner.rigid_body.prior": "urdf", "learner.filter.max_rate": 50.0}
     settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.joint_max_centers": 10}
     settings |= {"learner.nystrom.window": 0.5}
-    options = [f"--set={name}={value}" for name, value in settings.items()]
-    options += ["--seconds", "2", "--since", "0.5", "--rate", "250", "--samples", "50"]
-    with tempfile.TemporaryDirectory() as folder:
-        semiparam("control", "--urdf", SEVEN, "--mass-error", 0.1, 0.3, "--out", folder, *options)
-        found = json.loads((Path(folder) / "control.json").read_text())
-    return numbers(found, without=("version",))
+    done = compare(SEVEN, from_flat(ComparisonConfig, settings), 2.0, 0.5, mass_error=(0.1, 0.3))
+    runs = {
+        name: {
+            "rms": run.rms(done.since).tolist(),
+            "rms_links": run.rms(done.since, links=True).tolist(),
+            "largest": np.abs(run.error).max(axis=0).tolist(),
+            "clipped": float(run.clipped.mean()),
+            "learner_share": float(run.share[run.time >= done.since].mean()),
+            "asked": run.asked,
+            "late": 0 if name == "urdf" else run.late,
+        }
+        for name, run in done.runs.items()
+    }
+    found = {"since_s": done.since, "following_error": done.following_error, "seed": 0}
+    return numbers(found | {"feedforward": runs})
 
 
 @case("session/in_turn", residual="nystrom", defer_learning=False)

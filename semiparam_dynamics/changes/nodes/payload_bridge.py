@@ -1,4 +1,4 @@
-"""The `payload_bridge` node: a payload that was weighed is told to the robot's driver.
+"""The `payload_bridge` node: gives a payload that was weighed to the robot's driver.
 
 It takes the learner's estimates and calls the driver's service; `changes.payload_bridge` decides
 when, and with which load. The drivers' messages are imported when one of them is chosen.
@@ -28,11 +28,14 @@ from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description, publish_status
 from semiparam_dynamics.base.nodes.messages import payload_parameters, stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
-from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge
-from semiparam_dynamics.learner.nodes.config import PayloadBridgeNodeConfig
+from semiparam_dynamics.changes.payload_bridge import (
+    Call,
+    PayloadBridge,
+    PayloadBridgeNodeConfig,
+)
 
 LEARNER = "inverse_dynamics"
-PERIOD = 0.05  # s, between two looks at what is to be told
+PERIOD_S = 0.05  # between two checks of whether a call is due
 ENTRIES = {"xx": (0, 0), "xy": (0, 1), "xz": (0, 2), "yy": (1, 1), "yz": (1, 2), "zz": (2, 2)}
 
 
@@ -87,6 +90,33 @@ DRIVERS = {
 }
 
 
+class Service:
+    """A client of a service that is asked one thing at a time; a later request drops an earlier."""
+
+    def __init__(self, node: Node, kind: Any, name: str) -> None:
+        self.client = node.create_client(kind, name)
+        self._pending: Future | None = None
+
+    def ask(self, request: Any, answered: Callable[[bool, str], None]) -> None:
+        """Send a request; `answered` is given whether it succeeded, and why not."""
+
+        def done(future: Future) -> None:
+            if future.cancelled() or future is not self._pending:
+                return
+            self._pending = None
+            if (error := future.exception()) is not None:
+                answered(False, str(error))
+                return
+            answer = future.result()
+            why = getattr(answer, "error", getattr(answer, "message", ""))
+            answered(bool(answer.success), why)
+
+        if self._pending is not None:
+            self.client.remove_pending_request(self._pending)
+        self._pending = self.client.call_async(request)
+        self._pending.add_done_callback(done)
+
+
 class PayloadBridgeNode(Node):  # type: ignore[misc]
     """Subscribes the learner's `payload` and `payload_std`; see the module."""
 
@@ -96,22 +126,16 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         parameters.follow(self, config, self._configure)
         self._driver = DRIVERS[config.driver]
         kind = self._driver.service_type()
-        self._request = kind.Request
-        service = parameters.check_name(self, "service", config.service or self._driver.service)
-        self._client = self.create_client(kind, service)
+        name = parameters.check_name(self, "service", config.service or self._driver.service)
+        self._loads, self._request = Service(self, kind, name), kind.Request
+        # By it the learner counts what the driver compensates as not held.
+        wanted = config.bridge.compensated
+        self._release = Service(self, Trigger, f"{LEARNER}/release") if wanted else None
         self.bridge: PayloadBridge | None = None
-        self._problem = ""
+        self._problem = ""  # with the URDF
         self._refused = ""  # why the last estimate was
         self._parts: dict[str, InertiaStamped] = {}  # of an estimate
-        self._asked: dict[int, Future] = {}  # by the call's number, what may still be answered
-        # With it the learner is told that the driver compensates what it had estimated.
-        wanted = config.bridge.compensated
-        self._release = self.create_client(Trigger, f"{LEARNER}/release") if wanted else None
-        self._releasing: Future | None = None
-        self._release_sent, self._release_late = 0.0, False  # s, and whether no answer came in time
-        self._unreleased = ""  # why the last release failed
-        self._unsent: Counter[str] = Counter()
-        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
+        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: a paused simulation must not stop the driver's time-out.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(1.0, self._publish_diagnostics, clock=steady)
@@ -122,7 +146,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         for part in ("payload", "payload_std"):
             take: Callable[[InertiaStamped], None] = partial(self._estimated, part)
             self.create_subscription(InertiaStamped, f"{LEARNER}/{part}", take, LATCHED)
-        self.create_timer(PERIOD, self._advance, clock=steady)
+        self.create_timer(PERIOD_S, self._advance, clock=steady)
 
     def _refuse(self, problem: str) -> None:
         self._problem = problem
@@ -133,7 +157,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         frame = LoadFrame(urdf, config.joints, config.frame or self._driver.frame)
         self.bridge = PayloadBridge(frame, config.bridge)
         self._problem = ""
-        self.get_logger().info(f"loads are told to {self._client.srv_name} in {frame.name}")
+        self.get_logger().info(f"loads go to {self._loads.client.srv_name} in {frame.name}")
         self._take_estimate()
 
     def _configure(self, config: PayloadBridgeNodeConfig) -> None:
@@ -160,83 +184,37 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
             self._refused = str(error)
 
     def _advance(self) -> None:
-        """Make the call that is due, if any."""
-        if self.bridge is None:
+        """Make the calls that are due, if any."""
+        if (bridge := self.bridge) is None:
             return
-        now = time.monotonic()
-        if self._release is not None:
-            self._tell_release(self.bridge, self._release, now)
-        call = self.bridge.advance(now, self._client.service_is_ready())
-        if call is None:
-            return
-        for number in self._asked.keys() - self.bridge.awaited:
-            # Nobody waits for it any more.
-            self._client.remove_pending_request(self._asked.pop(number))
-        request = self._request()
-        self._driver.fill(request, call.load)
-        self._asked[call.number] = self._client.call_async(request)
-        self._asked[call.number].add_done_callback(partial(self._answered, call))
+        now, release = time.monotonic(), self._release
+        if release is not None and release.client.service_is_ready() and bridge.release_due(now):
+            release.ask(Trigger.Request(), partial(self._released, bridge))
+        call = bridge.advance(now, self._loads.client.service_is_ready())
+        if call is not None:
+            request = self._request()
+            self._driver.fill(request, call.load)
+            self._loads.ask(request, partial(self._answered, bridge, call))
 
-    def _answered(self, call: Call, future: Future) -> None:
-        self._asked.pop(call.number, None)
-        if self.bridge is None or future.cancelled():
-            return
-        if (error := future.exception()) is not None:
-            said, why = False, str(error)
-        else:
-            said, why = future.result().success, getattr(future.result(), "error", "")
-        self.bridge.answered(time.monotonic(), call.number, bool(said), why)
-        told = f"{call.load.mass:.3f} kg at {call.load.center.round(4).tolist()} m"
-        self.get_logger().info(f"{told}: {'accepted' if said else f'refused {why}'}")
+    def _answered(self, bridge: PayloadBridge, call: Call, accepted: bool, why: str) -> None:
+        bridge.answered(time.monotonic(), call.number, accepted, why)
+        load = f"{call.load.mass:.3f} kg at {call.load.center.round(4).tolist()} m"
+        self.get_logger().info(f"{load}: {'accepted' if accepted else f'refused {why}'}")
 
-    def _tell_release(self, bridge: PayloadBridge, client: Any, now: float) -> None:
-        """Have the learner count nothing as held, where that is due.
-
-        It is due until the learner has done so: else it counts the payload again.
-        """
-        timeout = self._config.bridge.timeout
-        waits = self._releasing is not None and not self._release_late
-        if waits and now > self._release_sent + timeout:
-            self._release_late = True
-            self._release_failed(now, f"it did not answer within {timeout:g} s")
-        if not client.service_is_ready() or not bridge.release_due(now):
-            return
-        if self._releasing is not None:
-            client.remove_pending_request(self._releasing)  # nobody waits for it any more
-        self._releasing = client.call_async(Trigger.Request())
-        self._release_sent, self._release_late = now, False
-        self._releasing.add_done_callback(self._released)
-
-    def _released(self, future: Future) -> None:
-        if self.bridge is None or future.cancelled() or future != self._releasing:
-            return
-        self._releasing, now = None, time.monotonic()
-        if (error := future.exception()) is not None:
-            self._release_failed(now, str(error))
-        elif not future.result().success:
-            self._release_failed(now, future.result().message)
-        else:
-            self._unreleased = ""
-            self.bridge.release_answered(now, self._release_sent, True)
-
-    def _release_failed(self, now: float, why: str) -> None:
-        assert self.bridge is not None  # noqa: S101 # else nothing was asked
-        self.bridge.release_answered(now, self._release_sent, False)
-        said = f"the learner's service release failed ({why}): it may count the payload again"
-        if said != self._unreleased:
-            self.get_logger().warning(said)
-        self._unreleased = said
+    def _released(self, bridge: PayloadBridge, accepted: bool, why: str) -> None:
+        bridge.release_answered(time.monotonic(), accepted, why)
+        if not accepted:
+            self.get_logger().warning(bridge.release.failure, throttle_duration_sec=10.0)
 
     def _publish_diagnostics(self) -> None:
-        level, values = DiagnosticStatus.OK, {"service": self._client.srv_name}
+        level, values = DiagnosticStatus.OK, {"service": self._loads.client.srv_name}
         if (bridge := self.bridge) is None:
             summary = self._problem or "waiting for the robot's URDF on robot_description"
             level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
         else:
-            summary = bridge.sentence()
-            if bridge.trouble or self._refused or self._unreleased:
+            summary = "; ".join(filter(None, (bridge.sentence(), self._refused)))
+            if bridge.trouble or bridge.release.failure or self._refused:
                 level = DiagnosticStatus.WARN
-                summary = "; ".join(filter(None, (summary, self._refused, self._unreleased)))
             values |= bridge.values()
         publish_status(self._diagnostics, self, level, summary, values)
 

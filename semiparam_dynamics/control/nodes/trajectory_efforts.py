@@ -41,6 +41,7 @@ from semiparam_dynamics.base.nodes.messages import (
     rows_of,
     stamp_of,
 )
+from semiparam_dynamics.control.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.control.nodes.computed_torque import ANSWERS, LEARNER
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.control.trajectory_efforts import (
@@ -49,7 +50,6 @@ from semiparam_dynamics.control.trajectory_efforts import (
     resampled,
     states_at,
 )
-from semiparam_dynamics.learner.nodes.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions, parse_urdf, read_urdf
 from semiparam_dynamics.samples.stream import FIRST_SECONDS, joint_positions

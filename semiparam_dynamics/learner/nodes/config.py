@@ -1,77 +1,11 @@
-"""The parameters of the nodes but `inverse_dynamics`, around those of the core that they run."""
+"""The parameters of the nodes of recognition and of the live page."""
 
 from __future__ import annotations
 
 import dataclasses
 
-from semiparam_dynamics.base.parameters import group, parameter, replace
-from semiparam_dynamics.changes.payload_bridge import PayloadBridgeConfig
-from semiparam_dynamics.control.config import TrajectoryEffortsConfig
-from semiparam_dynamics.control.session import SessionConfig
-from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
+from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
-from semiparam_dynamics.simulation.config import MotionConfig, SimulatorConfig
-from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
-
-
-@dataclasses.dataclass(frozen=True)
-class ComputedTorqueNodeConfig:
-    """Parameters of the `computed_torque` node.
-
-    The motion is that of the simulator, whose `stiffness` belongs to its own controller.
-    """
-
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
-    joints: tuple[str, ...] = parameter(
-        (), "controlled joints, in order; empty: all actuated joints of the URDF"
-    )
-    gravity_vector: tuple[float, ...] = parameter(
-        (0.0, 0.0, -9.81),
-        "gravity in the frame of the root link",
-        unit="m/s^2",
-        low=-100.0,
-        high=100.0,
-    )
-    hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
-    hand_offset: tuple[float, ...] = parameter(
-        (),
-        "point of the hand frame that draws the circles; empty: its origin",
-        unit="m",
-        low=-2.0,
-        high=2.0,
-    )
-    seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
-    motion: MotionConfig = group(MotionConfig, inline=True)
-    session: SessionConfig = group(SessionConfig, inline=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class PayloadBridgeNodeConfig:
-    """Parameters of the `payload_bridge` node."""
-
-    driver: str = parameter(
-        "ur",
-        "whose service is called: ur_msgs/srv/SetPayload, or franka_msgs/srv/SetLoad",
-        choices=("ur", "franka"),
-    )
-    service: str = parameter(
-        "",
-        "the service's name; empty: the driver's own, io_and_status_controller/set_payload or "
-        "service_server/set_load",
-    )
-    frame: str = parameter(
-        "",
-        "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8",
-    )
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
-    joints: tuple[str, ...] = parameter(
-        (), "joints of the learner, in order; empty: all actuated joints of the URDF"
-    )
-    bridge: PayloadBridgeConfig = group(PayloadBridgeConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,51 +29,6 @@ class LivePageNodeConfig:
     window: float = parameter(
         3.0, "time over which errors are averaged", unit="s", low=0.5, high=600.0
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class TrajectoryEffortsNodeConfig:
-    """Parameters of the `trajectory_efforts` node."""
-
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
-    joints: tuple[str, ...] = parameter(
-        (), "joints that the learner learns; empty: those of the URDF that a trajectory names"
-    )
-    gravity_vector: tuple[float, ...] = parameter(
-        (0.0, 0.0, -9.81),
-        "gravity in the frame of the root link, as the driver that compensates it knows it; for "
-        "gravity: exclude only",
-        unit="m/s^2",
-        low=-100.0,
-        high=100.0,
-    )
-    timeout: float = parameter(
-        0.5,
-        "time after which a trajectory goes on without efforts where the learner has not answered",
-        unit="s",
-        low=0.001,
-        high=10.0,
-    )
-    efforts: TrajectoryEffortsConfig = group(TrajectoryEffortsConfig, inline=True)
-
-
-@dataclasses.dataclass(frozen=True)
-class ArmSimulatorNodeConfig:
-    """Parameters of the `arm_simulator` node."""
-
-    urdf: str = parameter("", "file of the robot's URDF; empty: the iCub's right arm")
-    real_time_factor: float = parameter(
-        1.0, "simulated seconds in a second, as far as the machine keeps up", low=0.01, high=100.0
-    )
-    wait_for_subscribers: int = parameter(
-        0,
-        "the motion starts when this many subscribe to the joint states, live_page not counted",
-        low=0,
-        high=100,
-    )
-    simulator: SimulatorConfig = group(SimulatorConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,28 +141,3 @@ class ObjectRecognitionNodeConfig:
     )
     recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
     backbone: BackboneConfig = group(BackboneConfig)
-
-
-# -------------------------------------------------------------------------------------------------
-# The demo's parameters.
-
-LISTENERS = 2  # of the simulator's topics: the learner and the recorder
-
-
-def learner_config(residual: str = "random_fourier", seed: int = 0) -> InverseDynamicsNodeConfig:
-    """The learner's parameters for the simulated iCub arm, with the thesis' residual."""
-    return replace(
-        InverseDynamicsNodeConfig(),
-        target="wrench",
-        joints=ICUB_JOINTS,
-        sensor_frame=ICUB_SENSOR,
-        residual=residual,
-        seed=seed,
-        # There is time enough, and the bag then gives exactly the numbers seen live.
-        defer_learning=False,
-    )
-
-
-def simulator_config(rate: float = 100.0, seed: int = 0) -> ArmSimulatorNodeConfig:
-    """The simulator's parameters; it starts to move when it is seen by all."""
-    return replace(ArmSimulatorNodeConfig(), rate=rate, seed=seed, wait_for_subscribers=LISTENERS)

@@ -30,7 +30,6 @@ VERBS = {
     "train": "train on bags in batch, for the node to start from",
     "identify": "identify parameters a robot can have, and write a URDF",
     "gains": "identify drive gains, where efforts are currents",
-    "control": "compare feed-forwards in control of a simulated arm",
     "excite": "find a motion that shows a robot's parameters well",
     "convert": "turn npz, CSV or LeRobot logs into a rosbag2",
     "compile": "compile the numerical core once, for every later start",

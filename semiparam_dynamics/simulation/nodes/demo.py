@@ -46,7 +46,7 @@ from semiparam_dynamics.base.nodes.processes import (
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.storage import previous_of
 from semiparam_dynamics.learner.nodes.compilation import is_compiled
-from semiparam_dynamics.learner.nodes.config import learner_config, simulator_config
+from semiparam_dynamics.simulation.config import learner_config, simulator_config
 
 # -------------------------------------------------------------------------------------------------
 # Recording topics to a bag, byte for byte.

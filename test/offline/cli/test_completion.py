@@ -28,13 +28,10 @@ printf "%s\\n" "${{COMPREPLY[@]}}"
         ("semiparam tune BAG --set filter.cut", ["filter.cutoff="]),
         ("semiparam tune BAG --keep filter.cut", ["filter.cutoff"]),
         ("semiparam evaluate BAG --set filter.cut", ["filter.cutoff="]),
-        ("semiparam control --set filter.cut", [""]),
-        ("semiparam control --set learner.filter.cut", ["learner.filter.cutoff="]),
         ("semiparam excite --set grav", ["gravity="]),
         ("semiparam excite --set filter.cut", [""]),
         ("semiparam excite --set search.harm", ["search.harmonics="]),
         ("semiparam evaluate --help-parameters ba", ["basic"]),
-        ("semiparam control --help-parameters le", ["learner"]),
         ("semiparam excite --help-parameters se", ["search"]),
         ('semiparam completion ""', ["bash", "zsh"]),
         ("semiparam evaluate ba", [""]),  # bash completes the file

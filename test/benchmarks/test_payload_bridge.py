@@ -10,8 +10,9 @@ import pytest
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
+from payload_bridge import PayloadTrial, TrialConfig
+
 from semiparam_dynamics.base.parameters import from_flat
-from semiparam_dynamics.control.payload_trial import PayloadTrial, TrialConfig
 
 URDF = str(Path(__file__).resolve().parents[1] / "data" / "seven_joint_arm.urdf")
 JOINTS = tuple(f"joint{i}" for i in range(1, 8))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import xml.etree.ElementTree as ET
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +47,7 @@ class ComparisonConfig:
 class Comparison:
     """The joints, and the controlled motion with each feed-forward by its name.
 
-    since: s, from which on errors count; before, the learner gets to know the motion.
+    since: s, from which on errors count; the learner learns the motion before.
     following_error: rad or m, of a joint, at which a controller gives the motion up.
     """
 
@@ -87,13 +86,12 @@ def compare(
     since: float,
     *,
     mass_error: tuple[float, float] = (0.0, 0.0),
-    finished: Callable[[str, ClosedLoop], None] = lambda name, done: None,
 ) -> Comparison:
     """Simulate `seconds` of the arm's motion with each feed-forward.
 
     urdf: text or file of the simulated arm; "": the iCub's. mass_error: smallest and largest share
-    by which the masses are wrong in the URDF of controller and learner. finished: called after each
-    run. Raises RobotModelError, ConfigurationError, MissingExtraError.
+    by which the masses are wrong in the URDF of controller and learner. Raises RobotModelError,
+    ConfigurationError, MissingExtraError.
     """
     simulator = replace(config.simulator, control="effort")
     runs = {}
@@ -116,7 +114,6 @@ def compare(
         controller = ComputedTorque(model, replace(config.controller, feedforward=name))
         learner = None if name == "urdf" else _learner(model, config.learner, name)
         runs[name] = run(arm, plan, controller, learner, seconds)
-        finished(name, runs[name])
     bound = config.controller.bounds.following_error
     return Comparison(arm.joint_names, since, runs, bound)
 

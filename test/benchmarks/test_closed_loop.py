@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from closed_loop import Comparison, ComparisonConfig, compare, run, with_wrong_masses
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.base.parameters import to_flat
-from semiparam_dynamics.control.comparison import Comparison, compare, run, with_wrong_masses
+from semiparam_dynamics.base.parameters import from_flat, replace, to_flat
 from semiparam_dynamics.control.plan import trajectory_of
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator
 
+from ..control.arm import JOINTS, LEARNER, ROTORS, SEVEN, SIMULATOR, controller, plan_of
 from ..simulation.no_effects import NO_EFFECTS
-from .arm import JOINTS, ROTORS, SEVEN, controller, plan_of, settings
 
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 SECONDS, SINCE = 6.0, 4.0
+
+
+def settings() -> ComparisonConfig:
+    """The small arm with its effects, controller and learner."""
+    gains = {"controller.gains.rotor_inertia": (ROTORS,)}
+    return from_flat(ComparisonConfig, {**SIMULATOR, **LEARNER, **gains})
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +84,14 @@ def test_with_the_true_urdf_only_the_rotors_are_left_to_feedback():
     bound = np.abs(motion(done.time)[2]).max(axis=0) / 20.0**2
     assert (np.abs(done.error).max(axis=0) < 0.5 * bound).all()
     assert (np.abs(done.error).max(axis=0) > 1e-5).all()
+
+
+def test_an_arm_that_falls_is_named() -> None:
+    weak = replace(settings(), controller__bounds__effort=(1.0,))  # too little to hold its weight
+    done = compare(SEVEN, weak, 2.0, 1.0)
+    assert set(done.lost()) == set(done.runs)
+    assert all(error > done.following_error for _, error in done.lost().values())
+    assert all(run.clipped.mean() > 0.5 for run in done.runs.values())
 
 
 def test_wrong_masses_move_every_link_and_nothing_else():
