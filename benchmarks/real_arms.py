@@ -25,7 +25,6 @@ over the rigid body's, of the mean and of the worst joint.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +37,6 @@ from arms import (
     SEVEN_JOINTS,
     TUNED,
     UR10,
-    URDFS,
     Split,
     learned,
     options,
@@ -57,10 +55,10 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.conversion.convert import convert_log
-from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 # Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
@@ -102,39 +100,33 @@ def splits_of(args: argparse.Namespace, default: tuple[str, ...]) -> Iterator[Sp
 
 def protocols(args: argparse.Namespace) -> None:
     """Print the errors of each model under each protocol, joint by joint."""
-    robots = args.data / "robots"
-
-    def config(name: str) -> InverseDynamicsConfig:
-        return replace(settings(name), residual=args.residual)
-
-    with tempfile.TemporaryDirectory() as folder:
-        for arm in args.arms or TUNED:
-            urdf, bags = robots / arm / URDFS[arm], [robots / arm / log for log in LOGS[arm]]
-            for k, log in enumerate(bags):
-                if log.suffix == ".npz":
-                    bags[k] = Path(folder) / f"{arm}_{log.stem}"
-                    convert_log(log, bags[k], urdf=urdf)
-            bag_split(arm, Bags(bags[-1:], bags[:-1], urdf), config(arm))
-            if arm == "tx40":
-                block_split(robots, config(arm))
+    for arm in args.arms or TUNED:
+        config = replace(settings(arm), residual=args.residual)
+        model = robot(args.data / "robots", arm, config)
+        read = recordings(args.data / "robots", arm, model, config)
+        log_split(arm, model, config, read)
+        if arm == "tx40":
+            block_split(model, config, read[0])
 
 
-def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
-    """Train and test bags, or the first 60 % of one bag against its rest."""
+def log_split(
+    name: str, model: RobotModel, config: InverseDynamicsConfig, read: list[list[Measurement]]
+) -> None:
+    """Train and test recordings, or the first 60 % of one against its rest."""
     started = time.perf_counter()
-    evaluation = evaluate_bags(bags, config)
+    evaluation = evaluate(model, config, read[-1:], read[:-1])
     took = time.perf_counter() - started
     runs = evaluation.runs
     scores = {p: run.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs.items()}
-    split = "trajectories 1, 2 -> 3" if bags.train else "first 60 % -> rest"
+    split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
     print(f"\n{name}, {split} ({evaluation.samples} samples, {took:.1f} s)")
-    table(name, evaluation.model, scores)
+    table(name, model, scores)
 
 
-def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
+def block_split(
+    model: RobotModel, config: InverseDynamicsConfig, recording: list[Measurement]
+) -> None:
     """Every third block of half a second is held out: learned from the others, then tested."""
-    model = robot(robots, "tx40", config)
-    (recording,) = recordings(robots, "tx40", model)
     whole = samples(model, config, recording)
     start = whole[0].stamp
     held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]

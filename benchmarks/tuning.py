@@ -45,7 +45,7 @@ def main() -> None:
         if args.from_scratch:
             config = InverseDynamicsConfig()
         model = robot(robots, arm, config)
-        train, test = parts(robots, arm, model)
+        train, test = parts(recordings(robots, arm, model, config))
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
         path = args.out / f"{arm}.journal" if args.out else None
@@ -61,10 +61,9 @@ def main() -> None:
 
 
 def parts(
-    robots: Path, arm: str, model: RobotModel
+    read: list[list[Measurement]],
 ) -> tuple[list[list[Measurement]], list[list[Measurement]]]:
     """The recordings that are tuned on, and those that are not looked at."""
-    read = recordings(robots, arm, model)
     if len(read) > 1:
         return read[:-1], read[-1:]
     first, rest = by_time(read[0])
