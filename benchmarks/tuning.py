@@ -1,6 +1,6 @@
 """The gain by tuning on three real arms.
 
-    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
+    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--journals FOLDER]
 
 DATA holds robots/{xmate7p,ur10,tx40}. Each arm is tuned on its training part alone (the xMate's
 trajectories 1 and 2, the first 60 % of the others), starting from config/robots, or from the
@@ -10,11 +10,11 @@ part and are judged on the rest, which had no part in it.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 from arms import CONFIG, TUNED, URDFS, by_time, recordings, robot
+from output import make_parser, parse
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import BagError
@@ -32,13 +32,13 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--arms", nargs="+", default=TUNED, choices=TUNED)
     parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
     parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
-    parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
-    args = parser.parse_args()
+    parser.add_argument("--journals", type=Path, help="folder for the journals")
+    args = parse(parser)
     for arm in args.arms:
         robots = args.data / "robots"
         config = load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig)
@@ -48,7 +48,7 @@ def main() -> None:
         train, test = parts(recordings(robots, arm, model, config))
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
-        path = args.out / f"{arm}.journal" if args.out else None
+        path = args.journals / f"{arm}.journal" if args.journals else None
         with processes(0) as executor:
             work = Work(Journal(path, {"bags": trained.fingerprint()}), executor)
             try:

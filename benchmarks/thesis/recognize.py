@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from output import header
 from recognition_data import BALANCED, choose_sizes, read_features
 from recognition_protocol import SCALES, Protocol, ProtocolResult, run_protocol
 from recognition_results import (
@@ -89,7 +90,7 @@ def run(args: argparse.Namespace) -> None:
         result = _measure(args, name)
         for warning in edge_warnings(result):
             print(f"thesis: warning: {warning}", file=sys.stderr)
-        table = recognition_table(result)
+        table = f"{header()}\n{recognition_table(result)}"
         print(table, flush=True)
         if folder is not None:
             _write(result, table, folder)
