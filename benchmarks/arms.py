@@ -287,7 +287,7 @@ def simulated_log(
 def measurements(
     log: JointLog, model: RobotModel, config: InverseDynamicsConfig
 ) -> list[Measurement]:
-    """What the learner makes of the log's messages, by the checks of the node and the bags."""
+    """The measurements of a log's messages, by the checks of the node and the bags."""
     stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
     found: list[Measurement] = []
     nothing = np.empty((len(log), 0))

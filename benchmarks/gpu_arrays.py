@@ -91,7 +91,7 @@ class Gpu:
 
 
 def apart(gpu: Gpu, n: int, centers: int) -> str:
-    """How far predictions there are from NumPy's, as a table."""
+    """Differences of predictions there from NumPy's, as a table."""
     rows = []
     for dtype in (np.float64, np.float32):
         problem = synthetic(n, dtype=dtype)

@@ -208,7 +208,7 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
 def counted(
     before: dict[str, dict[str, str]], after: dict[str, dict[str, str]], arms: int
 ) -> list[int]:
-    """How much each of COUNTS grew between two diagnostics, of all nodes together."""
+    """The growth of each of COUNTS between two diagnostics, of all nodes together."""
     if not len(before) == len(after) == arms:
         sys.exit(f"diagnostics of {len(before)} and {len(after)} of {arms} nodes came")
     return [

@@ -1,4 +1,4 @@
-"""Objects that nobody taught, among those that were: how well they are told, and by what.
+"""Detection of objects that were not taught, among those that were, by several scores.
 
     python benchmarks/recognition_unknown.py DATA --objects emoji-datasource-google-16.0.0.tgz
 
