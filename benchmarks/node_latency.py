@@ -100,9 +100,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
     parser.add_argument("--features", type=int, default=500)
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
-    parser.add_argument(
-        "--joint-centers", type=int, default=200, help="of the second residual of `nystrom`"
-    )
     parser.add_argument("--target", default="effort", choices=("effort", "wrench"))
     parser.add_argument("--arms", type=int, default=1, help="nodes in the one process")
     parser.add_argument(
@@ -122,9 +119,6 @@ def read_arguments() -> argparse.Namespace:
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
     )
     parser.add_argument(
-        "--comparison", action="store_true", help="with the nonparametric model alone beside it"
-    )
-    parser.add_argument(
         "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
     )
     parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["events"])
@@ -134,8 +128,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def described(arguments: argparse.Namespace) -> str:
-    models = "three models" if arguments.comparison else "two models"
-    parts = [arguments.residual, f"D = {arguments.features}", models, f"target {arguments.target}"]
+    parts = [arguments.residual, f"D = {arguments.features}", f"target {arguments.target}"]
     parts += [f"{arguments.arms} arms"] if arguments.arms > 1 else []
     parts += [f"{arguments.busy} busy processes"] if arguments.busy else []
     parts += [f"live page in {Path(arguments.page).name}"] if arguments.page else []
@@ -193,10 +186,8 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
     return {
         "urdf": urdf,
         "residual": arguments.residual,
-        "comparison": arguments.comparison,
         "random_fourier.n_features": arguments.features,
         "nystrom.max_centers": arguments.features,
-        "nystrom.joint_max_centers": arguments.joint_centers,
         f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
         "target": arguments.target,
         "realtime_priority": arguments.fifo,

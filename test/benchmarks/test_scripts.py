@@ -132,15 +132,6 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
     assert "| 8 passes " in output
 
 
-def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
-    output = run("logistic_falkon.py", "--rows", "2000", "--centers", "60", "--repeats", "1")
-    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[8:]}
-    ours, theirs = (
-        float(rows[name][2]) for name in ("Falkon, logistic", "LogisticRegression, newton-cholesky")
-    )
-    assert len(rows) == 4 and abs(ours - theirs) < 1e-6
-
-
 def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:
     output = run("tables/theory_figures.py", "--out", str(tmp_path), "--samples", "400")
     assert output.count("## Figure") == 3 and "nan" not in output
