@@ -20,7 +20,6 @@ from recognition_heads import LEARNERS, StreamingLDA
 from recognition_heads import run as compare_heads
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.offline.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
@@ -218,19 +217,6 @@ def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None
     last = dict(zip(head, lines[-1], strict=True))
     # Not lines of the table; a slow machine answers a part.
     assert last["sent"] == "800" and 2 * len(lines) < int(last["heard"]) <= 800
-
-
-def test_trajectories_are_not_timed_without_a_learner(
-    ros_environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("rclpy")
-    import trajectory_efforts_live as live
-
-    monkeypatch.setattr(live, "NODES", live.NODES | {"inverse_dynamics": {"residual": "none"}})
-    monkeypatch.setattr(sys, "argv", ["trajectory_efforts_live.py", "--rounds", "1"])
-    monkeypatch.setattr(live, "LATEST_S", 2.0)  # the first one may be lost: no side has met yet
-    with pytest.raises(SemiparamError, match="the node inverse_dynamics ended with exit code 1"):
-        live.main()
 
 
 def test_each_bad_message_is_refused_for_what_it_is(
