@@ -122,7 +122,6 @@ def read_arguments() -> argparse.Namespace:
         "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
     )
     parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["events"])
-    parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
     return parse(parser)
 
@@ -251,8 +250,6 @@ def measure(
         grown = resident_mb(process.pid)
     peer.node.destroy_node()
     rclpy.try_shutdown()
-    if arguments.log:
-        print(log.read_text(), file=sys.stderr)
     if arguments.figures:
         for name, figures in after.items():
             shown_of = {k: v for k, v in figures.items() if not k.startswith("nmse")}

@@ -42,14 +42,12 @@ from arms import (
     options,
     recordings,
     robot,
-    samples,
     settings,
     splits,
 )
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
@@ -58,11 +56,9 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-# Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
-BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
+BATCH = {"xmate7p": 0.0144, "ur10": 0.0292}  # ridge on the same columns, filtered without a phase
 MODELS = ("urdf", "rigid_body", "nonparametric", "semiparametric", "persistence")
 RATIO_LIMIT = 1.02  # semiparametric over rigid-body error that a joint may have
 WINDOW_NS, MIN_WINDOW_NS = 30_000_000_000, 10_000_000_000  # of time, and the least that counts
@@ -104,45 +100,13 @@ def protocols(args: argparse.Namespace) -> None:
         config = replace(settings(arm), residual=args.residual)
         model = robot(args.data / "robots", arm, config)
         read = recordings(args.data / "robots", arm, model, config)
-        log_split(arm, model, config, read)
-        if arm == "tx40":
-            block_split(model, config, read[0])
-
-
-def log_split(
-    name: str, model: RobotModel, config: InverseDynamicsConfig, read: list[list[Measurement]]
-) -> None:
-    """Train and test recordings, or the first 60 % of one against its rest."""
-    started = time.perf_counter()
-    evaluation = evaluate(model, config, read[-1:], read[:-1])
-    took = time.perf_counter() - started
-    runs = evaluation.runs
-    scores = {p: run.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs.items()}
-    split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
-    print(f"\n{name}, {split} ({evaluation.samples} samples, {took:.1f} s)")
-    table(name, model, scores)
-
-
-def block_split(
-    model: RobotModel, config: InverseDynamicsConfig, recording: list[Measurement]
-) -> None:
-    """Every third block of half a second is held out: learned from the others, then tested."""
-    whole = samples(model, config, recording)
-    start = whole[0].stamp
-    held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]
-    estimator = SemiparametricEstimator(model, config.estimator)
-    baseline = NonparametricBaseline(model, config.estimator)
-    first = ProtocolRun(estimator, "sequential", baseline)
-    for sample, out in zip(whole, held_out, strict=True):
-        if not out:
-            first.step(sample, score=False)
-    runs = {name: first.branch(name) for name in PROTOCOLS}
-    for sample, out in zip(whole, held_out, strict=True):
-        if out:
-            for run in runs.values():
-                run.step(sample)
-    print("\ntx40, every third half-second block held out")
-    table("tx40 blocks", model, {name: run.scores for name, run in runs.items()})
+        started = time.perf_counter()
+        evaluation = evaluate(model, config, read[-1:], read[:-1])
+        took = time.perf_counter() - started
+        runs = evaluation.runs.items()
+        split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
+        print(f"\n{arm}, {split} ({evaluation.samples} samples, {took:.1f} s)")
+        table(arm, model, {p: run.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs})
 
 
 def table(name: str, model: RobotModel, scores: dict[str, RunningScores]) -> None:

@@ -45,7 +45,10 @@ def main() -> None:
         if args.from_scratch:
             config = InverseDynamicsConfig()
         model = robot(robots, arm, config)
-        train, test = parts(recordings(robots, arm, model, config))
+        read = recordings(robots, arm, model, config)
+        train, test = read[:-1], read[-1:]  # the last one is not looked at
+        if not train:
+            train, test = ([part] for part in by_time(read[0]))
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
         path = args.journals / f"{arm}.journal" if args.journals else None
@@ -58,16 +61,6 @@ def main() -> None:
                 continue
         print(f"\n{arm}\n{text(tuning)}\n", flush=True)
         judge(model, tuning, train, test)
-
-
-def parts(
-    read: list[list[Measurement]],
-) -> tuple[list[list[Measurement]], list[list[Measurement]]]:
-    """The recordings that are tuned on, and those that are not looked at."""
-    if len(read) > 1:
-        return read[:-1], read[-1:]
-    first, rest = by_time(read[0])
-    return [first], [rest]
 
 
 def judge(
