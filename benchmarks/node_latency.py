@@ -49,20 +49,9 @@ PAUSE = 2.0  # s in which diagnostics come
 LEFT_OUT = f"dropped: {LATE}"
 COUNTS = ("samples seen", "samples predicted", "samples learned", LEFT_OUT)
 HEAD = (
-    *(
-        "node",
-        "executor",
-        "sent",
-        "late p99, us",
-        "left out",
-        "lost to it",
-        "lost from it",
-        "p50, us",
-        "p99, us",
-        "max, us",
-    ),
-    *("over 2 ms", "learned", "node, cores", "peer, cores", "stolen, cores", "startup, s"),
-    "memory, MB",
+    *("node", "executor", "sent", "late p99, us", "left out", "lost to it", "lost from it"),
+    *("p50, us", "p99, us", "max, us", "over 2 ms", "learned"),
+    *("node, cores", "peer, cores", "stolen, cores", "startup, s", "memory, MB"),
 )
 
 
