@@ -7,7 +7,6 @@ has the settings of some.
 from __future__ import annotations
 
 import itertools
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +23,12 @@ from semiparam_dynamics.dynamics.estimator import EstimatorConfig, Semiparametri
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.conversion.convert import convert_log, read_log
+from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
-from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -135,17 +133,11 @@ def robot(robots: Path, arm: str, config: InverseDynamicsConfig) -> RobotModel:
     return RobotModel(robots / arm / URDFS[arm], config.robot)
 
 
-def recordings(robots: Path, arm: str, model: RobotModel) -> list[list[Measurement]]:
+def recordings(
+    robots: Path, arm: str, model: RobotModel, config: InverseDynamicsConfig
+) -> list[list[Measurement]]:
     """The measurements of each of an arm's logs."""
-    found = []
-    for log in LOGS[arm]:
-        path = robots / arm / log
-        with tempfile.TemporaryDirectory() as folder:
-            if path.suffix == ".npz":
-                path = Path(folder) / "bag"
-                convert_log(robots / arm / log, path, names=model.joint_names)
-            found.append(read_measurements(path, model.joint_names).measurements)
-    return found
+    return [measurements(log, model, config) for log in read_logs(robots, arm)[1]]
 
 
 def samples(
@@ -161,7 +153,7 @@ def train_and_test(
 ) -> tuple[RobotModel, list[Sample], list[Sample]]:
     """The splits of results/learner.md: trajectories 1, 2 and 3, or 60 % of the time and rest."""
     model = robot(robots, arm, config)
-    parts = [samples(model, config, one) for one in recordings(robots, arm, model)]
+    parts = [samples(model, config, one) for one in recordings(robots, arm, model, config)]
     if len(parts) == 1:
         return model, *by_time(parts[0])
     return model, [sample for part in parts[:-1] for sample in part], parts[-1]
@@ -175,7 +167,8 @@ def splits(data: Path, arm: str, seconds: float = 0.0, **overrides: object) -> I
     if arm in TUNED:
         config = replace(settings(arm), **overrides)
         model = robot(data / "robots", arm, config)
-        parts = [samples(model, config, one) for one in recordings(data / "robots", arm, model)]
+        read = recordings(data / "robots", arm, model, config)
+        parts = [samples(model, config, one) for one in read]
         if len(parts) == 1:
             yield from _both_ways(model, config, parts[0])
         for count in (2, 1) if len(parts) > 1 else ():
@@ -294,7 +287,7 @@ def simulated_log(
 def measurements(
     log: JointLog, model: RobotModel, config: InverseDynamicsConfig
 ) -> list[Measurement]:
-    """What the learner makes of the log's messages, by the checks of the node and the bags."""
+    """The measurements of a log's messages, by the checks of the node and the bags."""
     stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
     found: list[Measurement] = []
     nothing = np.empty((len(log), 0))

@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from output import make_parser, parse
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot
@@ -137,7 +138,7 @@ def live(learner: Learner, path: Path, interval: int, limit: int | None, board: 
 
 
 def main() -> None:
-    args = parse()
+    args = read_arguments()
     rng = np.random.default_rng(args.seed)
     model = RobotModel(str(URDF))
     with threadpool_limits(1), tempfile.TemporaryDirectory(dir=args.folder) as folder:
@@ -232,20 +233,20 @@ def report(lives: list[Life], left: list[str], args: argparse.Namespace) -> None
     print(f"files: {len(there)}, loaded whole: {sum(life.whole for life in there)}, ", end="")
     print(f"equal to the learner that was never stopped: {sum(life.equal for life in there)}")
     print(f"files left: {', '.join(left)}")
-    if args.out:
+    if args.lives:
         content = {"interval": args.interval, "left": left, "lives": [asdict(x) for x in lives]}
-        Path(args.out).write_text(json.dumps(content, indent=1))
+        args.lives.write_text(json.dumps(content, indent=1))
 
 
-def parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def read_arguments() -> argparse.Namespace:
+    parser = make_parser(__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--interval", type=int, default=20, help="samples between two saves")
     parser.add_argument("--samples", type=int, default=200, help="a life's length at most")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--folder", help="where the files go: a small tmpfs, to fill it up")
-    parser.add_argument("--out", help="JSON file with each life's figures")
-    return parser.parse_args()
+    parser.add_argument("--lives", type=Path, help="JSON file with each life's figures")
+    return parse(parser)
 
 
 if __name__ == "__main__":

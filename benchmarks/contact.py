@@ -234,7 +234,7 @@ def way(tree: Any, joints: tuple[str, ...], link: str) -> Array:
 
 
 def shown(pushes: list[Push], watched: Watched) -> None:
-    """What was seen of them."""
+    """Print which of them were detected, and when."""
     begun = [(now, event) for now, event in watched.events if event.kind == CONTACT]
     begun = [(now, event) for now, event in begun if event.touch is None]
     delays, right, near, used = [], [], [], set()
@@ -345,7 +345,7 @@ class Alarm(NamedTuple):
 
 
 def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
-    """When contacts begin, by what a detector was shown."""
+    """The beginnings of contacts, detected in kept samples."""
     n = len(kept["scales"])
     detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
     told = []
@@ -364,7 +364,7 @@ def without_push(told: list[Alarm], pushes: Array) -> list[Alarm]:
 
 
 def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
-    """What an alarm was: its axis, and which joints turned round shortly before."""
+    """An alarm's axis, and the joints that reversed shortly before."""
     shown, n = kept["shown"], len(kept["scales"])
     times = shown[:, 0]
     before = slice(*np.searchsorted(times, (alarm.at - TURNED_S, alarm.at)))

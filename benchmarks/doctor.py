@@ -1,4 +1,4 @@
-"""How many faults of recordings `semiparam doctor` names and mends, and how often it errs.
+"""Faults of recordings that `semiparam doctor` names and corrects, and its false accusations.
 
     python benchmarks/doctor.py DATA [--faults 200] [--logs ur10 sim_small] [--conditions tilt late]
 
@@ -123,7 +123,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def is_named(told: Told, findings: list[Finding], delay: float) -> bool:
-    """Whether the fault is found, on its joint where it is of one; a delay with its size.
+    """True where the fault is found, on its joint if it is of one; a delay with its size.
 
     delay: what the log seems to have without the fault.
     """
@@ -136,7 +136,7 @@ def is_named(told: Told, findings: list[Finding], delay: float) -> bool:
 
 
 def is_mended(told: Told, log: JointLog, examination: Examination, delay: float) -> bool:
-    """Whether the parameters are what the truth asks for; `delay` as for `is_named`."""
+    """True where the parameters are those that correct the fault; `delay` as for `is_named`."""
     config = examination.config
     if told.finding == "effort delay":
         return abs(config.samples.effort_delay - delay - told.amount) < DELAY

@@ -1,4 +1,4 @@
-"""Ten million updates: are R and predictions still what they should be?
+"""Numerical errors of R, weights and predictions after ten million updates.
 
     python benchmarks/endless.py
 

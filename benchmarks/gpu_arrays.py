@@ -1,13 +1,11 @@
-"""FALKON on PyTorch's or CuPy's arrays on a GPU, beside NumPy's and beside its multiplications.
+"""FALKON's time on PyTorch's or CuPy's arrays on a GPU, and on NumPy's.
 
     python benchmarks/gpu_arrays.py                       # PyTorch
     python benchmarks/gpu_arrays.py --library cupy
 
-First the predictions of both on the same rows and centres, and how far they are apart; then fits
-of `performance falkon`'s synthetic problem for each size, its rows on the GPU before the clock
-starts. "Its multiplications there": an iteration's X C', K v and K' u by the library alone, in
-single precision. What comes before the first iteration is mostly the two factorisations of (M, M)
-matrices, on this machine's cores.
+Fits of `performance falkon`'s synthetic problem for each size, its rows on the GPU before the clock
+starts. The time before the first iteration is mostly that of the two factorisations of (M, M)
+matrices, on this machine's cores. That predictions are the same is what test_devices.py says.
 """
 
 from __future__ import annotations
@@ -27,15 +25,13 @@ import numpy as np  # noqa: E402
 import sklearn  # noqa: E402
 
 sys.path.insert(1, str(Path(__file__).resolve().parent / "performance"))
-from falkon_fits import WIDTH, Problem, estimator, synthetic  # noqa: E402
+from falkon_fits import Problem, estimator, synthetic  # noqa: E402
 from output import make_parser, markdown, parse  # noqa: E402
 
-from semiparam_dynamics.learning import Falkon, Gaussian  # noqa: E402
+from semiparam_dynamics.learning import Falkon  # noqa: E402
 
-APART = ("precision", "rows", "M", "largest difference", "of predictions up to")
 TIMES = ("n", "M", "kernel", "fit, s", "before iteration 1, s", "an iteration, ms")
-TIMES += ("its multiplications there, ms", "NumPy's fit, s", "test error; NumPy's")
-BLOCK = 2**26  # kernel entries that the multiplications take at a time
+TIMES += ("NumPy's fit, s", "test error; NumPy's")
 
 
 class Gpu:
@@ -65,46 +61,6 @@ class Gpu:
         else:
             self.xp.cuda.runtime.deviceSynchronize()
 
-    def multiplications(self, X: Any, C: Any) -> float:
-        """Seconds of X C', K v and K' u, a block of rows at a time."""
-        size = max(1, min(len(X), BLOCK // len(C)))
-        v, transposed = C[:, 0] * 1e-3, C.T
-
-        def once() -> None:
-            total = v * 0.0
-            for start in range(0, len(X), size):
-                K = X[start : start + size] @ transposed
-                total = total + K.T @ (K @ v)
-
-        return self.seconds(once)
-
-    def seconds(self, function: Callable[[], Any]) -> float:
-        """The least of three calls after a first one."""
-        best = np.inf
-        for _ in range(4):
-            self.wait()
-            start = time.perf_counter()
-            function()
-            self.wait()
-            best = min(best, time.perf_counter() - start)
-        return float(best)
-
-
-def apart(gpu: Gpu, n: int, centers: int) -> str:
-    """How far predictions there are from NumPy's, as a table."""
-    rows = []
-    for dtype in (np.float64, np.float32):
-        problem = synthetic(n, dtype=dtype)
-        model = Falkon(Gaussian(WIDTH), 1e-4, centers, max_iter=30, random_state=0)
-        here = model.fit(problem.X, problem.y).predict(problem.X_test)
-        with sklearn.config_context(array_api_dispatch=True):
-            model.fit(gpu.array(problem.X), gpu.array(problem.y))
-            there = gpu.numpy(model.predict(gpu.array(problem.X_test)))
-        difference = float(np.abs(there - here).max())
-        cells = (np.dtype(dtype).name, str(n), str(centers), f"{difference:.1e}")
-        rows.append((*cells, f"{np.abs(here).max():.2f}"))
-    return markdown(APART, rows)
-
 
 def fit_times(problem: Problem, model: Falkon, X: Any, y: Any, wait: Callable[[], None]) -> Any:
     """Seconds of a fit, of what comes before its first iteration, and of an iteration."""
@@ -127,7 +83,6 @@ def times(gpu: Gpu, n: int, centers: int, limit: int, here: bool) -> tuple[str, 
         estimator(50, 1e-3, 2, limit).fit(X[:2000], y[:2000])  # everything compiled and loaded
         seconds, before, each = fit_times(problem, model, X, y, gpu.wait)
         error = problem.error(gpu.numpy(model.predict(X_test)))
-    products = gpu.multiplications(X, gpu.array(problem.X[:centers]))
     numpys, numpys_error = "–", "–"
     if here:
         other = estimator(centers, 1e-6, 10, 10**8)
@@ -136,14 +91,13 @@ def times(gpu: Gpu, n: int, centers: int, limit: int, here: bool) -> tuple[str, 
         numpys, numpys_error = f"{taken:.1f}", f"{problem.error(other.predict(problem.X_test)):.4f}"
     kept = "kept" if 4 * n * centers <= 0.9 * limit else "anew each time"
     cells = (str(n), str(centers), kept, f"{seconds:.2f}", f"{before:.2f}", f"{1e3 * each:.1f}")
-    return (*cells, f"{1e3 * products:.1f}", numpys, f"{error:.4f}; {numpys_error}")
+    return (*cells, numpys, f"{error:.4f}; {numpys_error}")
 
 
 def measure(args: argparse.Namespace) -> str:
-    """Both tables."""
+    """The table, and the GPU it is of."""
     gpu = Gpu(args.library)
     parts = [f"{gpu.name}, {args.library} {gpu.xp.__version__}."]
-    parts.append(apart(gpu, 20_000, 500))
     rows = []
     for n, centers, gigabytes in args.size or [(100_000, 3000, 1), (1_000_000, 10_000, 1)]:
         rows.append(times(gpu, n, centers, gigabytes * 2**30, args.numpy))

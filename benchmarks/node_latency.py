@@ -49,20 +49,9 @@ PAUSE = 2.0  # s in which diagnostics come
 LEFT_OUT = f"dropped: {LATE}"
 COUNTS = ("samples seen", "samples predicted", "samples learned", LEFT_OUT)
 HEAD = (
-    *(
-        "node",
-        "executor",
-        "sent",
-        "late p99, us",
-        "left out",
-        "lost to it",
-        "lost from it",
-        "p50, us",
-        "p99, us",
-        "max, us",
-    ),
-    *("over 2 ms", "learned", "node, cores", "peer, cores", "stolen, cores", "startup, s"),
-    "memory, MB",
+    *("node", "executor", "sent", "late p99, us", "left out", "lost to it", "lost from it"),
+    *("p50, us", "p99, us", "max, us", "over 2 ms", "learned"),
+    *("node, cores", "peer, cores", "stolen, cores", "startup, s", "memory, MB"),
 )
 
 
@@ -100,9 +89,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=1000.0, help="messages a second [Hz]")
     parser.add_argument("--features", type=int, default=500)
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
-    parser.add_argument(
-        "--joint-centers", type=int, default=200, help="of the second residual of `nystrom`"
-    )
     parser.add_argument("--target", default="effort", choices=("effort", "wrench"))
     parser.add_argument("--arms", type=int, default=1, help="nodes in the one process")
     parser.add_argument(
@@ -122,20 +108,15 @@ def read_arguments() -> argparse.Namespace:
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
     )
     parser.add_argument(
-        "--comparison", action="store_true", help="with the nonparametric model alone beside it"
-    )
-    parser.add_argument(
         "--nodes", nargs="+", choices=("echo", "learner"), default=["echo", "learner"]
     )
     parser.add_argument("--executors", nargs="+", choices=("single", "events"), default=["events"])
-    parser.add_argument("--log", action="store_true", help="show what the node logs")
     parser.add_argument("--figures", action="store_true", help="show the node's own timings")
     return parse(parser)
 
 
 def described(arguments: argparse.Namespace) -> str:
-    models = "three models" if arguments.comparison else "two models"
-    parts = [arguments.residual, f"D = {arguments.features}", models, f"target {arguments.target}"]
+    parts = [arguments.residual, f"D = {arguments.features}", f"target {arguments.target}"]
     parts += [f"{arguments.arms} arms"] if arguments.arms > 1 else []
     parts += [f"{arguments.busy} busy processes"] if arguments.busy else []
     parts += [f"live page in {Path(arguments.page).name}"] if arguments.page else []
@@ -193,10 +174,8 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
     return {
         "urdf": urdf,
         "residual": arguments.residual,
-        "comparison": arguments.comparison,
         "random_fourier.n_features": arguments.features,
         "nystrom.max_centers": arguments.features,
-        "nystrom.joint_max_centers": arguments.joint_centers,
         f"{arguments.residual}.window": min(10.0, 0.8 * arguments.first),
         "target": arguments.target,
         "realtime_priority": arguments.fifo,
@@ -208,7 +187,7 @@ def parameters(arguments: argparse.Namespace, node: str, urdf: Path) -> dict[str
 def counted(
     before: dict[str, dict[str, str]], after: dict[str, dict[str, str]], arms: int
 ) -> list[int]:
-    """How much each of COUNTS grew between two diagnostics, of all nodes together."""
+    """The growth of each of COUNTS between two diagnostics, of all nodes together."""
     if not len(before) == len(after) == arms:
         sys.exit(f"diagnostics of {len(before)} and {len(after)} of {arms} nodes came")
     return [
@@ -260,8 +239,6 @@ def measure(
         grown = resident_mb(process.pid)
     peer.node.destroy_node()
     rclpy.try_shutdown()
-    if arguments.log:
-        print(log.read_text(), file=sys.stderr)
     if arguments.figures:
         for name, figures in after.items():
             shown_of = {k: v for k, v in figures.items() if not k.startswith("nmse")}

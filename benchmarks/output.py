@@ -1,4 +1,4 @@
-"""What all benchmarks share: the parser with ``--out``, the header of a result, and tables.
+"""Shared by all benchmarks: the parser with ``--out``, the header of a result, and tables.
 
 A result in benchmarks/results/NAME.md is what the benchmark printed with ``--out`` and that file.
 """

@@ -1,4 +1,4 @@
-"""A picture of the markers: the iCub's arm pushed in MuJoCo, the force that acts and the one told.
+"""A picture of the markers: the iCub's arm pushed in MuJoCo, the true and the estimated force.
 
 The arm moves and is learned by its force-torque sensor; then three pushes come. Each is drawn while
 it lasts, by MuJoCo's renderer: green the force that acts, orange the arrow and the ellipsoid of
@@ -49,7 +49,7 @@ SCENE = f"""
 
 
 class Instant(NamedTuple):
-    """What is drawn: positions in the base's frame."""
+    """An instant to draw: positions in the base's frame."""
 
     joints: list[Array]
     acts: tuple[Array, Array]  # from, to

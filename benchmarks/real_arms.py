@@ -25,7 +25,6 @@ over the rigid body's, of the mean and of the worst joint.
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,33 +37,28 @@ from arms import (
     SEVEN_JOINTS,
     TUNED,
     UR10,
-    URDFS,
     Split,
     learned,
     options,
     recordings,
     robot,
-    samples,
     settings,
     splits,
 )
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.conversion.convert import convert_log
-from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-# Batch ridge on the same columns with zero-phase filtering (the TX40's without the coupling).
-BATCH = {"xmate7p": 0.0144, "ur10": 0.0292, "tx40 blocks": 0.0186}
+BATCH = {"xmate7p": 0.0144, "ur10": 0.0292}  # ridge on the same columns, filtered without a phase
 MODELS = ("urdf", "rigid_body", "nonparametric", "semiparametric", "persistence")
 RATIO_LIMIT = 1.02  # semiparametric over rigid-body error that a joint may have
 WINDOW_NS, MIN_WINDOW_NS = 30_000_000_000, 10_000_000_000  # of time, and the least that counts
@@ -102,55 +96,17 @@ def splits_of(args: argparse.Namespace, default: tuple[str, ...]) -> Iterator[Sp
 
 def protocols(args: argparse.Namespace) -> None:
     """Print the errors of each model under each protocol, joint by joint."""
-    robots = args.data / "robots"
-
-    def config(name: str) -> InverseDynamicsConfig:
-        return replace(settings(name), residual=args.residual)
-
-    with tempfile.TemporaryDirectory() as folder:
-        for arm in args.arms or TUNED:
-            urdf, bags = robots / arm / URDFS[arm], [robots / arm / log for log in LOGS[arm]]
-            for k, log in enumerate(bags):
-                if log.suffix == ".npz":
-                    bags[k] = Path(folder) / f"{arm}_{log.stem}"
-                    convert_log(log, bags[k], urdf=urdf)
-            bag_split(arm, Bags(bags[-1:], bags[:-1], urdf), config(arm))
-            if arm == "tx40":
-                block_split(robots, config(arm))
-
-
-def bag_split(name: str, bags: Bags, config: InverseDynamicsConfig) -> None:
-    """Train and test bags, or the first 60 % of one bag against its rest."""
-    started = time.perf_counter()
-    evaluation = evaluate_bags(bags, config)
-    took = time.perf_counter() - started
-    runs = evaluation.runs
-    scores = {p: run.scored.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs.items()}
-    split = "trajectories 1, 2 -> 3" if bags.train else "first 60 % -> rest"
-    print(f"\n{name}, {split} ({evaluation.samples} samples, {took:.1f} s)")
-    table(name, evaluation.model, scores)
-
-
-def block_split(robots: Path, config: InverseDynamicsConfig) -> None:
-    """Every third block of half a second is held out: learned from the others, then tested."""
-    model = robot(robots, "tx40", config)
-    (recording,) = recordings(robots, "tx40", model)
-    whole = samples(model, config, recording)
-    start = whole[0].stamp
-    held_out = [(sample.stamp - start) // 500_000_000 % 3 == 2 for sample in whole]
-    estimator = SemiparametricEstimator(model, config.estimator)
-    baseline = NonparametricBaseline(model, config.estimator)
-    first = ProtocolRun(estimator, "sequential", baseline)
-    for sample, out in zip(whole, held_out, strict=True):
-        if not out:
-            first.step(sample, score=False)
-    runs = {name: first.branch(name) for name in PROTOCOLS}
-    for sample, out in zip(whole, held_out, strict=True):
-        if out:
-            for run in runs.values():
-                run.step(sample)
-    print("\ntx40, every third half-second block held out")
-    table("tx40 blocks", model, {name: run.scores for name, run in runs.items()})
+    for arm in args.arms or TUNED:
+        config = replace(settings(arm), residual=args.residual)
+        model = robot(args.data / "robots", arm, config)
+        read = recordings(args.data / "robots", arm, model, config)
+        started = time.perf_counter()
+        evaluation = evaluate(model, config, read[-1:], read[:-1])
+        took = time.perf_counter() - started
+        runs = evaluation.runs.items()
+        split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
+        print(f"\n{arm}, {split} ({evaluation.samples} samples, {took:.1f} s)")
+        table(arm, model, {p: run.scored.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs})
 
 
 def table(name: str, model: RobotModel, scores: dict[str, RunningScores]) -> None:

@@ -1,4 +1,4 @@
-"""Objects that nobody taught, among those that were: how well they are told, and by what.
+"""Detection of objects that were not taught, among those that were, by several scores.
 
     python benchmarks/recognition_unknown.py DATA --objects emoji-datasource-google-16.0.0.tgz
 
@@ -7,9 +7,7 @@ each trial; the others are learned example by example as the node has them. Then
 had no part in anything, are asked for:
 
 - the area under the curve of the true positive over the false positive rate, by familiarity
-  (`familiarity`), by the largest probability, by the energy (logarithm of the summed exponentials
-  of the scores at the probabilities' temperature, W. Liu et al., NeurIPS 2020), and by novelty
-  (`novelty`);
+  (`familiarity`), by the largest probability, and by novelty (`novelty`);
 - at `false_accepts` of 1, 5 and 20 %: the share of rows of classes held out that pass, and of rows
   of classes taught the share that is recognised rightly, of all and of what it was without a limit;
 - the probability that an object was taught, in bins, beside the share that was, with as many rows
@@ -24,14 +22,12 @@ from pathlib import Path
 import numpy as np
 from output import make_parser, parse
 from recognition_objects import add_arguments, rows_of, spread
-from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_heads import LOG_LEVEL
 
 SHARES = (0.01, 0.05, 0.2)
 BINS = np.linspace(0.0, 1.0, 6)
@@ -125,13 +121,11 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
     model.fit(X[order], y[order])
     rows = np.concatenate((own, others))
     truth = np.arange(2 * count) < count
-    scores = model.decision_function(X[rows])
     right = model.predict(X[own]) == y[own]
     familiarity = model.familiarity(X[rows])
     areas = {
         "familiarity": roc_auc_score(truth, familiarity),
         "largest probability": roc_auc_score(truth, model.predict_proba(X[rows]).max(axis=1)),
-        "energy": roc_auc_score(truth, logsumexp(scores / temperature(model), axis=1)),
         "novelty": roc_auc_score(truth, -model.novelty(X[rows])),
     }
     limits = []
@@ -140,12 +134,6 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
         passed = familiarity > (least if least is not None else -np.inf)
         limits.append((passed[count:].mean(), (passed[:count] & right).mean(), right.mean()))
     return {"areas": areas, "limits": limits, "told": model.known_proba(X[rows]), "truth": truth}
-
-
-def temperature(model: IncrementalRLSC) -> float:
-    """By which the probabilities divide scores: `temperature_` in the unit of the head's scores."""
-    level = len(model.classes_) ** model.recoding_
-    return model.temperature_ * (LOG_LEVEL if model.head == "discriminant" else level)
 
 
 if __name__ == "__main__":

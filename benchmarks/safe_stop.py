@@ -1,4 +1,4 @@
-"""How far an arm goes on, and how hard it presses, when it stops at the contact that is told.
+"""Travel and force of an arm that meets an obstacle, with and without a stop at the contact.
 
 A UR10 in MuJoCo follows an exciting motion at 1 kHz by efforts and learns all the time. Now and
 then its hand meets an obstacle: a spring of 10 N/mm, which is what ISO/TS 15066 takes an abdomen

@@ -1,4 +1,4 @@
-"""The learner node for an hour at 1 kHz over real DDS: is memory flat, is a descriptor left open?
+"""Memory, descriptors and threads of the learner node in an hour at 1 kHz over real DDS.
 
 A seven-joint arm that never repeats its motion, the default residual, a checkpoint every minute.
 Every ten seconds what the system knows of the node's process (Linux), and what the node counts:
@@ -71,7 +71,6 @@ while True:
 
 def main() -> None:
     arguments = read_arguments()
-    os.nice(arguments.nice)
     use_own_network()
     threadpool_limits(1)
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
@@ -108,7 +107,6 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--save", type=float, default=60.0, help="a checkpoint every so much [s]")
     parser.add_argument("--visitors", type=int, default=0, help="other processes on the topics")
     parser.add_argument("--stay", type=float, default=5.0, help="how long each lives [s]")
-    parser.add_argument("--nice", type=int, default=0, help="give way to other work")
     parser.add_argument("--log", type=Path, default=None, help="file of what the node logs")
     parser.add_argument("--folder", type=Path, default=None, help="where the node saves")
     return parse(parser)

@@ -1,4 +1,4 @@
-"""How long trajectories are held back, with learner and `trajectory_efforts` as nodes over DDS.
+"""Delay of trajectories by `trajectory_efforts`, with it and the learner as nodes over DDS.
 
 From sending a trajectory to its coming out with efforts, for several numbers of points, while the
 learner learns the seven-joint arm's motion beside.

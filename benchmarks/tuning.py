@@ -1,6 +1,6 @@
 """The gain by tuning on three real arms.
 
-    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--out FOLDER]
+    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--journals FOLDER]
 
 DATA holds robots/{xmate7p,ur10,tx40}. Each arm is tuned on its training part alone (the xMate's
 trajectories 1 and 2, the first 60 % of the others), starting from config/robots, or from the
@@ -10,11 +10,11 @@ part and are judged on the rest, which had no part in it.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 from arms import CONFIG, URDFS, by_time, recordings, robot
+from output import make_parser, parse
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import BagError
@@ -30,23 +30,26 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--arms", nargs="+", default=[*URDFS], choices=[*URDFS])
     parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
     parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
-    parser.add_argument("--out", type=Path, default=None, help="folder for the journals")
-    args = parser.parse_args()
+    parser.add_argument("--journals", type=Path, help="folder for the journals")
+    args = parse(parser)
     for arm in args.arms:
         robots = args.data / "robots"
         config = load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig)
         if args.from_scratch:
             config = InverseDynamicsConfig()
         model = robot(robots, arm, config)
-        train, test = parts(robots, arm, model)
+        read = recordings(robots, arm, model, config)
+        train, test = read[:-1], read[-1:]  # the last one is not looked at
+        if not train:
+            train, test = ([part] for part in by_time(read[0]))
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
-        path = args.out / f"{arm}.journal" if args.out else None
+        path = args.journals / f"{arm}.journal" if args.journals else None
         with processes(0) as executor:
             try:
                 tuning = tune(trained, args.keep, journal=path, executor=executor)
@@ -55,17 +58,6 @@ def main() -> None:
                 continue
         print(f"\n{arm}\n{text(tuning)}\n", flush=True)
         judge(model, tuning, train, test)
-
-
-def parts(
-    robots: Path, arm: str, model: RobotModel
-) -> tuple[list[list[Measurement]], list[list[Measurement]]]:
-    """The recordings that are tuned on, and those that are not looked at."""
-    read = recordings(robots, arm, model)
-    if len(read) > 1:
-        return read[:-1], read[-1:]
-    first, rest = by_time(read[0])
-    return [first], [rest]
 
 
 def judge(

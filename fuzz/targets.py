@@ -1,4 +1,4 @@
-"""What is fuzzed: for each parser a function of bytes, which raises only what is a fault of ours.
+"""The targets: for each parser a function of bytes, which raises only what is a fault of ours.
 
 `SEEDS` are whole inputs to begin from, so that the first bytes need not be guessed.
 """
@@ -139,7 +139,7 @@ def npz_log(data: bytes) -> None:
 
 
 def labels(data: bytes) -> None:
-    """What a teacher and a user write: labels and edits."""
+    """Labels and edits, as a teacher and a user write them."""
     text = data.decode("utf-8", "surrogateescape" if data[:1] == b"\0" else "replace")
     for parse in (
         lambda: checked_label(text, LimitsConfig(), "unknown"),

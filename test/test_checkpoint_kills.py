@@ -21,7 +21,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     out = folder / "lives.json"
     environment = os.environ | {"PYTHONPATH": str(SCRIPT.parent.parent), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(SCRIPT), "--kills", KILLS, "--seed", "1"]
-    command += ["--folder", str(folder), "--out", str(out)]
+    command += ["--folder", str(folder), "--lives", str(out)]
     result = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     content: dict[str, Any] = json.loads(out.read_text())

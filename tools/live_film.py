@@ -1,4 +1,4 @@
-"""Films the live page while the demo runs: twenty seconds that show a minute of learning.
+"""Film the live page while the demo runs: twenty seconds that show a minute of learning.
 
 python tools/live_film.py OUT.webp runs `semiparam demo`, opens its page in a headless Chromium,
 takes pictures of it and writes them as a moving WebP, three times as fast as it was. It needs

@@ -95,7 +95,7 @@ def build_wheel(clone: Path, out: Path) -> Path:
 
 
 def requirements(wheel: Path, extra: str) -> list[str]:
-    """What the wheel requires, with one of its extras."""
+    """The requirements of the wheel with one of its extras."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         lines = archive.read(name).decode().splitlines()

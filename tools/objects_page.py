@@ -1,4 +1,4 @@
-"""Draws objects on a desk into a video, teaches them on the page, and takes the page's picture.
+"""Draw objects on a desk into a video, teach them on the page, and take the page's picture.
 
 python tools/objects_page.py OUT writes OUT/desk.mp4, unless it is there, and, where there is
 Chromium, OUT/objects_*.png: real nodes, the video at its own speed, the mouse held on the page's

@@ -121,7 +121,7 @@ def write(file: Path, only: Sequence[str]) -> int:
 
 
 def versions() -> dict[str, Any]:
-    """What else the numbers depend on."""
+    """Cores and versions, on which the numbers depend, too."""
     import numba
     import scipy
     import sklearn

@@ -1,4 +1,4 @@
-"""Build and check what a release consists of: the source distribution, and the wheel made from it.
+"""Build and check the files of a release: the source distribution, and the wheel made from it.
 
     python tools/release.py --out dist
     python tools/release.py --out dist --trial

@@ -1,4 +1,4 @@
-"""Writes docs/commands.md from the command line's parsers.
+"""Write docs/commands.md from the command line's parsers.
 
 python tools/write_commands.py docs
 """

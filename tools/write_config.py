@@ -1,4 +1,4 @@
-"""Writes the nodes' YAML files, and the documentation's tables, from the parameters' definition.
+"""Write the nodes' YAML files, and the documentation's tables, from the parameters' definition.
 
 python tools/write_config.py config docs
 """

@@ -1,4 +1,4 @@
-"""What ordinary conditions do to the learner: errors relative to the log without them.
+"""Effects of ordinary conditions on the learner: errors relative to the log without them.
 
     python benchmarks/field DATA [--logs ur10 sim_small] [--conditions sign delay] [--quick]
 

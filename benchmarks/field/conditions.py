@@ -1,4 +1,4 @@
-"""What happens to joint states in the field, each as a function of a log and a random generator.
+"""Conditions of joint states in the field, each a function of a log and a random generator.
 
 An event happens at some time and is put into what is learned from alone; a lasting condition is
 put into both parts, by generators of the same seed, so that both parts have it on the same joint.

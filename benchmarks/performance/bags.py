@@ -185,7 +185,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
 def _models(
     model: RobotModel, config: InverseDynamicsConfig
 ) -> tuple[SemiparametricEstimator, NonparametricBaseline]:
-    """What an evaluation leads through the samples."""
+    """The models of an evaluation."""
     return (
         SemiparametricEstimator(model, config.estimator),
         NonparametricBaseline(model, config.estimator),

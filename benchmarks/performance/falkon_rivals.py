@@ -1,8 +1,7 @@
 """Other libraries' Nyström estimators on the same rows, centres' number and penalty.
 
-scikit-learn is always there; falkon (Meanti, Carratino, Rosasco, Rudi 2020), eigenpro2 (Ma and
-Belkin 2019) and xRFM (Beaglehole et al. 2025) are measured where they are installed, the last with
-its defaults on the first XRFM_ROWS rows, a fifth of them to validate on.
+scikit-learn is always there; falkon (Meanti, Carratino, Rosasco, Rudi 2020) and eigenpro2 (Ma and
+Belkin 2019) are measured where they are installed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from semiparam_dynamics.learning.products import n_threads
 
 Fit = Callable[[Problem, dict[str, Any]], Any]  # returns the predictions on the test inputs
 EIGENPRO_ROWS = 2000  # from which it makes its preconditioner
-XRFM_ROWS = 10_000
 FEW = 500  # rows of the fit before the first that is timed
 
 
@@ -68,8 +66,6 @@ def rivals(
         fits.append(("falkon", f"{iterations} iterations", _falkon))
     if importlib.util.find_spec("eigenpro2"):
         fits.append(("eigenpro2", f"{epochs} epochs; all {n} rows are centres", _eigenpro))
-    if importlib.util.find_spec("xrfm"):
-        fits.append(("xRFM", f"its defaults, {min(n, XRFM_ROWS)} rows", _xrfm))
     settings = {
         "centers": centers,
         "penalty": penalty,
@@ -139,20 +135,3 @@ def _eigenpro(problem: Problem, asked: dict[str, Any]) -> Any:
             run_epoch_eval=False,
         )
     return np.concatenate([model.forward(part).numpy() for part in torch.split(new, 1000)])
-
-
-def _xrfm(problem: Problem, asked: dict[str, Any]) -> Any:
-    import torch
-    from xrfm import xRFM
-
-    torch.set_num_threads(n_threads())
-    torch.manual_seed(0)
-    X, y, new = (
-        torch.from_numpy(part.astype(np.float32))
-        for part in (problem.X[:XRFM_ROWS], problem.y[:XRFM_ROWS], problem.X_test)
-    )
-    kept = int(0.8 * len(X))
-    model = xRFM(device=torch.device("cpu"), tuning_metric="mse")
-    with contextlib.redirect_stdout(io.StringIO()):
-        model.fit(X[:kept], y[:kept, None], X[kept:], y[kept:, None])
-        return np.asarray(model.predict(new))

@@ -20,8 +20,8 @@ from semiparam_dynamics.base.progress import ProgressBar
 DESCRIPTION = """\
 FALKON's time on synthetic data beside that of its multiplications alone (NumPy's, with all cores,
 the fastest of several block sizes, each iteration's right after it), its memory, and other
-estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon,
-eigenpro2 and xRFM where they are installed. --memory-limit says what the kernel matrix may take:
+estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon
+and eigenpro2 where they are installed. --memory-limit says what the kernel matrix may take:
 within it, it is kept and read again, beyond it each iteration computes it anew."""
 KEPT = 2**33  # bytes of --kept's limit
 TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]

@@ -138,7 +138,7 @@ def run(split: Split, methods: Sequence[str], args: argparse.Namespace) -> dict[
 
 
 def results(split: Split, method: str, args: argparse.Namespace) -> dict[str, Result]:
-    """What a method predicts, under the name or the names of its rows."""
+    """The predictions of a method, under the name or the names of its rows."""
     if method == "identification":
         return identification(split)
     if method == "package":

@@ -31,7 +31,7 @@ REPEATS, CALLS = 5, 30  # single predictions that are timed
 
 @dataclass(frozen=True)
 class Split:
-    """What is learned and what is tested, with and without columns for optional friction."""
+    """Training and test samples, with and without columns for optional friction."""
 
     arm: str
     name: str

@@ -1,4 +1,4 @@
-"""What is compared without torch: identification, this package's parts, and gradient boosting.
+"""Methods compared without torch: identification, this package's parts, and gradient boosting.
 
 A rival that learns from rows of inputs is asked twice: `tune` chooses what it leaves open on the
 held-out last fifth of the training part, and `train` learns all of the training part with that.
@@ -66,7 +66,7 @@ def _predicted(side: Side, parameters: Array, seconds: float) -> Result:
 
 
 def axis_factors(model: RobotModel, samples: list[Sample]) -> AxisFactors:
-    """What identification keeps of samples."""
+    """The factors that identification keeps of samples."""
     factors = AxisFactors(model.n_axes, model.n_parameters)
     for sample in samples:
         factors.add(sample)

@@ -36,8 +36,6 @@ from semiparam_dynamics.learning.nystrom import NystromKRLS
 
 PARTS = (1, 4, 16, 64)  # of divide and conquer (Zhang, Duchi, Wainwright 2013)
 AGGREGATE = "aggregate"
-NESTED = "aggregate, nested centres"
-HELD_OUT = "aggregate, weights from a held-out fifth"
 PUBLISHED_SETTINGS = ", published settings"
 PAPER = {"m=200": 0.03381, "m=60": 0.03325, "m=20": 0.03442, AGGREGATE: 0.03325}
 SIZES, PENALTY = (200, 60, 20), 1e-7  # of table 1
@@ -162,10 +160,6 @@ def aggregated(
     for m, candidate in zip(SIZES, model.estimators_, strict=True):
         test(f"m={m}", candidate.predict(part.X_test))
     test(AGGREGATE, model.predict(part.X_test))
-    test(NESTED, model.set_params(independent=False).fit(part.X, part.y).predict(part.X_test))
-    model.set_params(independent=True, validation=0.2).fit(part.X, part.y)
-    test(HELD_OUT, model.predict(part.X_test))
-    weights.setdefault(HELD_OUT + suffix, []).append(model.weights_)
     return spent
 
 

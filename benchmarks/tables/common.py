@@ -176,7 +176,7 @@ def plus_minus(values: Sequence[float], digits: int = 4) -> str:
 
 
 def deviations(values: Sequence[float], published: float, spread: float) -> str:
-    """How many published deviations the mean of the trials is from the published value."""
+    """Distance of the trials' mean from the published value, in published deviations."""
     return f"{(np.mean(values) - published) / spread:+.1f}"
 
 

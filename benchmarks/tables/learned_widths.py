@@ -1,15 +1,13 @@
 """One Gaussian width by grid beside learned widths, one for each input: errors and seconds.
 
-    python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--seed N] [--full-grid]
-        [--xrfm]
+    python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--seed N] [--xrfm]
 
 Inputs have zero mean and unit variance on the training rows. The grid: seven widths and ten
 penalties, and all penalties of a width from one pass over the data (`select` on a fifth of the
-training rows); with `--full-grid` also one of twenty widths and twenty penalties. Learned:
-`learn_widths` on at most 4000 rows with 300 centres, then the penalties, with Matern's kernel of
-four times these widths, half-way to their common factor, and with the Gaussian of two common
-factors; `quickly` with 3000 rows and 150 centres. All then fit NystromKRLS with m centres to all
-training rows. With `--xrfm` also the package of that name, with its defaults and without a search
+training rows); the full grid has twenty widths and twenty penalties. Learned: `learn_widths` on at
+most 3000 rows with 150 centres, then the penalties, with Matern's kernel of four times these
+widths, half-way to their common factor. All then fit NystromKRLS with m centres to all training
+rows. With `--xrfm` also the package of that name, with its defaults and without a search
 over its parameters, and a fifth of the training rows to validate on. Seconds are those of the
 processor, all threads together.
 """
@@ -39,13 +37,10 @@ from semiparam_dynamics.learning import Gaussian, Matern, NystromKRLS, learn_wid
 from semiparam_dynamics.learning.kernels import Kernel
 
 FACTORS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)  # of the width sqrt(d), in the grid
-NEAR = (0.7, 1.0)  # of the learned widths
 LONGER = 4.0  # Matern's widths over a Gaussian's that were learned; 2 is hardly worse
-QUICK = {"n_rows": 3000, "n_centers": 150}
+LEARNED = {"n_rows": 3000, "n_centers": 150}
 PENALTIES = tuple(float(p) for p in np.logspace(0, -9, 10))
 FULL = 20  # widths, from 1/16 to 16 times sqrt(d), and penalties, as the thesis' figure 4.1 has
-CLASSES = ("adult", "breast_cancer", "digits")
-LEARNED = ("learned, Matern", "learned quickly, Matern")  # whose time is compared
 Row = tuple[float, float]  # test error and processor seconds
 
 
@@ -55,30 +50,22 @@ def main() -> None:
     parser.add_argument("--sets", nargs="+", default=sets, choices=[*sets, "protein"])
     parser.add_argument("--centers", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="of the split and of the centres")
-    parser.add_argument("--full-grid", action="store_true", help="20 widths x 20 penalties too")
     parser.add_argument("--xrfm", action="store_true")
     args = parse(parser)
     warm = rows_of(args.data, "diabetes")
     by_learned(warm, 50, 0)  # compiled before it is measured
-    methods: dict[str, Callable[[Split, int, int], Row]] = {"one width, grid": by_grid}
-    if args.full_grid:
-        methods["one width, full grid"] = by_full_grid
-    methods |= {
-        "learned, Gaussian": by_learned_gaussian,
-        "learned, Matern": by_learned,
-        "learned quickly, Matern": by_quickly_learned,
+    methods: dict[str, Callable[[Split, int, int], Row]] = {
+        "one width, grid": by_grid,
+        "one width, full grid": by_full_grid,
+        "learned": by_learned,
     }
     if args.xrfm:
         methods["xRFM"] = xrfm
-    rows = []
+    rows, rivals = [], [other for other in ("one width, full grid", "xRFM") if other in methods]
     for name in args.sets:
         part = rows_of(args.data, name, args.seed)
         results = {method: run(part, args.centers, args.seed) for method, run in methods.items()}
-        rivals = [other for other in ("one width, full grid", "xRFM") if other in results]
-        shares = [
-            " and ".join(f"{results[way][1] / results[other][1]:.2f}" for way in LEARNED)
-            for other in rivals
-        ]
+        shares = [f"{results['learned'][1] / results[other][1]:.2f}" for other in rivals]
         cells = [f"{e:.4g}, {s:.1f} s" for e, s in results.values()]
         rows.append((name, *part.X.shape, *cells, *shares))
         print(rows[-1], flush=True)
@@ -126,20 +113,11 @@ def by_full_grid(part: Split, m: int, seed: int) -> Row:
     return chosen(part, m, seed, kernels, time.process_time(), penalties)
 
 
-def by_learned_gaussian(part: Split, m: int, seed: int) -> Row:
-    start = time.process_time()
-    widths = widths_of(part, seed)
-    return chosen(part, m, seed, [Gaussian(widths * factor) for factor in NEAR], start)
-
-
 def by_learned(part: Split, m: int, seed: int) -> Row:
     start = time.process_time()
-    return chosen(part, m, seed, [matern(widths_of(part, seed))], start)
-
-
-def by_quickly_learned(part: Split, m: int, seed: int) -> Row:
-    start = time.process_time()
-    return chosen(part, m, seed, [matern(widths_of(part, seed, **QUICK))], start)
+    outputs = part.y - part.y.mean(axis=0)
+    found = learn_widths(NystromKRLS(), part.X, outputs, random_state=seed, **LEARNED)
+    return chosen(part, m, seed, [matern(found.length_scale)], start)
 
 
 def matern(widths: Array) -> Matern:
@@ -148,12 +126,6 @@ def matern(widths: Array) -> Matern:
     Rows that are few for so many widths spread them further apart than the inputs differ.
     """
     return Matern(LONGER * np.sqrt(widths * np.exp(np.mean(np.log(widths)))))
-
-
-def widths_of(part: Split, seed: int, **size: int) -> Array:
-    """The widths that are learned, (d,), by rows and centres of the seed."""
-    outputs = part.y - part.y.mean(axis=0)
-    return learn_widths(NystromKRLS(), part.X, outputs, random_state=seed, **size).length_scale
 
 
 def chosen(

@@ -143,9 +143,6 @@ def figure_5_2(
     ]
     values = np.array([[(run.risk, run.penalty, run.m) for run in of_seed] for of_seed in runs])
     risks = np.array([[run.of_features.mean(axis=0) for run in of_seed] for of_seed in runs])
-    on_one = np.array(
-        [[first_within(run.of_features[0], run.risk) for run in of_seed] for of_seed in runs]
-    )
     slope = slopes_of(np.array(sizes))
     theory = exponents(r, gamma)
 
@@ -171,9 +168,7 @@ def figure_5_2(
         )
 
     rows = [row(name, geometric(values[:, :, k]), k) for k, name in enumerate(NAMES)]
-    rows.append(row("m, median", lambda drawn: np.median(values[drawn, columns, 2], axis=0), 2))
     rows.append(row("m, of mean risks", of_mean_risks, 2))
-    rows.append(row("m, on one draw", geometric(on_one), 2))
     ends = np.mean(values[:, :, 2] == FEATURES[-1])
     if ends > TOO_MANY:
         rows[2:] = [(*one[:3], "too many end", one[4]) for one in rows[2:]]
@@ -184,7 +179,7 @@ def figure_5_2(
         rows,
     )
     print(
-        f"Geometric means over the repetitions but for the median, and the slopes of their "
+        f"Geometric means over the repetitions, and the slopes of their "
         f"logarithms with 95 % intervals by {RESAMPLES} bootstrap samples of the data sets. m is "
         f"the smallest number of features with a mean excess risk, over the draws, within 5 % of "
         f"KRLS', with the lambda that is best for KRLS; of {len(FEATURES)} numbers up to "

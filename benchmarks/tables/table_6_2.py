@@ -332,7 +332,7 @@ def curves(part_of: Callable[[int], Split], sigma: float, passes: int, trials: i
 
 
 def print_ends(drawn: list[Any]) -> None:
-    """Where each curve of figures 6.1 and 6.2 begins, is lowest, and ends."""
+    """Print the first, the lowest and the last value of each curve of figures 6.1 and 6.2."""
     rows = []
     for title, label, values, losses in drawn:
         mean = losses.mean(axis=0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-import experiment
-import recognition_published
-import recognize
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
+import experiment  # noqa: E402
+import recognition_published  # noqa: E402
+import recognize  # noqa: E402
 
-from semiparam_dynamics.offline.cli.main import run_command
+from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
 
 BENCHMARKS = {
     "experiment": (experiment, "the validation experiment and its figure 8.4"),

@@ -18,6 +18,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from output import header
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, StorageError
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> None:
 
     values, size = settings(args), ExperimentSize(args.train, 10, args.part)
     args.out.mkdir(parents=True, exist_ok=True)
+    print(header())
     for kind in ("nystrom", "random_fourier") if args.residual == "both" else (args.residual,):
         first, second = (
             ArmSimulator(motion=motion, seed=args.seed + k)

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from output import header
 from recognition_data import NEW, FeatureFile, read_features
 from recognition_protocol import (
     Candidates,
@@ -83,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
             ):
                 found.setdefault((method, point), []).append(scores)
             progress((trial + 1) / args.trials)
-    print(table(file, args, found), flush=True)
+    print(f"{header()}\n{table(file, args, found)}", flush=True)
 
 
 def one_trial(

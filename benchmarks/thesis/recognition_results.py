@@ -99,25 +99,6 @@ def results_json(result: ProtocolResult) -> str:
     return json.dumps(found, indent=1, allow_nan=False) + "\n"
 
 
-def edge_warnings(result: ProtocolResult) -> list[str]:
-    """Sentences on penalties that were the best because there was none beyond."""
-    penalties = sorted(result.protocol.penalties)
-    if len(penalties) < 2:
-        return []
-    warnings = []
-    for edge, word in ((penalties[0], "smaller"), (penalties[-1], "larger")):
-        for method, name in methods(result).items():
-            points = result.protocol.sizes.new
-            chosen = np.concatenate([result.values(method, n, "penalty") for n in points])
-            share = float(np.mean(chosen == edge))
-            if share > 0.2:
-                warnings.append(
-                    f"{name.rstrip(' *')} took the penalty {edge:g} in {share:.0%} of its choices:"
-                    f" try {word} ones too"
-                )
-    return warnings
-
-
 def _comparison(result: ProtocolResult) -> list[str]:
     """The second table, of what the thesis has too."""
     theirs = published(result)

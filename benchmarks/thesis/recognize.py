@@ -6,10 +6,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from output import header
 from recognition_data import BALANCED, choose_sizes, read_features
 from recognition_protocol import SCALES, Protocol, ProtocolResult, run_protocol
 from recognition_results import (
-    edge_warnings,
     plot_comparison,
     plot_exponents,
     recognition_table,
@@ -87,9 +87,7 @@ def run(args: argparse.Namespace) -> None:
             folder = args.out if len(args.files) == 1 else args.out / stem
             _make(folder)  # before what takes minutes
         result = _measure(args, name)
-        for warning in edge_warnings(result):
-            print(f"thesis: warning: {warning}", file=sys.stderr)
-        table = recognition_table(result)
+        table = f"{header()}\n{recognition_table(result)}"
         print(table, flush=True)
         if folder is not None:
             _write(result, table, folder)

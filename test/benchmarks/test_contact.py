@@ -1,46 +1,10 @@
-"""The contacts' benchmark learns as the node does, and gives a fixed threshold its due."""
+"""The fixed threshold that the contacts' benchmark compares with."""
 
 from __future__ import annotations
-
-from types import SimpleNamespace
 
 import contact
 import numpy as np
 import pytest
-
-
-class Learner:
-    """A learner that notes what it is to learn together."""
-
-    def __init__(self) -> None:
-        self.together: list[list[int]] = []
-        self.contacts = SimpleNamespace(total=0, events=[])
-        self.external = None
-
-    def predict(self, measurement: SimpleNamespace) -> SimpleNamespace:
-        return measurement
-
-    def admit(self, step: SimpleNamespace) -> list[SimpleNamespace]:
-        return [step]
-
-    def update(self, steps: list[SimpleNamespace]) -> None:
-        self.together.append([step.stamp for step in steps])
-
-    def feel(self, step: SimpleNamespace) -> None: ...
-
-    def publish(self) -> None: ...
-
-    def predict_beside_learning(self, enabled: bool) -> None: ...
-
-
-@pytest.mark.parametrize(("rate", "most"), [(1000, 30), (125, 4), (50, 2), (20, 1)])
-def test_what_predictions_lack_is_thirty_milliseconds_old(rate: int, most: int) -> None:
-    learner = Learner()
-    watched = contact.Watched(learner)
-    for k in range(rate):
-        watched.take(SimpleNamespace(stamp=10**9 + k * 10**9 // rate))
-    sizes = [len(together) for together in learner.together[1:]]
-    assert set(sizes) == {most} and sum(sizes) >= rate - 1 - most
 
 
 def test_a_fixed_threshold_is_in_the_deviations_of_each_axis(

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from types import SimpleNamespace
-from typing import Any
-
-import falkon_fits
-import falkon_rivals
 import numpy as np
 import pytest
 from falkon_fits import Problem, measure, synthetic
@@ -46,54 +40,6 @@ def test_a_size_is_measured(problem: Problem, limit: int, stored: bool) -> None:
     assert found.error < 0.5  # its own scale is 0.7
     row = times_table([found]).splitlines()[2]
     assert row.startswith("| 3000 | 100 | 4 | " + ("kept" if stored else "anew each time"))
-
-
-def test_multiplications_take_turns_with_the_iterations(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    passes: list[tuple[int, int, int, bool]] = []
-    clock = SimpleNamespace(now=0.0, perf_counter=lambda: tick(), process_time=lambda: clock.now)
-
-    def tick() -> float:
-        clock.now += 2.0**-10
-        return clock.now
-
-    def slow(X: np.ndarray, C: np.ndarray, size: int, both: bool) -> None:
-        passes.append((*X.shape, len(C), both))
-        clock.now += 0.5 if both else 0.125
-
-    monkeypatch.setattr(falkon_fits, "_pass", slow)
-    monkeypatch.setattr(falkon_fits, "BLOCKS", (64,))
-    monkeypatch.setattr(falkon_fits, "_seconds", lambda function, repeats: 0.25)
-    monkeypatch.setattr(falkon_fits, "time", clock)
-    found = measure(problem, 100, 1e-4, 3, 10**8, 1)
-    assert passes == [(3000, 6, 100, False), *[(3000, 6, 100, True)] * 3]
-    assert found.gemms[0] == pytest.approx(3 * 0.5 + 0.125 + 0.25 * 100 / 100, abs=0.01)
-    assert 0.0 < found.fits[0] < 0.01 and abs(found.setup) < 0.01  # without them
-
-
-def test_no_estimators_first_fit_is_timed(
-    problem: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    begun: list[str] = []
-    clock = SimpleNamespace(now=0.0, perf_counter=lambda: clock.now)
-
-    def first_is_slow(name: str) -> Callable[..., Any]:
-        fit = getattr(falkon_rivals, name)
-
-        def slow(given: Problem, asked: dict[str, Any]) -> Any:
-            clock.now += 1.0 if name in begun else 3.0
-            begun.append(name)
-            return fit(given, asked)
-
-        return slow
-
-    for name in ("_ours", "_scikit_learn"):
-        monkeypatch.setattr(falkon_rivals, name, first_is_slow(name))
-    monkeypatch.setattr(falkon_rivals, "time", clock)
-    found = rivals(problem, 100, 1e-4, 2, None, 1)
-    assert begun == ["_ours"] * 2 + ["_scikit_learn"] * 2
-    assert [one.seconds for one in found[:2]] == [1.0, 1.0]
 
 
 def test_rivals_solve_the_same_problem(problem: Problem) -> None:

@@ -145,7 +145,7 @@ def test_a_log_that_is_not_known_is_refused(
 def test_the_table(field, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--logs", "sim_small", "--quick", "--conditions", "by 30 degrees", "steps of 1e-3"]
     assert field([str(tmp_path), *options]) == 0
-    lines = [line for line in capsys.readouterr().out.splitlines() if line]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line][2:]
     assert lines[1].startswith("sim_small, nmse") and len(lines) == 4
     rows = [re.split(r"\s{2,}", line) for line in lines[2:]]
     ratios = {name: [float(v) for cell in cells for v in cell.split("/")] for name, *cells in rows}

@@ -72,7 +72,7 @@ def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) 
     assert told.out == out.read_text() and "\r" not in told.err
     assert " cores, " in told.out and "numba" in told.out
     lines = told.out.splitlines()
-    assert len(lines) == 4 + 4
+    assert len(lines) == 4 + 2 + 4
     for n in (3, 20):
         for outputs in (1, 9):
             assert told.out.count(f"| {n} | {outputs} |") == 1

@@ -119,17 +119,3 @@ def test_rows_are_disjoint_and_of_the_right_classes(tmp_path: Path, make) -> Non
         np.testing.assert_array_equal(np.bincount(y[rows], minlength=4), others * each)
     np.testing.assert_array_equal(y[split.stream], np.full(40, split.new_class))
     np.testing.assert_array_equal(np.bincount(tested[split.test]), [20] * 4)
-
-
-def test_trials_differ_and_can_be_repeated(tmp_path: Path) -> None:
-    file = read_features(one_part(tmp_path / "a.npz"))
-    sizes = Sizes(50, 20, (1,))
-    splits = [draw_split(file, sizes, 0, trial) for trial in range(20)]
-    again = draw_split(file, sizes, 0, 7)
-    np.testing.assert_array_equal(splits[7].learned, again.learned)
-    np.testing.assert_array_equal(splits[7].test, again.test)
-    assert {split.new_class for split in splits} == {0, 1, 2, 3}
-    assert not np.array_equal(splits[0].test, splits[1].test)
-    fixed = draw_split(file, sizes, 0, 7, new_class=2)
-    assert fixed.new_class == 2
-    assert not np.array_equal(splits[7].test, draw_split(file, sizes, 1, 7).test)

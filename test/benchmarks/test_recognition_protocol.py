@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from recognition_data import Sizes, choose_sizes, draw_split, read_features
+from recognition_data import Sizes, draw_split, read_features
 from recognition_protocol import (
     Protocol,
     ProtocolResult,
@@ -157,22 +157,3 @@ def test_without_a_tolerance_there_is_no_row_of_it(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(changes, message) -> None:
     with pytest.raises(ConfigurationError, match=message):
         protocol(**changes)
-
-
-def test_mnist_at_a_fifth_of_its_size(data_file) -> None:
-    file = read_features(data_file("images/mnist.npz"))
-    sizes = choose_sizes(file, balanced=200, new=(1, 10))
-    settings = Protocol(sizes, trials=2, penalties=(10.0, 100.0, 1000.0))
-    result = run_protocol(file, settings)
-    naive, recoding, tolerant, rebalanced = (
-        {q: result.values(method, 1, q) for q in ("total", "new_class")}
-        for method in ("naive", "recoding", "recoding_tolerance", "rebalanced")
-    )
-    assert naive["new_class"].max() == 0.0
-    assert 0.72 < naive["total"].min() and naive["total"].max() < 0.82
-    for other in (recoding, tolerant, rebalanced):
-        assert (other["new_class"] > 0.0).any()
-        assert (other["total"] > naive["total"] - 0.01).all()
-    assert (tolerant["new_class"] >= recoding["new_class"]).all()
-    later = result.values("recoding_tolerance", 10, "new_class")
-    assert later.mean() > tolerant["new_class"].mean()

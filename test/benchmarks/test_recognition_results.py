@@ -11,7 +11,6 @@ from recognition_data import FeatureFile, LabelledRows, Sizes, read_features
 from recognition_protocol import Protocol, ProtocolResult, Score, run_protocol
 from recognition_results import (
     MNIST_COUNTS,
-    edge_warnings,
     plot_comparison,
     plot_exponents,
     recognition_table,
@@ -83,16 +82,6 @@ def test_mnist_stands_beside_the_thesis() -> None:
     assert naive[5:] == ["0.0", "0.0 ± 0.0", "0.0"]
     assert recoding[2:5] == ["79.0", "79.7 ± 0.6", "-0.7 (-0.5 sd, -0.6 se)"]
     assert recoding[5:] == ["0.0", "9.5 ± 4.9", "-9.5 (– sd, -1.9 se)"]
-
-
-def test_penalties_at_the_edge_are_told(result) -> None:
-    scores = [
-        replace(score, penalty=10.0 if score.method == "naive" else 1.0) for score in result.scores
-    ]
-    protocol = replace(result.protocol, penalties=(0.1, 10.0, 1.0))
-    told = edge_warnings(replace(result, scores=scores, protocol=protocol))
-    assert told == ["naive took the penalty 10 in 100% of its choices: try larger ones too"]
-    assert edge_warnings(replace(result, protocol=replace(protocol, penalties=(10.0,)))) == []
 
 
 def test_results_json_has_every_score(result) -> None:

@@ -20,7 +20,6 @@ from recognition_heads import LEARNERS, StreamingLDA
 from recognition_heads import run as compare_heads
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.offline.identification.excitation import ExcitationConfig
 
 from ..documents import ROOT, commands
@@ -93,7 +92,7 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("learned_widths", ["--sets", "diabetes", "--centers", "50", "--full-grid"], "full grid"),
+        ("learned_widths", ["--sets", "diabetes", "--centers", "50"], "full grid"),
         (
             "table_4_3",
             ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],
@@ -130,15 +129,6 @@ def test_more_passes_of_nysgm_come_near_ridge_regression(run, tmp_path: Path) ->
     assert imread(tmp_path / "nysgm_figure_1.png").std() > 0.05
     output = run("tables/nysgm_figure_1.py", "--trials", "1", "--n", "60", "--passes", "8")
     assert "| 8 passes " in output
-
-
-def test_logistic_falkon_reaches_scikit_learns_objective(run) -> None:
-    output = run("logistic_falkon.py", "--rows", "2000", "--centers", "60", "--repeats", "1")
-    rows = {row.split("|")[1].strip(): row.split("|") for row in output.splitlines()[8:]}
-    ours, theirs = (
-        float(rows[name][2]) for name in ("Falkon, logistic", "LogisticRegression, newton-cholesky")
-    )
-    assert len(rows) == 4 and abs(ours - theirs) < 1e-6
 
 
 def test_the_figures_that_need_no_data_are_drawn(run, tmp_path: Path) -> None:
@@ -227,19 +217,6 @@ def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None
     last = dict(zip(head, lines[-1], strict=True))
     # Not lines of the table; a slow machine answers a part.
     assert last["sent"] == "800" and 2 * len(lines) < int(last["heard"]) <= 800
-
-
-def test_trajectories_are_not_timed_without_a_learner(
-    ros_environment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("rclpy")
-    import trajectory_efforts_live as live
-
-    monkeypatch.setattr(live, "NODES", live.NODES | {"inverse_dynamics": {"residual": "none"}})
-    monkeypatch.setattr(sys, "argv", ["trajectory_efforts_live.py", "--rounds", "1"])
-    monkeypatch.setattr(live, "LATEST_S", 2.0)  # the first one may be lost: no side has met yet
-    with pytest.raises(SemiparamError, match="the node inverse_dynamics ended with exit code 1"):
-        live.main()
 
 
 def test_each_bad_message_is_refused_for_what_it_is(

@@ -43,7 +43,7 @@ def known(model: Any, X: np.ndarray, prefix: str = "") -> Arrays:
 
 
 def path(pairs: Iterable[tuple[dict[str, Any], np.ndarray]], prefix: str = "path") -> Arrays:
-    """What a path gives for each setting."""
+    """The predictions of a path for each setting."""
     return {
         f"{prefix}/{' '.join(f'{k}={v:g}' for k, v in sorted(setting.items()))}": predicted.copy()
         for setting, predicted in pairs

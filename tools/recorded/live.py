@@ -106,7 +106,7 @@ def known(learner: Any) -> Arrays:
 
 
 def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any], Arrays]:
-    """What is asked about desired states in the middle of a run."""
+    """A question about desired states in the middle of a run."""
 
     def ask(learner: Any) -> Arrays:
         answer = learner.feedforward(q, dq, ddq)
@@ -154,7 +154,7 @@ def wrench(**values: Any) -> Arrays:
 @case("live/nystrom/memory_exponential", residual="nystrom", rigid_body__forgetting="exponential")
 @case("live/random_fourier/memory", residual="random_fourier")
 def memory(**values: Any) -> Arrays:
-    """What was learned fades, the rigid body's part and the residual's."""
+    """Forgetting, by the rigid body and by the residual."""
     memories = {"rigid_body__memory": 3.0, f"{values['residual']}__memory": 2.0}
     return follow(xmate(**memories, **values), measurements(log("xmate7p/trajectory_1", ROWS)))
 

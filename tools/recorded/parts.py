@@ -1,4 +1,4 @@
-"""What the learning library's estimators are made of, and how parameters are chosen."""
+"""The parts of the learning library's estimators, and how parameters are chosen."""
 
 from __future__ import annotations
 

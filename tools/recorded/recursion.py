@@ -26,7 +26,7 @@ def known(core: Any, Z: np.ndarray) -> Arrays:
 
 
 def in_turn(core: Any, Z: np.ndarray, Y: np.ndarray, **learn: Any) -> Arrays:
-    """What is said of each row before it is learned, and its leverage."""
+    """The prediction of each row before it is learned, and its leverage."""
     said, leverages = [], []
     for z, y in zip(Z, Y, strict=True):
         outputs, leverage = core.predict(z)
@@ -78,7 +78,7 @@ def growing() -> Arrays:
 
 @case("recursion/directional")
 def directional() -> Arrays:
-    """What newer rows show again is forgotten, now and then."""
+    """Directional forgetting, every ten rows."""
     from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
     from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 

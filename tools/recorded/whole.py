@@ -1,4 +1,4 @@
-"""What uses everything together: tuning, training, identification, simulation, control."""
+"""Everything together: tuning, training, identification, simulation, control."""
 
 from __future__ import annotations
 
