@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 from sklearn.base import BaseEstimator
 
 from semiparam_dynamics import learning
@@ -136,9 +135,8 @@ def test_the_tutorial_s_file_is_what_node_and_commands_load(tmp_path: Path) -> N
     (text,) = re.findall(r"```yaml\n(.*?)```", DOCUMENTS["tutorial.md"], re.DOTALL)
     path = tmp_path / "my_arm.yaml"
     path.write_text(text, encoding="utf-8")
-    values = yaml.safe_load(text)["/**"]["ros__parameters"]
     config = load_yaml(path, InverseDynamicsNodeConfig, "inverse_dynamics").learner
-    assert config.filter.stages == values["filter"]["stages"] == 2
+    assert (config.filter.stages, config.robot.coulomb_velocity) == (2, 0.005)
 
 
 def test_the_site_names_every_page_and_is_built(tmp_path: Path) -> None:
