@@ -8,9 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
+RESULTS = ROOT / "benchmarks" / "results"
 PATHS = {
     **{name: ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")},
     **{path.relative_to(DOCS).as_posix(): path for path in sorted(DOCS.rglob("*.md"))},
+    **{f"results/{path.name}": path for path in sorted(RESULTS.glob("*.md"))},
 }
 DOCUMENTS = {name: path.read_text(encoding="utf-8") for name, path in PATHS.items()}
 
@@ -20,7 +22,7 @@ def commands(program: str) -> list[tuple[str, list[str], bool]]:
 
     A command in a sentence may leave out what must be given. Brackets and dots are left out.
     """
-    pattern = rf"^ {{4,}}({program} .*)$|`({program} [^`]+)`"
+    pattern = rf"^ {{4,}}(?:\w+=\S+ )*({program} .*)$|`(?:\w+=\S+ )*({program} [^`]+)`"
     found = []
     for name, text in DOCUMENTS.items():
         for block, inline in re.findall(pattern, text, re.MULTILINE):
