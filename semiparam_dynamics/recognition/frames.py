@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError
+from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError, RefusedError
+from semiparam_dynamics.recognition.config import RecognitionConfig
+from semiparam_dynamics.recognition.labels import checked_label
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -76,8 +78,9 @@ def open_frames(source: str, rate: float = 0.0, longest: int = 400, teach: int =
     longest: pixels of the longer side at most; larger ones are made smaller.
     teach: pictures of each object that shall be taught, see :meth:`Frames.lesson`.
 
-    Raises ConfigurationError where there is no such thing, or no objects to be taught, and
-    MissingExtraError without OpenCV where it takes that, or without Pillow.
+    Raises ConfigurationError where there is no such thing, no objects to be taught, or one with a
+    name that a recognition with the default limits refuses, and MissingExtraError without OpenCV
+    where it takes that, or without Pillow.
     """
     frames = _open(source, rate, longest)
     if teach and not frames.objects:
@@ -85,6 +88,14 @@ def open_frames(source: str, rate: float = 0.0, longest: int = 400, teach: int =
             f"'{source}' has no objects to teach: it takes a folder with a subfolder for each "
             "object, which has its name and its pictures"
         )
+    expected = RecognitionConfig()
+    for name in frames.objects if teach else ():
+        try:
+            checked_label(name, expected.limits, expected.unknown)
+        except RefusedError as error:
+            raise ConfigurationError(
+                f"an object of {source} has a name that can't be taught, rename it: {error}"
+            ) from None
     return frames
 
 

@@ -98,6 +98,9 @@ def test_a_lesson_teaches_each_object_and_shows_what_it_does_not_teach(tmp_path:
     for source in (tmp_path / "a", tmp_path / "c.png"):
         with pytest.raises(ConfigurationError, match="has no objects to teach"):
             open_frames(str(source), teach=1)
+    (tmp_path / "a").rename(tmp_path / "unknown")
+    with pytest.raises(ConfigurationError, match="can't be taught, rename it: 'unknown'"):
+        open_frames(str(tmp_path), teach=1)
 
 
 def test_digits_are_there_without_a_file() -> None:
