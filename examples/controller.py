@@ -17,10 +17,10 @@ from semiparam_dynamics.samples.measurement import Measurement
 class FeedForward:
     """Efforts for desired states, (k, n_joints) each, learned as the arm moves.
 
-    SURE and UNSURE are standard deviations, N m, between which the URDF's efforts take over.
+    TRUSTED_STD and DOUBTED_STD are standard deviations, N m, between which the URDF's efforts take over.
     """
 
-    SURE, UNSURE = 0.5, 2.0
+    TRUSTED_STD, DOUBTED_STD = 0.5, 2.0
 
     def __init__(self, model: RobotModel) -> None:
         self.model = model
@@ -36,7 +36,9 @@ class FeedForward:
         """Efforts (k, n_joints), N m: a block of states costs little more than one."""
         learned = self.learner.feedforward(q, dq, ddq)
         urdf = self.model.regressors(q, dq, ddq) @ self.model.prior
-        unsure = (learned.stds["semiparametric"] - self.SURE) / (self.UNSURE - self.SURE)
+        unsure = (learned.stds["semiparametric"] - self.TRUSTED_STD) / (
+            self.DOUBTED_STD - self.TRUSTED_STD
+        )
         share = 1.0 - np.clip(unsure, 0.0, 1.0)
         return urdf + share * (learned.values["semiparametric"] - urdf)
 
