@@ -1,8 +1,8 @@
 """Position errors of simulated arms that pick up 1 and 2 kg, with and without the payload bridge.
 
 Arm, driver, learner and bridge run in one process. The driver follows an exciting motion by
-computed torque and adds the efforts of the load that it was told. A body is taken after 40 s, held
-for 20 s and released. A line for each arm, mass, kind of driver and seed, then medians and worst.
+computed torque and adds the efforts of the load that was reported to it. A body is taken after
+40 s, held for 20 s and released. A line for each arm, mass, kind of driver and seed, then medians and worst.
 
     python benchmarks/payload_bridge.py
     python benchmarks/payload_bridge.py --arms seven ur10 --data DATA --seeds 3
@@ -34,7 +34,7 @@ COMMON = {
     "learner.filter.max_rate": 100.0,
     "learner.filter.cutoff": 8.0,
 }
-# What the driver does, and what the bridge is told of it.
+# The driver's compensation, and what the bridge's parameters say of it.
 KINDS: dict[str, dict[str, Any]] = {
     "no bridge": {"bridged": False},
     "efforts of the motors": {},
@@ -53,7 +53,7 @@ COLUMNS = (
     "held, rad",
     "released, mm",
     "after, rms mm",
-    "told after s",
+    "reported after s",
     "back after s",
     "calls",
     "step %",
@@ -118,7 +118,7 @@ def trial(
     taken = record.largest(TAKEN, TAKEN + 5.0)
     masses = [told for told in record.told if TAKEN < told[0] < RELEASED]
     back = [at for at, told in record.told if at > RELEASED and told == 0.0]
-    # The first time at which all of it was told, but for a tenth.
+    # The first time at which all of it was reported, but for a tenth.
     told = [at for at, value in masses if value > 0.9 * mass]
     nothing = float("nan")
     return [

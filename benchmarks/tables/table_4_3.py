@@ -1,4 +1,4 @@
-"""Table 4.3 of the thesis: time and accuracy of NYTRO beside Nyström and exact KRLS.
+"""Table 4.3 of the thesis: time and accuracy of NYTRO, Nyström and exact KRLS.
 
     python benchmarks/tables/table_4_3.py DATA [--trials 5] [--sets insurance adult] [--full]
     python benchmarks/tables/table_4_3.py DATA --sets ijcnn1 --files ijcnn1 ijcnn1.t

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arms import SIMULATED, simulated_log
-from conditions import CONDITIONS, Told
+from conditions import CONDITIONS, Truth
 
 from semiparam_dynamics.offline.doctor.dynamics import FreeFit, make_columns
 from semiparam_dynamics.robot.model import RobotModel
@@ -20,7 +20,7 @@ LOG = arm_log(12.0)
 N = len(LOG)
 
 
-def put(name: str, seed: int = 0) -> Told:
+def put(name: str, seed: int = 0) -> Truth:
     return CONDITIONS[name].change(LOG, np.random.default_rng(seed), small_arm())
 
 

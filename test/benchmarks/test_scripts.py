@@ -278,7 +278,7 @@ def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
 
     stopped = Trial(True, 0.2, 13.0, 5.0, 50.0)
     assert table([stopped]).splitlines()[2:] == [
-        "| stops when told | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
+        "| stops | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
     ]
     assert table([stopped, stopped._replace(stopped=False)]).count("goes on") == 1
 
