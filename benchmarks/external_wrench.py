@@ -19,7 +19,7 @@ elasticity and noise as in contact.py. After a minute of learning wrenches act a
 axes. Then a kilogram is fixed to the tool, 5 cm before it, and ten seconds later they continue. Two
 learners get the same messages. One stays as it is after the first minute: the load's weight and
 inertia are part of the wrench; in `load known` they are subtracted from the efforts. The other
-continues learning with `changes.detect`, which excludes pushes from learning and estimates the load.
+continues learning with `changes.detect`, which excludes pushes and estimates the load.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 Arm, driver, learner and bridge run in one process. The driver follows an exciting motion by
 computed torque and adds the efforts of the load that was reported to it. A body is taken after
-40 s, held for 20 s and released. A line for each arm, mass, kind of driver and seed, then medians and worst.
+40 s, held for 20 s and released. A line for each arm, mass, kind of driver and seed, then medians
+and worst.
 
     python benchmarks/payload_bridge.py
     python benchmarks/payload_bridge.py --arms seven ur10 --data DATA --seeds 3
