@@ -134,14 +134,6 @@ def test_a_simulated_arm_is_nearly_what_rigid_bodies_with_friction_do() -> None:
     assert 1e-5 < error < 0.02  # and not quite: transmission and hysteresis are in it
 
 
-def test_a_log_that_is_not_known_is_refused(
-    field, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with pytest.raises(SystemExit):
-        field([str(tmp_path), "--logs", "ur01"])
-    assert "invalid choice: 'ur01'" in capsys.readouterr().err
-
-
 def test_the_table(field, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--logs", "sim_small", "--quick", "--conditions", "by 30 degrees", "steps of 1e-3"]
     assert field([str(tmp_path), *options]) == 0

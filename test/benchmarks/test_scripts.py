@@ -257,22 +257,6 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
     assert resampled < as_given < without
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--arms", "seven", "--learning", "0.5", "--seconds", "3"], "--learning"),
-        (["--arms", "ur10"], "--data"),
-        (["--arms", "nosuch"], "nosuch"),
-    ],
-)
-def test_trajectories_that_get_no_efforts_end_in_a_sentence(
-    run, simulator: None, capsys: pytest.CaptureFixture[str], options: list[str], told: str
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        run("trajectory_efforts.py", *options)
-    assert told in f"{end.value.code} {capsys.readouterr().err}"
-
-
 def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
     from safe_stop import Trial, table
 
