@@ -1,4 +1,4 @@
-"""The time of a message that is refused, beside that of one that is predicted and learned.
+"""The time of a message that is refused, relative to one that is predicted and learned.
 
 A seven-joint arm's joint states, the session of the node without DDS; minima over rounds, in one
 process. The check that a bad message meets first decides what it costs.
@@ -77,7 +77,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=300, help="of each kind a round")
     parser.add_argument("--rounds", type=int, default=5)
     args = parse(parser)
-    # The first motion would be examined in a process beside.
+    # The first motion would be examined in another process.
     changed = {"defer_learning": False, "examine_start": False, "joints": JOINTS}
     session = Session(str(SEVEN), replace(InverseDynamicsNodeConfig(), **changed))
     at, best = 1500, dict.fromkeys(kinds(0, 0), math.inf)

@@ -237,7 +237,7 @@ def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
 
 
 def on_logs(robots: Path, settle: float = 5.0) -> None:
-    """Prints nmse (mean over joints) with detection, over what it is without; and what was named.
+    """Print nmse (mean over joints) with detection, over what it is without; and what was named.
 
     Learned with detection; then sequential by the learner itself, delayed and frozen as a model
     that was learned so is worth.
@@ -267,7 +267,7 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
 
 
 def on_airbot(folder: Path, settle: float = 5.0) -> None:
-    """A real arm's motion without and with a load: learned on one half, the load told in the other.
+    """A real arm without and with a load: one half is learned, the load estimated in the other.
 
     Between the halves lies a pause, as where somebody puts the load on. Its mass is not stated:
     what counts is that both ways agree, and that the deviations cover the difference. With the
@@ -283,21 +283,21 @@ def on_airbot(folder: Path, settle: float = 5.0) -> None:
             convert_log(folder / f"{name}.npz", bag, names=model.joint_names)
         gains, identified = drive_gains_of_bags(bags["unloaded"], config, urdf=urdf)
         print("efforts as reported")
-        told_in_other_half(model, config, bags)
+        estimate_in_other_half(model, config, bags)
         print("\nwith drive gains by the recording without the load")
         print(gains_table(gains))
-        told_in_other_half(model, identified, bags)
+        estimate_in_other_half(model, identified, bags)
 
 
-def told_in_other_half(
+def estimate_in_other_half(
     model: RobotModel, config: InverseDynamicsConfig, bags: dict[str, Path]
 ) -> None:
-    """Prints what is told of the load, and when, in the half that was not learned."""
+    """Print what is estimated of the load, and when, in the half that was not learned."""
     logs = {}
     for name, bag in bags.items():
         read = read_measurements(bag, model.joint_names, config=config.samples)
         logs[name] = by_time(read.measurements, 0.5)
-    print(f"{'learned':<18}{'then':<18}{'told, s after its beginning':<44}mass kg; centre mm")
+    print(f"{'learned':<18}{'then':<18}{'reported, s after its beginning':<44}mass kg; centre mm")
     for before, after in (
         (("unloaded", 0), ("unloaded", 1)),
         (("loaded", 0), ("loaded", 1)),
@@ -316,7 +316,7 @@ def told_in_other_half(
                 learner.update(learner.admit(step))
         assert learner.changes is not None
         events = [(e.cause, e.name, (e.stamp - begin) * 1e-9) for e in learner.changes.events]
-        told = (
+        reported = (
             "; ".join(f"{cause} {name} {after:.1f}" for cause, name, after in events) or "nothing"
         )
         held = learner.changes.payload
@@ -326,7 +326,7 @@ def told_in_other_half(
             std = ", ".join(f"{v:.0f}" for v in 1e3 * held.center_std)
             mass = f"{held.mass:.3f} +- {held.mass_std:.3f}; {center} +- {std}"
         names = (f"{name} {('first', 'second')[half]}" for name, half in (before, after))
-        print("".join(f"{name:<18}" for name in names) + f"{told:<44}{mass}", flush=True)
+        print("".join(f"{name:<18}" for name in names) + f"{reported:<44}{mass}", flush=True)
 
 
 def learned(learner: InverseDynamicsLearner, samples: list[Sample]) -> list[np.ndarray]:

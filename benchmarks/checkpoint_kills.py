@@ -49,7 +49,7 @@ FIELDS = ("ready", "learned", "saved", "begun", "noticed", "failed")
 
 @dataclass
 class Life:
-    """Samples known at the start, learned at the kill, in the file afterwards, and what it told.
+    """Samples known at the start, learned at the kill, in the file afterwards, and its reports.
 
     saved : in the last write that was over. begun : in the last copy, written or not. noticed : how
     much was learned when `saved` was over.
@@ -197,8 +197,8 @@ def one_life(
         reference.learn()
     equal = restored == 0 or reference.digest() == again.digest()
     learned, failed = max(board.learned, board.ready), board.failed == 1
-    told = (board.saved, board.begun, board.noticed, failed)
-    return Life(full, board.ready, learned, restored, *told, whole, equal)
+    reported = (board.saved, board.begun, board.noticed, failed)
+    return Life(full, board.ready, learned, restored, *reported, whole, equal)
 
 
 def fill(filler: Path, room: int) -> bool:

@@ -8,8 +8,8 @@
     python benchmarks/contact.py again --kept FILE [FILE ...]
 
 DATA holds robots/ and the logs. Pushes of 5 to 50 N last 0.1 to 1 s; on the iCub they are on the
-hand and felt by the sensor, else anywhere on a link but the first, which are felt by the motors.
-Predictions are the node's, of what was learned up to 30 ms before. Beside the detector stands a
+hand and measured by the sensor, else anywhere on a link but the first, measured by the motors.
+Predictions are the node's, of what was learned up to 30 ms before. The detector is compared with a
 fixed threshold, in the deviations of each axis before the first push: misses against false alarms.
 
 Simulating and learning take nearly all of the time. `--keep FILE` keeps what a detector was shown,
@@ -46,7 +46,7 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 LEARN = 45.0  # s before the first push
 WARM_S = 600.0  # time constant of friction that warms
-TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is told
+TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is reported
 USUAL_S = 20.0  # before the first push, whose errors a fixed threshold is relative to
 THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
 URDFS = {
@@ -104,7 +104,7 @@ class Kept(ContactDetector):
 
 
 class Watched:
-    """A learner that feels contacts, as the node has it; `keep`: what its detector is shown."""
+    """A learner that detects contacts, as the node has it; `keep`: what its detector is shown."""
 
     def __init__(self, learner: InverseDynamicsLearner, keep: bool = False) -> None:
         self.learner = learner
@@ -115,18 +115,18 @@ class Watched:
         learner.predict_beside_learning(True)
         self._steps: list[Step] = []  # to be learned together
         self._stamp = 0  # ns, of the last of them
-        self.events: list[tuple[float, ContactEvent]] = []  # with the time at which each was told
+        self.events: list[tuple[float, ContactEvent]] = []  # each with the time of its report
         self.samples: list[tuple[float, Array]] = []  # of each time, what is external on each axis
 
     def take(self, measurement: Measurement) -> None:
-        """Predict, feel and learn what a measurement completes."""
+        """Predict, detect and learn what a measurement completes."""
         learner, now = self.learner, measurement.stamp * 1e-9
         if (step := learner.predict(measurement)) is None:
             return
-        told = learner.contacts.total
+        reported = learner.contacts.total
         learner.feel(step)
         admitted = learner.admit(step)
-        new = learner.contacts.total - told
+        new = learner.contacts.total - reported
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
         if learner.external is not None and learner.external_at == step.stamp:
             self.samples.append((now, learner.external))
@@ -259,9 +259,9 @@ def shown(pushes: list[Push], watched: Watched) -> None:
             f"{median:.0f} ms in the median, {most:.0f} ms in 95 %"
         )
     if right:
-        print(f"right link {np.mean(right):.0%}, it or one beside it {np.mean(near):.0%}")
+        print(f"right link {np.mean(right):.0%}, it or a neighbour {np.mean(near):.0%}")
     calm = sum(now not in used for now, _ in begun)
-    print(f"contacts told without a push: {calm} in {watched.samples[-1][0] / 60.0:.1f} min")
+    print(f"contacts reported without a push: {calm} in {watched.samples[-1][0] / 60.0:.1f} min")
     if watched.learner.changes is not None:
         print("changes named:", dict(watched.learner.changes.counts))
     curve(pushes, watched.samples)
@@ -304,10 +304,10 @@ def quiet(arm: ArmSimulator, watched: Watched, minutes: float, warming: float) -
 
 
 def told_in_quiet(watched: Watched) -> None:
-    told = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
-    told = [since for since in told if since >= LEARN]
+    reported = [round(e.since * 1e-9, 2) for _, e in watched.events if e.kind == OVER]
+    reported = [since for since in reported if since >= LEARN]
     minutes = (watched.samples[-1][0] - LEARN) / 60.0
-    print(f"{len(told)} contacts told in {minutes:.1f} min: {told}")
+    print(f"{len(reported)} contacts reported in {minutes:.1f} min: {reported}")
 
 
 def again(files: list[Path]) -> None:
@@ -331,11 +331,11 @@ def again(files: list[Path]) -> None:
             minutes += float(of["shown"][-1, 0] - of["shown"][0, 0]) / 60.0
         seen = np.array(delays)[np.array(hard, dtype=bool)]
         known = seen[np.isfinite(seen)]
-        told = ""
+        reported = ""
         if len(known):
             median, most = np.percentile(known, (50, 95))
-            told = f"{len(known)} of {len(seen)} of 10 N seen, {median:.0f} and {most:.0f} ms; "
-        print(f"changes.contact {threshold:g}: {told}{alarms} alarms in {minutes:.1f} min")
+            reported = f"{len(known)} of {len(seen)} of 10 N seen, {median:.0f} and {most:.0f} ms; "
+        print(f"changes.contact {threshold:g}: {reported}{alarms} alarms in {minutes:.1f} min")
 
 
 class Alarm(NamedTuple):
@@ -348,19 +348,19 @@ def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
     """The beginnings of contacts, detected in kept samples."""
     n = len(kept["scales"])
     detector = ContactDetector(ChangesConfig(contact=threshold), kept["scales"], by_speed=True)
-    told = []
+    reported = []
     for second, tested, confidence, *values, cutoff in kept["shown"].tolist():
         stamp, (error, speeds, expected) = round(second * 1e9), np.array(values).reshape(3, n)
         sample = stamp, error, confidence, speeds, expected
         if not tested:
             detector.observe(*sample, cutoff)
         elif detector.add(*sample, cutoff=cutoff) == "begins":
-            told.append(Alarm(second, detector.nearest.axis, detector.threshold))
-    return told
+            reported.append(Alarm(second, detector.nearest.axis, detector.threshold))
+    return reported
 
 
-def without_push(told: list[Alarm], pushes: Array) -> list[Alarm]:
-    return [a for a in told if not any(b < a.at < end + 0.05 for b, end, _ in pushes)]
+def without_push(reported: list[Alarm], pushes: Array) -> list[Alarm]:
+    return [a for a in reported if not any(b < a.at < end + 0.05 for b, end, _ in pushes)]
 
 
 def alarm_of(alarm: Alarm, kept: dict[str, Array]) -> str:
@@ -398,11 +398,11 @@ def told_of(name: str, watched: Watched, log: list[Measurement]) -> float:
     steps = np.diff([m.stamp for m in log]) * 1e-9
     seconds = float(steps[(steps > 0.0) & (steps < 1.0)].sum())
     over = [event for _, event in watched.events if event.kind == OVER]
-    told = [
+    reported = [
         f"{e.since * 1e-9:.1f} s, {e.deviation:.2g} times its threshold for {e.seconds:.2f} s"
         for e in over
     ]
-    print(f"{name}: {len(told)} contacts told in {seconds:.0f} s{': ' if told else ''}{told}")
+    print(f"{name}: {len(reported)} contacts reported in {seconds:.0f} s: {reported}")
     return seconds
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from arms import log_splits
-from field.conditions import CONDITIONS, Told
+from field.conditions import CONDITIONS, Truth
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
@@ -29,7 +29,7 @@ from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 
-# What follows from a fault and is told with it.
+# Findings that follow from a fault.
 FOLLOWS = {
     "missing messages": {"gaps"},
     "uneven stamps": {"missing messages"},
@@ -97,19 +97,19 @@ def main(argv: list[str] | None = None) -> int:
         name, urdf, config, log = logs[rng.integers(len(logs))]
         condition = chosen[rng.integers(len(chosen))]
         model = RobotModel(urdf, replace(config.robot, joints=log.names))
-        told = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
-        examination = examined(told.log, urdf, replace(config, **told.settings))
-        there = is_named(told, clean[name], delays[name])
-        hit = is_named(told, examination.findings, delays[name])
-        kind = told.finding if told.finding and not there else f"({condition.name})"
+        truth = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
+        examination = examined(truth.log, urdf, replace(config, **truth.settings))
+        there = is_named(truth, clean[name], delays[name])
+        hit = is_named(truth, examination.findings, delays[name])
+        kind = truth.finding if truth.finding and not there else f"({condition.name})"
         drawn[kind] += 1
         named[kind] += hit and not there
-        mended[kind] += is_mended(told, log, examination, delays[name])
-        others = accusations(told, examination.findings, clean[name])
+        mended[kind] += is_mended(truth, log, examination, delays[name])
+        others = accusations(truth, examination.findings, clean[name])
         wrong[kind] += bool(others)
-        if others or (told.finding and not hit):
+        if others or (truth.finding and not hit):
             what = f"accused of {', '.join(sorted(others))}" if others else "not named"
-            print(f"{name}, {condition.name} {', '.join(told.joints)}: {what}", flush=True)
+            print(f"{name}, {condition.name} {', '.join(truth.joints)}: {what}", flush=True)
     width = max(map(len, drawn))
     print(f"\n{'fault':<{width}}  drawn  named  mended  with a false accusation")
     for kind in sorted(drawn):
@@ -122,45 +122,45 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def is_named(told: Told, findings: list[Finding], delay: float) -> bool:
+def is_named(truth: Truth, findings: list[Finding], delay: float) -> bool:
     """True where the fault is found, on its joint if it is of one; a delay with its size.
 
     delay: what the log seems to have without the fault.
     """
     return any(
-        finding.kind == told.finding
-        and (not told.joints or bool(set(told.joints) & set(finding.joints)))
-        and (told.finding != "effort delay" or abs(finding.amount - delay - told.amount) < DELAY)
+        finding.kind == truth.finding
+        and (not truth.joints or bool(set(truth.joints) & set(finding.joints)))
+        and (truth.finding != "effort delay" or abs(finding.amount - delay - truth.amount) < DELAY)
         for finding in findings
     )
 
 
-def is_mended(told: Told, log: JointLog, examination: Examination, delay: float) -> bool:
+def is_mended(truth: Truth, log: JointLog, examination: Examination, delay: float) -> bool:
     """True where the parameters are those that correct the fault; `delay` as for `is_named`."""
     config = examination.config
-    if told.finding == "effort delay":
-        return abs(config.samples.effort_delay - delay - told.amount) < DELAY
-    if told.finding in ("effort sign", "effort scale"):
-        assert log.y is not None and told.log.y is not None
+    if truth.finding == "effort delay":
+        return abs(config.samples.effort_delay - delay - truth.amount) < DELAY
+    if truth.finding in ("effort sign", "effort scale"):
+        assert log.y is not None and truth.log.y is not None
         scale = np.broadcast_to(config.samples.effort_scale, (len(log.names),))
-        ratio = scale * told.log.y.std(axis=0) / np.maximum(log.y.std(axis=0), 1e-300)
-        signs = np.array([-1.0 if name in told.joints else 1.0 for name in log.names])
-        right = np.sign(scale) == (signs if told.finding == "effort sign" else 1.0)
+        ratio = scale * truth.log.y.std(axis=0) / np.maximum(log.y.std(axis=0), 1e-300)
+        signs = np.array([-1.0 if name in truth.joints else 1.0 for name in log.names])
+        right = np.sign(scale) == (signs if truth.finding == "effort sign" else 1.0)
         moved = log.y.std(axis=0) > 0.0
         return bool((right & (np.abs(ratio) > 1 / 3) & (np.abs(ratio) < 3.0))[moved].all())
     gravity = np.array(config.robot.gravity)
-    if told.finding == "tilted base":
+    if truth.finding == "tilted base":
         cosine = gravity @ DOWN / max(float(np.linalg.norm(gravity)) * 9.81, 1e-300)
         return bool(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))) < 3.0)
-    if told.finding == "gravity left out":
+    if truth.finding == "gravity left out":
         return not gravity.any()
-    return told.finding == "clipped efforts" and bool(config.samples.saturation)
+    return truth.finding == "clipped efforts" and bool(config.samples.saturation)
 
 
-def accusations(told: Told, findings: list[Finding], clean: list[Finding]) -> set[str]:
+def accusations(truth: Truth, findings: list[Finding], clean: list[Finding]) -> set[str]:
     """The kinds of faults found that aren't there."""
-    follows = FOLLOWS.get(told.finding, set())
-    return faults(findings) - faults(clean) - {told.finding} - follows
+    follows = FOLLOWS.get(truth.finding, set())
+    return faults(findings) - faults(clean) - {truth.finding} - follows
 
 
 def faults(findings: list[Finding]) -> set[str]:

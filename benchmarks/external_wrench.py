@@ -16,10 +16,10 @@ each measured effort exactly, as long as the controller held the motion.
 
 `arms`: MuJoCo moves each arm by a controller along a motion that does not repeat, with friction,
 elasticity and noise as in contact.py. After a minute of learning wrenches act at the tool, in base
-axes. Then a kilogram is fixed to the tool, 5 cm before it, and ten seconds later they go on. Two
+axes. Then a kilogram is fixed to the tool, 5 cm before it, and ten seconds later they continue. Two
 learners get the same messages. One stays as it is after the first minute: the load's weight and
-inertia are part of the wrench; in `load known` they are subtracted from the efforts. The other goes
-on learning with `changes.detect`, which excludes pushes from learning and estimates the load.
+inertia are part of the wrench; in `load known` they are subtracted from the efforts. The other
+continues learning with `changes.detect`, which excludes pushes and estimates the load.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def read_arguments() -> argparse.Namespace:
         metavar="PRIORITY",
         help="of publisher, echo and node, with realtime_priority, as a driver has it",
     )
-    parser.add_argument("--busy", type=int, default=0, help="processes beside that want a core")
+    parser.add_argument("--busy", type=int, default=0, help="further processes that want a core")
     parser.add_argument(
         "--set", nargs="+", default=[], metavar="NAME=VALUE", help="further parameters of the node"
     )

@@ -103,15 +103,15 @@ def instants() -> Iterator[Instant]:
 
 
 def instant(step: Step, push: Array, external: ExternalWrench, joints: list[Array]) -> Instant:
-    """The arm's joints at a step, with the force told and the one that acts."""
+    """The arm's joints at a step, with the estimated and the true force."""
     assert step.y is not None
     left, std = step.y - step.prediction.semiparametric, step.prediction.semiparametric_std
     estimate = external.estimate(step.sample.q, left, std, step.stamp)
-    told = wrench_markers(external, step.sample.q, estimate)
+    shown = wrench_markers(external, step.sample.q, estimate)
     error = float(np.linalg.norm(estimate.value[:3] - push))
-    print(f"acts {push} N, told {estimate.value[:3].round(1)} N, off by {error:.2f} N")
+    print(f"acts {push} N, estimated {estimate.value[:3].round(1)} N, off by {error:.2f} N")
     origin = external.origin(step.sample.q)
-    return Instant(joints, (origin, origin + METRES_PER_N * push), told)
+    return Instant(joints, (origin, origin + METRES_PER_N * push), shown)
 
 
 def drawn(shown: Instant) -> Array:

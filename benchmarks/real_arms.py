@@ -6,7 +6,7 @@
     python benchmarks/real_arms.py DATA --study start [--seconds 10]
 
 DATA holds robots. `protocols`: normalised mean squared errors per joint of the three arms whose
-settings were chosen, under the three protocols, beside batch references.
+settings were chosen, under the three protocols, compared with batch references.
 
 The others are on whole trajectories that are held out (arms.py). `joints`: semiparametric over
 rigid-body error, joint by joint; 1 is the rigid body, `always` the residual without trust

@@ -1,4 +1,4 @@
-"""Heads and their rivals on the same features, one class after the other, beside joint training.
+"""Heads and their rivals on the same features, one class after the other, and joint training.
 
     python benchmarks/recognition_heads.py DATA --objects emoji-datasource-google-16.0.0.tgz
 

@@ -3,7 +3,7 @@
 One process publishes 640x480 rgb8 images, as a camera does, and hears the node's answers; both read
 the same clock. The node starts from a model that knows 1000 objects, and is taught new ones in
 every other stretch of time. Answers bear no stamp: pictures come in a fixed turn, and the scores of
-their own classes tell which one an answer is about; so scores are not smoothed over frames. All
+their own classes identify the picture of an answer; so scores are not smoothed over frames. All
 other settings are the node's defaults, but for what --set names.
 
     python benchmarks/recognition_latency.py --seconds 60

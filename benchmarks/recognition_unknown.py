@@ -42,15 +42,15 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--figure", type=Path, help="a picture of the probabilities")
     args = parse(parser)
-    told: dict[str, list[list[str]]] = {}
+    predicted: dict[str, list[list[str]]] = {}
     with threadpool_limits(1):
         for name in args.sets:
             title, sizes = f"{name}, 3 of 10 classes held out", (3, 300)
             if name == "objects":
                 title, sizes = "150 objects, 50 held out", (50, 30)
-            told[title] = report(title, *rows_of(name, args, 150), sizes, args)
+            predicted[title] = report(title, *rows_of(name, args, 150), sizes, args)
     if args.figure is not None:
-        draw(told, args.figure)
+        draw(predicted, args.figure)
 
 
 def report(
@@ -68,33 +68,37 @@ def report(
         for k, share in enumerate(SHARES):
             columns = np.transpose([one["limits"][k] for one in found])
             limits.append([head, f"{share:.0%}", *(spread((100.0 * c).tolist()) for c in columns)])
-        told = np.concatenate([one["told"] for one in found])
+        predicted = np.concatenate([one["predicted"] for one in found])
         truth = np.concatenate([one["truth"] for one in found])
-        bins = np.clip(np.digitize(told, BINS) - 1, 0, len(BINS) - 2)
+        bins = np.clip(np.digitize(predicted, BINS) - 1, 0, len(BINS) - 2)
         for b in range(len(BINS) - 1):
             inside = bins == b
             if inside.any():
-                row = [f"{told[inside].mean():.2f}", f"{truth[inside].mean():.2f}"]
+                row = [f"{predicted[inside].mean():.2f}", f"{truth[inside].mean():.2f}"]
                 calibration.append([head, f"{BINS[b]:.1f} to {BINS[b + 1]:.1f}", *row])
     print_table(f"{title}: area under the curve [%]", ("head", *areas), curves)
     header = ("head", "asked", "held out that pass [%]", "taught, right [%]", "without a limit [%]")
     print_table(f"{title}: false accepts", header, limits)
-    print_table(f"{title}: probability", ("head", "told", "mean told", "taught"), calibration)
+    print_table(
+        f"{title}: probability", ("head", "predicted", "mean predicted", "taught"), calibration
+    )
     return calibration
 
 
-def draw(told: dict[str, list[list[str]]], path: Path) -> None:
-    """Save a picture of told probabilities beside the shares that were taught."""
+def draw(predicted: dict[str, list[list[str]]], path: Path) -> None:
+    """Save a picture of predicted probabilities beside the shares that were taught."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(3.2 * len(told), 3.3), layout="constrained")
-    axes = np.atleast_1d(figure.subplots(1, len(told)))
-    for ax, (title, rows) in zip(axes, told.items(), strict=True):
+    figure = Figure(figsize=(3.2 * len(predicted), 3.3), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(1, len(predicted)))
+    for ax, (title, rows) in zip(axes, predicted.items(), strict=True):
         ax.plot([0, 1], [0, 1], color="0.7", linewidth=1)
         for head in dict.fromkeys(row[0] for row in rows):
             points = np.array([[float(v) for v in row[2:]] for row in rows if row[0] == head])
             ax.plot(*points.T, marker="o", label=head.replace("_", " "))
-        ax.set(title=title, xlabel="probability told", xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        ax.set(
+            title=title, xlabel="predicted probability", xlim=(0, 1), ylim=(0, 1), aspect="equal"
+        )
         ax.title.set_fontsize(9)
     figure.axes[0].set_ylabel("share that was taught")
     figure.axes[0].legend(frameon=False, fontsize=8)
@@ -133,7 +137,12 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
         least = model.least_familiarity(share)
         passed = familiarity > (least if least is not None else -np.inf)
         limits.append((passed[count:].mean(), (passed[:count] & right).mean(), right.mean()))
-    return {"areas": areas, "limits": limits, "told": model.known_proba(X[rows]), "truth": truth}
+    return {
+        "areas": areas,
+        "limits": limits,
+        "predicted": model.known_proba(X[rows]),
+        "truth": truth,
+    }
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ INSTANTS = 10  # of a block of the plan
 class Trial(NamedTuple):
     stopped: bool
     speed: float  # m/s, of the hand when it touched
-    told: float  # ms until the contact was told; nan: it was not
+    reported: float  # ms until the contact was reported; nan: it was not
     travel: float  # mm from the touch on into the obstacle, at most
     force: float  # N, the largest
 
@@ -58,7 +58,7 @@ class Braking:
 
 
 class Robot:
-    """The simulated arm, its controller, and a learner that feels contacts."""
+    """The simulated arm, its controller, and a learner that detects contacts."""
 
     def __init__(self, urdf: Path, hand: str, seed: int) -> None:
         values = UR10 | {"hand_frame": hand, "rate": 1000.0, "seed": seed, "control": "effort"}
@@ -112,7 +112,7 @@ class Robot:
         speed = float(np.linalg.norm(velocity))
         normal, begin = velocity / speed, self.now
         travel = force = 0.0
-        told = np.nan
+        reported = np.nan
         while self.now < begin + LASTS:
             self.step()
             position, velocity = self.hand()
@@ -121,13 +121,13 @@ class Robot:
             press = press if depth > 0.0 else 0.0
             self.arm.hand.push(-press * normal)
             travel, force = max(travel, 1e3 * depth), max(force, press)
-            if np.isnan(told) and self.watched.learner.contacts.touched:
-                told = 1e3 * (self.now - begin)
+            if np.isnan(reported) and self.watched.learner.contacts.touched:
+                reported = 1e3 * (self.now - begin)
                 if stops:
                     self.brake()
         self.arm.hand.push(np.zeros(3))
         self.resume()
-        return Trial(stops, speed, told, travel, force)
+        return Trial(stops, speed, reported, travel, force)
 
 
 def main() -> None:
@@ -147,24 +147,24 @@ def main() -> None:
             robot.step()
         trials.append(robot.meet(k % 2 == 0))
     print(table(trials))
-    print(f"\ncontact told before the first trial: {alarms}; {robot.now / 60.0:.1f} min in all")
+    print(f"\ncontact reported before the first trial: {alarms}; {robot.now / 60.0:.1f} min in all")
 
 
 def table(trials: list[Trial]) -> str:
     rows = []
-    for stops, name in ((True, "stops when told"), (False, "goes on")):
+    for stops, name in ((True, "stops"), (False, "goes on")):
         chosen = [trial for trial in trials if trial.stopped == stops]
         if not chosen:
             continue
         cells = [name, str(len(chosen))]
-        for field in ("speed", "told", "travel", "force"):
+        for field in ("speed", "reported", "travel", "force"):
             values = np.array([getattr(trial, field) for trial in chosen])
             digits = 2 if field == "speed" else 0
-            missed = f", {np.isnan(values).sum()} not told" if np.isnan(values).any() else ""
+            missed = f", {np.isnan(values).sum()} not reported" if np.isnan(values).any() else ""
             both = np.nanmedian(values), np.nanmax(values)
             cells.append(", ".join(f"{value:.{digits}f}" for value in both) + missed)
         rows.append(cells)
-    head = ["", "trials", "hand's speed, m/s", "told after, ms", "travel, mm", "force, N"]
+    head = ["", "trials", "hand's speed, m/s", "detected after, ms", "travel, mm", "force, N"]
     return markdown(head, rows)
 
 

@@ -1,7 +1,7 @@
 """Delay of trajectories by `trajectory_efforts`, with it and the learner as nodes over DDS.
 
 From sending a trajectory to its coming out with efforts, for several numbers of points, while the
-learner learns the seven-joint arm's motion beside.
+learner learns the seven-joint arm's motion.
 
 python benchmarks/trajectory_efforts_live.py
 """

@@ -17,10 +17,11 @@ from semiparam_dynamics.samples.measurement import Measurement
 class FeedForward:
     """Efforts for desired states, (k, n_joints) each, learned as the arm moves.
 
-    SURE and UNSURE are standard deviations, N m, between which the URDF's efforts take over.
+    The share of the learned model is 1 at a standard deviation of FULL, N m, and 0 at NONE, where
+    the efforts are the URDF's.
     """
 
-    SURE, UNSURE = 0.5, 2.0
+    FULL, NONE = 0.5, 2.0
 
     def __init__(self, model: RobotModel) -> None:
         self.model = model
@@ -36,8 +37,8 @@ class FeedForward:
         """Efforts (k, n_joints), N m: a block of states costs little more than one."""
         learned = self.learner.feedforward(q, dq, ddq)
         urdf = self.model.regressors(q, dq, ddq) @ self.model.prior
-        unsure = (learned.stds["semiparametric"] - self.SURE) / (self.UNSURE - self.SURE)
-        share = 1.0 - np.clip(unsure, 0.0, 1.0)
+        std = learned.stds["semiparametric"]
+        share = np.clip((self.NONE - std) / (self.NONE - self.FULL), 0.0, 1.0)
         return urdf + share * (learned.values["semiparametric"] - urdf)
 
 

@@ -16,9 +16,7 @@ from sklearn.base import BaseEstimator
 
 from semiparam_dynamics import learning
 from semiparam_dynamics.base.config_files import load_yaml
-from semiparam_dynamics.base.parameters import parameters, to_flat
-from semiparam_dynamics.control.config import ComputedTorqueNodeConfig
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.offline.cli.main import VERBS, make_parser
 from semiparam_dynamics.samples.bag_writer import write_measurements

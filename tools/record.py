@@ -31,7 +31,7 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 import numpy as np  # noqa: E402
 
 METADATA = "metadata"
-SHOWN = 20  # arrays of a case that are told apart
+SHOWN = 20  # arrays of a case that are listed
 Arrays = dict[str, np.ndarray]
 
 

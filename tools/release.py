@@ -5,8 +5,8 @@
 
 Refuses while the version differs between the files that name it, the newest section of the
 changelog is not that version's, or a maintainer's name, address or the repository's URL is still a
-placeholder; --trial tells these and builds all the same. What is built is the commit, not what lies
-beside it. Needs git, `build` and `twine`.
+placeholder; --trial prints these and builds all the same. The commit is built, not the working
+tree. Needs git, `build` and `twine`.
 """
 
 from __future__ import annotations

@@ -98,12 +98,12 @@ def changed(
 ) -> tuple[InverseDynamicsConfig, list[JointLog], JointLog]:
     """The configuration and the logs with a condition, the same on all of them where it lasts."""
     model = RobotModel(split.urdf, split.config.robot)
-    told = [condition.change(log, np.random.default_rng(seed), model) for log in split.train]
-    config = replace(split.config, **told[0].settings)
+    done = [condition.change(log, np.random.default_rng(seed), model) for log in split.train]
+    config = replace(split.config, **done[0].settings)
     test = split.test
     if condition.lasting:
         test = condition.change(test, np.random.default_rng(seed), model).log
-    return config, [one.log for one in told], test
+    return config, [one.log for one in done], test
 
 
 def errors(

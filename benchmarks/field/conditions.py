@@ -2,7 +2,7 @@
 
 An event happens at some time and is put into what is learned from alone; a lasting condition is
 put into both parts, by generators of the same seed, so that both parts have it on the same joint.
-Each tells what it did, in the words of the doctor's findings where there is one for it.
+Each returns the truth of what it did, in the terms of the doctor's findings where there is one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 
 
 @dataclass(frozen=True)
-class Told:
+class Truth:
     """A changed log, and the truth of what was done to it.
 
     Attributes
@@ -40,7 +40,7 @@ class Told:
     settings: Mapping[str, object] = field(default_factory=dict)
 
 
-Change = Callable[[JointLog, np.random.Generator, RobotModel], Told]
+Change = Callable[[JointLog, np.random.Generator, RobotModel], Truth]
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ def rest(log: JointLog, rng: np.random.Generator, row: int, seconds: float) -> J
 
 
 def _resting(share: float, seconds: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         row = min(int(share * len(log)), len(log) - 1)
-        return Told(rest(log, rng, row, seconds), "rest", amount=seconds)
+        return Truth(rest(log, rng, row, seconds), "rest", amount=seconds)
 
     return change
 
@@ -140,7 +140,7 @@ for _name, _share, _seconds in (
 
 
 @_condition("uneven stamps, 20 %", **lasting)
-def uneven_stamps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def uneven_stamps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Messages sampled unevenly and stamped truly: values are those of their stamps."""
     times = log.stamps.astype(np.float64)
     jitter = rng.uniform(-0.4, 0.4, len(log)) * _step(log)
@@ -153,36 +153,36 @@ def uneven_stamps(log: JointLog, rng: np.random.Generator, model: RobotModel) ->
         return np.column_stack([np.interp(at, times, column) for column in values.T])
 
     stamps = np.round(at).astype(np.int64)
-    return Told(
+    return Truth(
         _with(log, stamps=stamps, q=moved(log.q), dq=moved(log.dq), y=moved(log.y)), "uneven stamps"
     )
 
 
 def _missing(share: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         keep = rng.random(len(log)) >= share
         keep[[0, -1]] = True
-        return Told(log.rows(keep), "missing messages", amount=share)
+        return Truth(log.rows(keep), "missing messages", amount=share)
 
     return change
 
 
 def _jitter(seconds: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         """Messages sampled evenly and stamped late or early; they never overtake each other."""
         size = min(seconds * SECOND, 0.45 * _step(log))
         offsets = np.round(rng.uniform(-size, size, len(log))).astype(np.int64)
         offsets[0] = abs(offsets[0])  # the first stamp may be near to zero
-        return Told(_with(log, stamps=log.stamps + offsets), "uneven stamps", amount=size / SECOND)
+        return Truth(_with(log, stamps=log.stamps + offsets), "uneven stamps", amount=size / SECOND)
 
     return change
 
 
 def _gap(seconds: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         start = log.stamps[_middle(log, rng)]
         gone = (log.stamps > start) & (log.stamps < start + seconds * SECOND)
-        return Told(log.rows(~gone), "gaps", amount=seconds)
+        return Truth(log.rows(~gone), "gaps", amount=seconds)
 
     return change
 
@@ -197,11 +197,11 @@ _condition("a gap of 2 s", **event)(_gap(2.0))
 
 
 @_condition("clock back by 0.5 s", **event)
-def clock_back(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def clock_back(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Stamps from some row on are half a second too early."""
     stamps = log.stamps.copy()
     stamps[_middle(log, rng) :] -= SECOND // 2
-    return Told(_with(log, stamps=stamps), "stamps go back", amount=0.5)
+    return Truth(_with(log, stamps=stamps), "stamps go back", amount=0.5)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def clock_back(log: JointLog, rng: np.random.Generator, model: RobotModel) -> To
 
 
 @_condition("last reading repeated for 2 s", **event)
-def repeated_readings(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def repeated_readings(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """A driver that sends its last reading again and again while the arm moves on."""
     start = _middle(log, rng)
     stop = int(np.searchsorted(log.stamps, log.stamps[start] + 2 * SECOND))
@@ -221,20 +221,20 @@ def repeated_readings(log: JointLog, rng: np.random.Generator, model: RobotModel
         values[start:stop] = values[start]
         return values
 
-    return Told(
+    return Truth(
         _with(log, q=held(log.q), dq=held(log.dq), y=held(log.y)), "repeated readings", amount=2.0
     )
 
 
 @_condition("one position 1 rad wrong", **event)
-def wrong_position(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def wrong_position(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     q, joint = log.q.copy(), _joint(log, rng)
     q[_middle(log, rng), joint] += 1.0
-    return Told(_with(log, q=q), "wrong positions", (log.names[joint],), 1.0)
+    return Truth(_with(log, q=q), "wrong positions", (log.names[joint],), 1.0)
 
 
 @_condition("one message of zeros", **event)
-def zeros(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def zeros(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     row = _middle(log, rng)
 
     def emptied(values: Array | None) -> Array | None:
@@ -244,13 +244,13 @@ def zeros(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
         values[row] = 0.0
         return values
 
-    return Told(
+    return Truth(
         _with(log, q=emptied(log.q), dq=emptied(log.dq), y=emptied(log.y)), "messages of zeros"
     )
 
 
 @_condition("a joint passes +-pi", **lasting)
-def wraps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def wraps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """The widest joint is counted from half its range, and so jumps there by a turn.
 
     Where its positions begin is the URDF's business: the jump alone is what is looked at, so that
@@ -259,38 +259,38 @@ def wraps(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
     q = log.q.copy()
     turning = [k for k, name in enumerate(log.names) if not _slides(model, name)]
     if not turning:
-        return Told(log, "")
+        return Truth(log, "")
     joint = max(turning, key=lambda k: float(np.ptp(q[:, k])))
     q[:, joint] -= 2.0 * np.pi * (q[:, joint] > np.median(q[:, joint]))
-    return Told(_with(log, q=q), "wraps", (log.names[joint],))
+    return Truth(_with(log, q=q), "wraps", (log.names[joint],))
 
 
 @_condition("positions in steps of 1e-3 rad", **lasting)
-def quantised(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
-    return Told(_with(log, q=np.round(log.q, 3)), "")
+def quantised(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+    return Truth(_with(log, q=np.round(log.q, 3)), "")
 
 
 @_condition("efforts in steps of a tenth", **lasting)
-def quantised_efforts(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def quantised_efforts(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Steps of a fifth of the standard deviation of each joint's effort."""
     assert log.y is not None
     step = np.maximum(0.2 * log.y.std(axis=0), 1e-12)
-    return Told(_with(log, y=step * np.round(log.y / step)), "coarse steps")
+    return Truth(_with(log, y=step * np.round(log.y / step)), "coarse steps")
 
 
 @_condition("a column of NaN", **lasting)
-def not_a_number(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def not_a_number(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Velocities of one joint, where the log has velocities; else its efforts."""
     joint = _joint(log, rng)
     values = (log.q if log.y is None else log.y) if log.dq is None else log.dq
     values = values.copy()
     values[:, joint] = np.nan
     changed = {"dq": values} if log.dq is not None else {"y": values}
-    return Told(_with(log, **changed), "not a number", (log.names[joint],))
+    return Truth(_with(log, **changed), "not a number", (log.names[joint],))
 
 
 @_condition("a joint locked", **lasting)
-def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """The joint that moves least is said to stand still; it hardly acts on the others."""
     joint = int(np.argmin(np.ptp(log.q, axis=0)))
     q = log.q.copy()
@@ -298,7 +298,7 @@ def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
     dq = log.dq if log.dq is None else log.dq.copy()
     if dq is not None:
         dq[:, joint] = 0.0
-    return Told(_with(log, q=q, dq=dq), "joint stands", (log.names[joint],))
+    return Truth(_with(log, q=q, dq=dq), "joint stands", (log.names[joint],))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -306,48 +306,48 @@ def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
 
 
 @_condition("degrees", **lasting)
-def degrees(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def degrees(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     turning = np.array([not _slides(model, name) for name in log.names])
     factor = np.where(turning, 180.0 / np.pi, 1.0)
     dq = None if log.dq is None else log.dq * factor
-    return Told(_with(log, q=log.q * factor, dq=dq), "degrees")
+    return Truth(_with(log, q=log.q * factor, dq=dq), "degrees")
 
 
 @_condition("efforts as currents", **lasting)
-def currents(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def currents(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     assert log.y is not None
     factor = rng.uniform(5.0, 15.0, len(log.names))
-    return Told(_with(log, y=log.y / factor), "effort scale", amount=float(np.median(factor)))
+    return Truth(_with(log, y=log.y / factor), "effort scale", amount=float(np.median(factor)))
 
 
 @_condition("sign of one effort turned", **lasting)
-def sign(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def sign(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     assert log.y is not None
     joint = _joint(log, rng)
     y = log.y.copy()
     y[:, joint] *= -1.0
-    return Told(_with(log, y=y), "effort sign", (log.names[joint],), -1.0)
+    return Truth(_with(log, y=y), "effort sign", (log.names[joint],), -1.0)
 
 
 @_condition("two joints' efforts exchanged", **lasting)
-def exchanged(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def exchanged(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     if len(log.names) < 2:
-        return Told(log, "")
+        return Truth(log, "")
     assert log.y is not None
     first = int(rng.integers(len(log.names) - 1))
     order = np.arange(len(log.names))
     order[[first, first + 1]] = first + 1, first
     names = (log.names[first], log.names[first + 1])
-    return Told(_with(log, y=log.y[:, order]), "exchanged joints", names)
+    return Truth(_with(log, y=log.y[:, order]), "exchanged joints", names)
 
 
 def _late(seconds: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         """The effort of an instant comes with a later instant's positions."""
         assert log.y is not None
         times = log.times
         y = np.column_stack([np.interp(times - seconds, times, column) for column in log.y.T])
-        return Told(_with(log, y=y), "effort delay", amount=seconds)
+        return Truth(_with(log, y=y), "effort delay", amount=seconds)
 
     return change
 
@@ -361,15 +361,15 @@ _condition("efforts 20 ms late", **lasting)(_late(0.02))
 
 
 def _tilt(angle: float) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
-        """The base is tilted against what the learner is told: what it is told changes."""
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+        """The base is tilted against the configured gravity, which is what changes."""
         away, turn = np.radians(angle), rng.uniform(0.0, 2.0 * np.pi)
         level = np.array(model.config.gravity)
         size = float(np.linalg.norm(level))
         down = -1.0 if level[2] <= 0.0 else 1.0
         x, y = np.sin(away) * np.cos(turn), np.sin(away) * np.sin(turn)
         gravity = tuple(float(v) for v in size * np.array([x, y, down * np.cos(away)]))
-        return Told(log, "tilted base", amount=angle, settings={"gravity": gravity})
+        return Truth(log, "tilted base", amount=angle, settings={"gravity": gravity})
 
     return change
 
@@ -379,14 +379,14 @@ _condition("base tilted by 30 degrees", **lasting)(_tilt(30.0))
 
 
 @_condition("gravity left out of efforts", **lasting)
-def without_gravity(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def without_gravity(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Efforts less what holds the arm up, by parameters fitted to the log itself."""
     assert log.y is not None
-    return Told(_with(log, y=log.y - gravity_efforts(log, model)), "gravity left out")
+    return Truth(_with(log, y=log.y - gravity_efforts(log, model)), "gravity left out")
 
 
 def _contacts(count: int) -> Change:
-    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         """Pushes of 200 ms, of twice the spread of each joint's effort, in random directions."""
         assert log.y is not None
         y, times = log.y.copy(), log.times
@@ -396,7 +396,7 @@ def _contacts(count: int) -> Change:
             push = rng.standard_normal(y.shape[1])
             push *= 2.0 * log.y.std(axis=0) / np.linalg.norm(push)
             y += shape[:, None] * push
-        return Told(_with(log, y=y), "", amount=float(count))
+        return Truth(_with(log, y=y), "", amount=float(count))
 
     return change
 
@@ -406,10 +406,10 @@ _condition("ten contacts", **event)(_contacts(10))
 
 
 @_condition("efforts clipped at 60 %", **lasting)
-def clipped(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Told:
+def clipped(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     assert log.y is not None
     most = 0.6 * np.abs(log.y).max(axis=0)
-    return Told(_with(log, y=np.clip(log.y, -most, most)), "clipped efforts", amount=0.6)
+    return Truth(_with(log, y=np.clip(log.y, -most, most)), "clipped efforts", amount=0.6)
 
 
 def _slides(model: RobotModel, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""FALKON's time on synthetic data beside that of its multiplications alone, by NumPy's BLAS."""
+"""FALKON's time on synthetic data relative to that of its multiplications by NumPy's BLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FALKON beside its multiplications and its rivals, as tables."""
+"""Tables of FALKON's time, that of its multiplications, and that of its rivals."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> str:
     """Measure; the tables."""
     if args.iterations < 2:
-        raise ConfigurationError(
-            "The time before the first iteration is told by two: ask for more."
-        )
+        raise ConfigurationError("The time before the first iteration needs two: ask for more.")
     limits = [args.memory_limit, *([KEPT] if args.kept else [])]
     given = args.penalty, args.iterations
     sizes = [(n, M, *given) for n in args.rows for M in args.centers if M <= n]

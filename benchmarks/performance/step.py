@@ -1,4 +1,4 @@
-"""The recursive step's time beside that of streaming the factor through memory once."""
+"""The recursive step's time relative to streaming the factor through memory once."""
 
 from __future__ import annotations
 

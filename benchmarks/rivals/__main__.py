@@ -1,4 +1,4 @@
-"""This package beside other methods, on the same splits of logs of real arms and a simulated one.
+"""This package and other methods on the same splits of logs of real arms and a simulated one.
 
     python benchmarks/rivals DATA --out page.md
 
@@ -205,7 +205,7 @@ def better(found: Scores) -> list[str]:
             continue
         own = means[PACKAGE_DEFAULT]
         lower = [name for name in sorted(means, key=lambda name: means[name]) if means[name] < own]
-        told = [
+        named = [
             ", ".join(f"{name} {_number(means[name])}" for name in lower if name in kind)
             for kind in (rivals, set(means) - rivals)
         ]
@@ -218,9 +218,9 @@ def better(found: Scores) -> list[str]:
         known = f", least squares {_number(means[LEAST_SQUARES])}" if LEAST_SQUARES in means else ""
         lines.append(
             f"- **{ARMS[arm]}**: this package's default leaves {_number(own)}{known}. "
-            + (f"Better rivals: {told[0]}" if told[0] else "No rival is better")
+            + (f"Better rivals: {named[0]}" if named[0] else "No rival is better")
             + f"; split by split, one is on {won} of {len(splits)}."
-            + (f" Better rows of the package's own: {told[1]}." if told[1] else "")
+            + (f" Better rows of the package's own: {named[1]}." if named[1] else "")
         )
     counts = ", ".join(f"{name} on {count}" for name, count in wins.most_common())
     return [

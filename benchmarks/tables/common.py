@@ -1,4 +1,4 @@
-"""Shared by the tables: the data sets, time and peak memory, and printing beside the papers."""
+"""Shared by the tables: the data sets, time and peak memory, and printing."""
 
 from __future__ import annotations
 

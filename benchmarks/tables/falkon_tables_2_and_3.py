@@ -9,7 +9,7 @@ sparse matrix (save_npz), and a second file with y, by NumPy's save.
 
 Kernel, width, penalty and centres are the paper's, inputs z-scores of the training rows but for
 YELP and IMAGENET, and a fifth of the rows is tested where no test rows are fixed. HIGGS has one
-width: the paper's diagonal ones are not told. YELP's penalty is not told either. The (M, M)
+width: the paper's diagonal ones are not stated. YELP's penalty is not stated either. The (M, M)
 matrices of FALKON take 16 M^2 bytes, 160 GB with 10^5 centres: --centers takes fewer.
 """
 
@@ -54,7 +54,7 @@ SETS = {
     "MillionSongs": LargeSet(
         4.6e5, 6.0, 1e-6, 10_000, 0, {"MSE": "80.10", "relative error": "4.51e-3"}, 55.0
     ),
-    "YELP": LargeSet(1.5e6, None, 1e-6, 50_000, 0, {"RMSE": "0.833"}, 1200.0, "penalty not told"),
+    "YELP": LargeSet(1.5e6, None, 1e-6, 50_000, 0, {"RMSE": "0.833"}, 1200.0, "penalty not stated"),
     "TIMIT": LargeSet(1.2e6, 15.0, 1e-9, 100_000, 144, {"classification error": "32.3 %"}, 5400.0),
     "SUSY": LargeSet(
         5e6, 4.0, 1e-6, 10_000, 2, {"classification error": "19.6 %", "AUC": "0.877"}, 240.0

@@ -1,4 +1,4 @@
-"""One Gaussian width by grid beside learned widths, one for each input: errors and seconds.
+"""One Gaussian width by grid, and learned widths, one for each input: errors and seconds.
 
     python benchmarks/tables/learned_widths.py DATA [--sets NAME ...] [--seed N] [--xrfm]
 

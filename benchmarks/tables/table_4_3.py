@@ -1,4 +1,4 @@
-"""Table 4.3 of the thesis: time and accuracy of NYTRO beside Nyström and exact KRLS.
+"""Table 4.3 of the thesis: time and accuracy of NYTRO, Nyström and exact KRLS.
 
     python benchmarks/tables/table_4_3.py DATA [--trials 5] [--sets insurance adult] [--full]
     python benchmarks/tables/table_4_3.py DATA --sets ijcnn1 --files ijcnn1 ijcnn1.t
@@ -96,7 +96,7 @@ THESIS: dict[str, dict[str, Published]] = {
         "NYTRO": ("92.7", "0.918", "39.2"),
     },
 }
-NOT_TOLD: Published = ("-", "-", "-")
+NOT_STATED: Published = ("-", "-", "-")
 # Of the sets that are read from their own files: sigma and m.
 OWN_FILES = {
     "ijcnn1": (1.0, 5000),
@@ -136,6 +136,16 @@ class Row:
         self.megabytes.append(spent.megabytes)
         self.error.append(error)
         self.parameter.append(parameter)
+
+    def cells(self, data_set: str, method: str) -> tuple[str, ...]:
+        """The printed row, with the thesis' figures."""
+        original = method.removesuffix(PUBLISHED_SETTINGS).removesuffix(BEST_OF_ALL)
+        seconds, error, parameter = THESIS[data_set].get(original, NOT_STATED)
+        if not self.error:
+            return (method, "not run", seconds, "", error, "", parameter, "")
+        own = "-" if np.isnan(self.parameter[0]) else plus_minus(self.parameter, 3)
+        times, peak = plus_minus(self.seconds, 3), f"{max(self.megabytes):.0f}"
+        return (method, times, seconds, plus_minus(self.error), error, own, parameter, peak)
 
 
 def chosen(model: Any, part: Split, name: str, values: list[Any]) -> tuple[Any, Cost, float]:
@@ -273,6 +283,42 @@ def landweber_predictions(X: Array, kernel: Kernel, alpha: Array, X_test: Array)
     return predicted
 
 
+def by_validation(
+    part: Split,
+    kernel: Kernel,
+    m: int,
+    seed: int,
+    exact: bool,
+    landweber: bool,
+    rows: dict[str, Row],
+) -> None:
+    """A trial of each method, its parameter by validation; see :func:`table`."""
+    if exact:
+        ols, spent = measured(lambda: KRLS(kernel, filter="ols").fit(part.X, part.y))
+        rows["KOLS"].add(spent, rmse(part.y_test, ols.predict(part.X_test)))
+        best, spent, _ = chosen(KRLS(kernel), part, "penalty", PENALTIES)
+        rows["KRLS"].add(spent, test_error(KRLS(kernel, best), part), best)
+        descent = KRLS(kernel, filter="landweber")
+        best, spent, _ = chosen(descent, part, "max_iter", list(range(1, ITERATIONS + 1)))
+        descent = KRLS(kernel, filter="landweber", max_iter=best)
+        rows["early stopping"].add(spent, test_error(descent, part), best)
+    elif landweber:
+        inner = held_out(part)
+        (_, t), spent = measured(
+            lambda: blockwise_landweber(
+                inner.X, inner.y, kernel, ITERATIONS, (inner.X_test, inner.y_test)
+            )
+        )
+        alpha, _ = blockwise_landweber(part.X, part.y, kernel, t)
+        predicted = landweber_predictions(part.X, kernel, alpha, part.X_test)
+        rows["early stopping"].add(spent, rmse(part.y_test, predicted), t)
+    model = NystromKRLS(kernel, n_centers=m, random_state=seed)
+    best, spent, _ = chosen(model, part, "penalty", PENALTIES)
+    rows["NKRLS"].add(spent, test_error(model.set_params(penalty=best), part), best)
+    nytro(part, kernel, m, seed, rows["NYTRO"], early=True)
+    nytro(part, kernel, m, seed, rows["NYTRO" + BEST_OF_ALL], early=False)
+
+
 def table(
     name: str,
     part_of: Callable[[int], Split],
@@ -283,8 +329,8 @@ def table(
     landweber: bool,
     published_trials: int = 10,
     published_methods: Collection[str] = PUBLISHED_METHODS,
-) -> dict[str, Row]:
-    """The rows of one data set; `part_of` gives a trial's split.
+) -> None:
+    """Print the rows of one data set; `part_of` gives a trial's split.
 
     `exact`: KRLS, KOLS and early stopping by an eigendecomposition. `landweber`: early stopping by
     iterations. So many trials of the rows of the published settings, of these methods.
@@ -296,34 +342,10 @@ def table(
     scaling, errors = best_scaling(part_of(0), model, {"penalty": PENALTIES[::10]})
     tried = ", ".join(f"{key} {error:.4f}" for key, error in errors.items())
     print(f"{name}: validation RMSE of NKRLS by the inputs' scaling: {tried}", flush=True)
-    n_rows = {"n": len(part_of(0).X), "n_test": len(part_of(0).X_test)}
+    size = f"n = {len(part_of(0).X)}, n_test = {len(part_of(0).X_test)}"
     for trial in range(trials):
         part = SCALINGS[scaling](part_of(trial))
-        if exact:
-            ols, spent = measured(lambda p=part: KRLS(kernel, filter="ols").fit(p.X, p.y))
-            rows["KOLS"].add(spent, rmse(part.y_test, ols.predict(part.X_test)))
-            best, spent, _ = chosen(KRLS(kernel), part, "penalty", PENALTIES)
-            rows["KRLS"].add(spent, test_error(KRLS(kernel, best), part), best)
-            descent = KRLS(kernel, filter="landweber")
-            counts = list(range(1, ITERATIONS + 1))
-            best, spent, _ = chosen(descent, part, "max_iter", counts)
-            descent = KRLS(kernel, filter="landweber", max_iter=best)
-            rows["early stopping"].add(spent, test_error(descent, part), best)
-        elif landweber:
-            inner = held_out(part)
-            (_, t), spent = measured(
-                lambda p=inner: blockwise_landweber(
-                    p.X, p.y, kernel, ITERATIONS, (p.X_test, p.y_test)
-                )
-            )
-            alpha, _ = blockwise_landweber(part.X, part.y, kernel, t)
-            predicted = landweber_predictions(part.X, kernel, alpha, part.X_test)
-            rows["early stopping"].add(spent, rmse(part.y_test, predicted), t)
-        model = NystromKRLS(kernel, n_centers=m, random_state=trial)
-        best, spent, _ = chosen(model, part, "penalty", PENALTIES)
-        rows["NKRLS"].add(spent, test_error(model.set_params(penalty=best), part), best)
-        nytro(part, kernel, m, trial, rows["NYTRO"], early=True)
-        nytro(part, kernel, m, trial, rows["NYTRO" + BEST_OF_ALL], early=False)
+        by_validation(part, kernel, m, trial, exact, landweber, rows)
     wanted = set(published_methods)
     if not (landweber or exact):
         wanted.discard("early stopping")
@@ -340,27 +362,6 @@ def table(
                 file=sys.stderr,
                 flush=True,
             )
-    printed = []
-    for method, row in rows.items():
-        original = method.removesuffix(PUBLISHED_SETTINGS)
-        theirs = THESIS[name].get(original.removesuffix(BEST_OF_ALL), NOT_TOLD)
-        if not row.error:
-            printed.append((method, "not run", theirs[0], "", theirs[1], "", theirs[2], ""))
-            continue
-        parameter = "-" if np.isnan(row.parameter[0]) else plus_minus(row.parameter, 3)
-        printed.append(
-            (
-                method,
-                plus_minus(row.seconds, 3),
-                theirs[0],
-                plus_minus(row.error),
-                theirs[1],
-                parameter,
-                theirs[2],
-                f"{max(row.megabytes):.0f}",
-            )
-        )
-    size = ", ".join(f"{key} = {value}" for key, value in n_rows.items())
     print_table(
         f"{name}: {size}, m = {m}, sigma = {sigma}, inputs {scaling}, {trials} trials; "
         f"published settings: inputs {published_scaling}, {published_trials} trials (thesis, table "
@@ -375,9 +376,8 @@ def table(
             "thesis",
             "peak MB",
         ),
-        printed,
+        [row.cells(name, method) for method, row in rows.items()],
     )
-    return rows
 
 
 def main() -> None:

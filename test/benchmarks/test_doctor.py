@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import doctor
 import numpy as np
 import pytest
-from conditions import Condition, Told
+from conditions import Condition, Truth
 
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.finding import Finding
@@ -27,7 +27,7 @@ def test_a_fault_that_a_log_has_as_it_is_counts_as_none(
         return SimpleNamespace(findings=told[: 1 + (seen is not log)], physics=None, config=config)
 
     def condition(kind: str) -> Condition:
-        return Condition(f"a {kind}", lambda log, *_: Told(log.rows(slice(None)), kind), False)
+        return Condition(f"a {kind}", lambda log, *_: Truth(log.rows(slice(None)), kind), False)
 
     monkeypatch.setattr(doctor, "log_splits", lambda *_: [split])
     monkeypatch.setattr(doctor, "examine", examine)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 import recognition_published
 from recognition_data import read_features
 
@@ -70,20 +69,3 @@ def test_the_table_is_printed(thesis, tmp_path: Path, capsys) -> None:
     assert out.count("| recoding, exponent 0.5 |") == 3 and "nan" not in out
     assert out.count("| – | – |") == 9  # no rows to test on apart
     assert "New class dog. Of every other class 40 examples are learned; 10 of each" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--drawn", "99"], "must be 5 to that, not 99"),
-        (["--new-class", "cow"], "no class 'cow'"),
-        (["--trials", "0"], "at least one trial"),
-        (["--exponents", "0.6,0.63"], "multiples of 0.05 from 0 to 1, not 0.63"),
-        (["--exponents", "5"], "not 5"),
-    ],
-)
-def test_a_mistake_is_one_line(thesis, tmp_path: Path, capsys, arguments, message) -> None:
-    path = one_part(tmp_path / "pets.npz")
-    base = ["--new-class", "dog", "--drawn", "50"]
-    assert thesis(["published", str(path), *base, *arguments]) == 2
-    assert message in capsys.readouterr().err

@@ -47,18 +47,3 @@ def test_each_of_several_files_has_its_table_and_folder(
     assert "test part" in tables[1] and "test part" not in tables[0]
     assert thesis(["recognize", str(file), str(file), *arguments]) == 2
     assert "the same name" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--balanced", "70"], "enough for 60 balanced examples"),
-        (["--new-class", "cow"], "no class 'cow'; it has: ant, bee, cat, dog"),
-        (["--penalties", "1,-1"], "penalties must be positive"),
-    ],
-)
-def test_a_mistake_is_one_line(thesis, file, capsys, arguments, message) -> None:
-    assert thesis(["recognize", str(file), *arguments]) == 2
-    told = capsys.readouterr()
-    assert told.out == "" and message in told.err
-    assert told.err.splitlines()[-1].startswith("thesis: error:")

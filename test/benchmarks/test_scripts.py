@@ -257,28 +257,12 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
     assert resampled < as_given < without
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--arms", "seven", "--learning", "0.5", "--seconds", "3"], "--learning"),
-        (["--arms", "ur10"], "--data"),
-        (["--arms", "nosuch"], "nosuch"),
-    ],
-)
-def test_trajectories_that_get_no_efforts_end_in_a_sentence(
-    run, simulator: None, capsys: pytest.CaptureFixture[str], options: list[str], told: str
-) -> None:
-    with pytest.raises(SystemExit) as end:
-        run("trajectory_efforts.py", *options)
-    assert told in f"{end.value.code} {capsys.readouterr().err}"
-
-
 def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
     from safe_stop import Trial, table
 
     stopped = Trial(True, 0.2, 13.0, 5.0, 50.0)
     assert table([stopped]).splitlines()[2:] == [
-        "| stops when told | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
+        "| stops | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
     ]
     assert table([stopped, stopped._replace(stopped=False)]).count("goes on") == 1
 

@@ -194,7 +194,7 @@ def reconfigured(residual: str) -> Arrays:
 @case("live/nystrom/batch_start", residual="nystrom")
 @case("live/random_fourier/batch_start", residual="random_fourier")
 def batch_start(residual: str) -> Arrays:
-    """Trained in batch on one motion, it goes on learning on another."""
+    """Trained in batch on one motion, it continues learning on another."""
     from semiparam_dynamics.dynamics import SampleFilter
     from semiparam_dynamics.offline.evaluation.batch_start import batch_start, training_data
 

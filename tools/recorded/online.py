@@ -1,4 +1,4 @@
-"""The learning library's estimators that go on learning."""
+"""The learning library's incremental estimators."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def recursive(**values: Any) -> Arrays:
 
 @case("batch/recursive/from_batch")
 def from_batch() -> Arrays:
-    """Batch models that go on learning."""
+    """Batch models that continue learning."""
     from semiparam_dynamics.learning import (
         KRLS,
         Falkon,

@@ -59,7 +59,7 @@ def recursion(outputs: int = T, **values: Any) -> Arrays:
 
 @case("recursion/growing")
 def growing() -> Arrays:
-    """A feature is added every third row; then the state goes on elsewhere."""
+    """A feature is added every third row; then another recursion resumes from the state."""
     from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(200)
