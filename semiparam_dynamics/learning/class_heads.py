@@ -71,19 +71,19 @@ class LeastSquaresHead:
 
     def learn(self, Z: Array) -> None:
         """Learn features Z (k, D), which the classes' sums have already."""
-        self.factor.update(Z)
+        self.factor.learn(Z)
 
     def learn_one(self, z: Array, number: int) -> None:
         """Learn features z (1, D) of a class' example, which its sum doesn't have yet."""
-        self.factor.update(z)
+        self.factor.learn(z)
 
     def judge(self, Z: Array, solved: Array | None = None) -> Judged:
         """Features Z (k, D) by this head, from `solved`, A^-1 z as rows (k, D), where known."""
         sums = self.classes.sums
         if solved is None and len(Z) <= len(sums):
-            solved = self.factor.solve(Z)
+            solved = self.factor.solve_rows(Z)
         # Either k or T systems are solved, whichever are fewer.
-        scores: Array = Z @ self.factor.solve(sums).T if solved is None else solved @ sums.T
+        scores: Array = Z @ self.factor.solve_rows(sums).T if solved is None else solved @ sums.T
         return Judged(scores, scores)
 
     def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
@@ -158,18 +158,18 @@ class DiscriminantHead(LeastSquaresHead):
         """See :class:`LeastSquaresHead`."""
         super().learn(Z)
         sums = self.classes.sums
-        self.scatter.replace(np.diag(self.classes.counts) - sums @ self.factor.solve(sums).T)
+        self.scatter.replace(np.diag(self.classes.counts) - sums @ self.factor.solve_rows(sums).T)
 
     def learn_one(self, z: Array, number: int) -> None:
         """See :class:`LeastSquaresHead`."""
-        solved = self.factor.solve(z)[0]
+        solved = self.factor.solve_rows(z)[0]
         self.scatter.resize(len(self.classes))
         self.scatter.learn(self.classes.sums @ solved, float(z[0] @ solved), number)
         super().learn_one(z, number)
 
     def judge(self, Z: Array, solved: Array | None = None) -> Judged:
         """See :class:`LeastSquaresHead`."""
-        solved = self.factor.solve(Z) if solved is None else solved
+        solved = self.factor.solve_rows(Z) if solved is None else solved
         predicted, leverages = solved @ self.classes.sums.T, np.einsum("ij,ij->i", Z, solved)
         distances = self.means.distances(predicted, leverages)
         familiarity = self.means.familiarity(distances, leverages)
@@ -220,7 +220,7 @@ class DiscriminantHead(LeastSquaresHead):
         if not then <= now <= DIMENSION_GROWTH * then:
             D = len(self.factor.R)
             signs = np.random.default_rng(0).choice([-1.0, 1.0], (TRACE_PROBES, D))
-            solved = self.factor.solve(signs)
+            solved = self.factor.solve_rows(signs)
             predicted = solved @ self.classes.sums.T
             crossed = self.scatter.solve(predicted)
             trace = (np.sum(signs * solved) + np.sum(predicted * crossed)) / TRACE_PROBES

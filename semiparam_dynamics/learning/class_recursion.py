@@ -166,14 +166,14 @@ class ClassRecursion:
         found = Assessment(np.empty((n, len(self.classes))), np.zeros(n), np.empty(n))
         for part in self._blocks(n):
             Z = self.front.transform(X[part])
-            solved = self.head.factor.solve(Z)
+            solved = self.head.factor.solve_rows(Z)
             judged = self.head.judge(Z, solved)
             recoded = self._recoded(judged.scores.copy(), recoding)
             found.probabilities[part] = self.softmax(recoded, recoding)
             familiarity = self.head.familiarity(judged, recoded, recoding)
             found.familiarity[part] = familiarity.max(axis=1)
             if median is not None:
-                smallest = solved if self.chosen_ridge == 0 else self.heads[0].factor.solve(Z)
+                smallest = solved if self.chosen_ridge == 0 else self.heads[0].factor.solve_rows(Z)
                 unit = 1.0 / max(median, np.finfo(float).tiny)
                 found.novelty[part] = self._leverages(Z, smallest) * unit
         return found
@@ -206,7 +206,7 @@ class ClassRecursion:
             familiarity = held.familiarity[part]
             for i, head in enumerate(self.heads):
                 by_rows = i == 0 or len(Z) <= len(self.classes)
-                solved = head.factor.solve(Z) if by_rows else None
+                solved = head.factor.solve_rows(Z) if by_rows else None
                 if i == 0 and solved is not None:
                     leverages = self._leverages(Z, solved)
                 judged = head.judge(Z, solved)

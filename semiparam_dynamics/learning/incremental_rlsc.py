@@ -368,7 +368,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.recursion_.classes
         if isinstance(self.recursion_.head, DiscriminantHead):
             raise LearningError("The head 'discriminant' has no coefficients.")
-        W: Array = self.recursion_.head.factor.solve(classes.sums).T
+        W: Array = self.recursion_.head.factor.solve_rows(classes.sums).T
         return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
 
     @property
