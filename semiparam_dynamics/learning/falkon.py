@@ -258,14 +258,14 @@ class Falkon(RegularisationPath, KernelRegressor):
     def predict(self, X: Any) -> Array:
         """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
         predicted: Array = super().predict(X)
-        if np.any(self.intercept_):
-            offsets = self.intercept_
-            if self.coef_.ndim == 2:
-                offsets = offsets.astype(self.centers_.dtype)
-                backend = backend_of(X)
-                offsets = offsets if backend is None else backend.beside(X, offsets)
-            predicted = predicted + offsets
-        return predicted
+        backend = backend_of(X)
+        if not np.any(self.intercept_) or (backend is not None and backend.STAYS):
+            return predicted  # of chunks, with the intercept already
+        offsets = self.intercept_
+        if self.coef_.ndim == 2:
+            offsets = offsets.astype(self.centers_.dtype)
+            offsets = offsets if backend is None else backend.beside(X, offsets)
+        return predicted + offsets
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""

@@ -501,9 +501,9 @@ def takes_sparse(estimator: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and
-# beside(X, values), which makes of NumPy's values what can be added to predictions at X. STAYS says
-# whether such arrays stay where they are for estimators that compute with NumPy only.
+# training_rows(estimator, X, y, sample_weight), predict(estimator, X) and to_numpy(X). STAYS says
+# whether such arrays stay where they are for estimators that compute with NumPy only; where they
+# don't, beside(X, values) makes of NumPy's values what can be added to predictions at X.
 
 
 def backend_of(X: Any) -> Any:
