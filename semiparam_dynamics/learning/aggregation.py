@@ -110,7 +110,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """The same for centres drawn for each candidate, with another pass for G and g."""
+        """Candidates, G and g as `_nested`, with centres of each one's own, and a pass for G and g."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:

@@ -176,7 +176,7 @@ class RegularisationPath(ABC):
 
     @abstractmethod
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
-        """The same, given a list of values for every one of the path's parameters."""
+        """Settings and predictions, given a list of values for each of the path's parameters."""
 
     def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
         """The values of every one of the path's parameters, the estimator's own where not given."""
@@ -236,7 +236,7 @@ class ErrorSlope:
             raise ConfigurationError(f"threshold must be a finite number, not {self.threshold}.")
 
     def __call__(self, errors: Sequence[float]) -> bool:
-        """Whether to stop after these errors, one for each iteration so far."""
+        """True where to stop after these errors, one for each iteration so far."""
         if len(errors) < self.window:
             return False
         last = np.asarray(errors[-self.window :], dtype=float)

@@ -87,7 +87,7 @@ class LeastSquaresHead:
         return Judged(scores, scores)
 
     def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
-        """How familiar inputs are with each class, (k, T), given their recoded scores."""
+        """Familiarity of inputs with each class, (k, T), given their recoded scores."""
         return np.array(self.without_empty(recoded / self.level(recoding)))
 
     def withheld(self, judged: Judged, numbers: Indices) -> Array:
@@ -104,7 +104,7 @@ class LeastSquaresHead:
         return weights
 
     def level(self, recoding: float) -> float:
-        """By which recoded scores are divided, beside the temperature.
+        """Divisor of recoded scores, in addition to the temperature.
 
         Recoding multiplies the scores of balanced classes by T^recoding: so one temperature fits
         all T.
@@ -308,7 +308,7 @@ class DiscriminantHead(LeastSquaresHead):
         factor, failed = dpotrf(self._E[part], lower=1)
         if not failed:
             factor, failed = dpotri(factor, lower=1)
-        if failed:  # least squares fits every code to rounding: no scatter is left to tell by
+        if failed:  # least squares fits every code to rounding: there is no scatter left
             factor = np.diag(1.0 / self._E.diagonal()[seen])
         self._K = np.zeros_like(self._E)
         self._K[part] = factor
@@ -357,7 +357,7 @@ class ClassMeans:
         return found
 
     def familiarity(self, distances: Array, leverages: Array) -> Array:
-        """How much nearer examples are to each class than to all at once, (k, T)."""
+        """Familiarity (k, T): the distance from all classes at once less that from each."""
         found: Array = self._n * leverages[:, None] - distances
         return found
 

@@ -86,7 +86,7 @@ class ClassRecursion:
 
     @property
     def temperature(self) -> float:
-        """By which scores are divided before the softmax."""
+        """Divisor of scores before the softmax."""
         number = self._temperature
         return DEFAULT_TEMPERATURE if number is None else float(TEMPERATURES[number])
 
@@ -238,7 +238,7 @@ class ClassRecursion:
         self._temperature = held.temperature(self.chosen_ridge)
 
     def state(self) -> dict[str, Any]:
-        """The arrays that :meth:`restore` needs beside the labels."""
+        """The arrays that :meth:`restore` needs in addition to the labels."""
         parts = self.front.state() | self.classes.state() | self.held_out.state()
         for i, head in enumerate(self.heads):
             parts |= {f"{name}{i}": array for name, array in head.state().items()}

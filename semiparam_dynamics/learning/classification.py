@@ -36,7 +36,7 @@ PREFIX = "estimator__"
 
 @dataclass(frozen=True)
 class Coded:
-    """What a regressor learns: inputs X, codes (n,) or (n, C) less their offsets (C,) or (1,).
+    """Training data of a regressor: inputs X, codes (n,) or (n, C) less their offsets.
 
     `weights` is the argument sample_weight of its fit, if there are any.
     """

@@ -71,13 +71,13 @@ class FalkonSystem:
         self._n = rows.total_weight
 
     def preconditioner(self, penalty: float) -> Preconditioner:
-        """That of one penalty; the one before should be gone by then, for it is as large."""
+        """Preconditioner of one penalty; free the one before, which is as large."""
         if self._sampled is not None and self._moments is None:
             self._moments = self._sampled()
         return Preconditioner(self.basis, penalty, self.importance, self._moments)
 
     def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
-        """That of (Phi' W C Phi / n + penalty I), C diagonal: `curvature` of the features."""
+        """Preconditioner of Phi' W C Phi / n + penalty I, C the diagonal `curvature` of features."""
         importance = curvature(self.basis.expansion)
         if self.importance is not None:
             importance = importance * self.importance
@@ -135,7 +135,7 @@ class Sampled:
 
 
 def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
-    """What Phi' W Phi / n is estimated from: all centres, and other rows' sample.
+    """Rows that Phi' W Phi / n is estimated from: all centres, and other rows' sample.
 
     A row that is a centre has features unlike those of other rows, so each of the two kinds is
     weighted by how many of it there are; without any of the second kind in the sample, centres
@@ -167,7 +167,7 @@ def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
 def sample_by_weight(
     rows: Rows, centers: Centers, n_rows: int | None, draw: np.random.RandomState
 ) -> Centers | None:
-    """Rows beside the centres for the preconditioner, in proportion to their weights.
+    """Draw rows other than the centres for the preconditioner, in proportion to their weights.
 
     As many as there are centres for None. No sample if all weights are equal: centres, or rows
     that are drawn uniformly, stand for all then. Nor, for None, if the centres were given.
@@ -252,7 +252,7 @@ class Preconditioner:
     Parameters
     ----------
     basis : of the centres.
-    penalty : lambda, beside the mean of the features' products.
+    penalty : lambda, added to the mean of the features' products.
     importance : (M,), D^2, with the centres' sample weights where there are any; None: ones.
     moments : (q, q), its upper half: a mean of features' products to take in place of that of
         the centres.
@@ -349,7 +349,7 @@ def add_mean_products(
 # -------------------------------------------------------------------------------------------------
 # Conjugate gradient for several right-hand sides at once.
 
-# times the smallest residual so far, and it is looked whether rounding is the reason
+# times the smallest residual so far: beyond it rounding is tested for
 MAX_RESIDUAL_GROWTH = 1e3
 MAX_RECURRENCE_ERROR = 0.5  # of a residual that the recurrence may be wrong by
 
@@ -503,7 +503,7 @@ def _ritz_values(taken: Indices, steps: list[Array], ratios: list[Array]) -> Arr
         ratio = np.array([each[column] for each in ratios[: t - 1]])
         diagonal = 1.0 / step
         diagonal[1:] += ratio / step[:-1]
-        beside = np.sqrt(ratio) / step[:-1]
-        least = eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))
+        off_diagonal = np.sqrt(ratio) / step[:-1]
+        least = eigvalsh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, 0))
         found[column] = float(least[0])
     return found

@@ -317,7 +317,7 @@ class KernelRows:
         yield from self.rows.blocks(self.block_rows) if self._kept is None else self._kept
 
     def _keep(self, block: Block) -> Evaluated:
-        """What is kept of a block: inputs that are read from files would stay in memory with it."""
+        """Kernel of a block without the inputs: those read from files would stay in memory."""
         K = self._bound(block.X)
         return K, Block(np.empty((len(block), 0), K.dtype), block.Y, block.weights)
 
@@ -453,7 +453,9 @@ def _weighted(Y: Array, weights: Array | None) -> Array:
 # `syrk` multiplies outgrows its buffer (0.3.31). Above MAX_BLAS_ROWS rows these work in panels.
 
 MAX_BLAS_ROWS = 12_000
-PANEL_COLUMNS = 4096  # columns: copies of it are small beside the matrix, and its products fast
+PANEL_COLUMNS = (
+    4096  # columns: copies of it are small relative to the matrix, and its products fast
+)
 PANEL_ROWS = 1024
 # columns at most of a product of triangles: fewer multiply less that is zero
 TRIANGLE_COLUMNS = 256

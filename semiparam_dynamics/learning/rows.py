@@ -374,7 +374,7 @@ def training_rows(
         require_sparse_form(as_kernel(estimator.kernel))
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None:
-            raise LearningError("Rows bring their y and weights; pass nothing beside them.")
+            raise LearningError("Rows bring their y and weights; pass nothing else.")
         if sparse and not takes_sparse(estimator):
             raise LearningError(
                 f"{type(estimator).__name__} takes no sparse inputs: pass chunks of arrays."
@@ -495,7 +495,7 @@ def _first_text(y: Any) -> str | None:
 
 
 def takes_sparse(estimator: Any) -> bool:
-    """Whether an estimator computes with compressed rows of scipy.sparse, its kernel permitting."""
+    """True for an estimator that computes with compressed rows, its kernel permitting."""
     return bool(getattr(estimator, "_takes_sparse", False))
 
 
@@ -503,7 +503,7 @@ def takes_sparse(estimator: Any) -> bool:
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
 # training_rows(estimator, X, y, sample_weight), predict(estimator, X) and to_numpy(X). STAYS says
 # whether such arrays stay where they are for estimators that compute with NumPy only; where they
-# don't, beside(X, values) makes of NumPy's values what can be added to predictions at X.
+# don't, like(X, values) makes of NumPy's values what can be added to predictions at X.
 
 
 def backend_of(X: Any) -> Any:

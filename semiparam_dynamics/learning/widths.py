@@ -26,11 +26,11 @@ from semiparam_dynamics.learning.base import ErrorSlope
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.rows import training_rows
 
-JITTER = 1e-9  # beside K(c, c) = 1
+JITTER = 1e-9  # added to K(c, c) = 1
 MIN_WIDTH, MAX_WIDTH = 0.02, 1e4  # bounds of the widths, in the inputs' standard deviations
 PENALTIES = (1e-9, 1e1)  # bounds of lambda
 FIRST_FACTORS = (0.25, 0.5, 1.0, 2.0)  # of the first widths, of which the best begins
-COMPARED_SHARE = 3  # a third of the rows and centres tells starting points apart
+COMPARED_SHARE = 3  # a third of the rows and centres suffices to compare starting points
 SEARCH_SHARES = (
     2,
     1,

@@ -36,7 +36,7 @@ def predict(estimator: Any, X: Any) -> Any:
 
 
 def by_chunks(estimator: Any, method: str, X: Any) -> Any:
-    """What a fitted estimator's method makes of the rows of a Dask array X (n, d), as one.
+    """Results of a fitted estimator's method for the rows of a Dask array X (n, d), as one array.
 
     (n,) or (n, T); nothing is computed before the result is. Raises LearningError for another
     number of inputs.
@@ -85,7 +85,7 @@ class DaskRows(Rows):
         from dask.delayed import delayed
 
         if y is None:
-            raise LearningError("Dask arrays of inputs X need their outputs y beside them.")
+            raise LearningError("Dask arrays of inputs X need their outputs y too.")
         self.client = _current_client() if client is None else client
         X, y = da.asarray(X), da.asarray(y)
         if X.ndim != 2 or y.ndim not in (1, 2):
@@ -180,7 +180,7 @@ class Products:
     memory_limit: int | None
 
     def __call__(self, part: Rows) -> KernelRows:
-        """Of one chunk."""
+        """Kernel products of one chunk."""
         return KernelRows(part, self.kernel, self.centers, self.memory_limit, keep=False)
 
 

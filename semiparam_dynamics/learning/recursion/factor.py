@@ -177,7 +177,7 @@ class DeferredRotation:
         return errors, leverages
 
     def run(self, step: Callable[..., Any], *arguments: Any) -> Any:
-        """What `step` returns for (R, U, work, side, n) and `arguments`.
+        """Call `step` with (R, U, work, side, n), see `recursion.rotation`, and `arguments`.
 
         It may rotate rows in, and leaves no rotation pending.
         """

@@ -154,7 +154,7 @@ class RecursiveLeastSquares(DeferredRotation):
         """Raise where :meth:`set_penalty` would refuse.
 
         ConfigurationError for what is no positive number; LearningError for a lower ridge that
-        rounding would not leave two digits of beside what was learned.
+        rounding would leave less than two digits of, relative to what was learned.
         """
         positive(penalty, "penalty")
         if penalty >= self.penalty or self.forgetting < 1.0:
@@ -169,7 +169,7 @@ class RecursiveLeastSquares(DeferredRotation):
         if penalty < least:
             raise LearningError(
                 f"The penalty can't be lowered from {self.penalty:g} to {penalty:g} any more: "
-                f"it would be lost in rounding beside what was learned; {least:.2g} is the least."
+                f"rounding would lose it relative to what was learned; {least:.2g} is the least."
             )
 
     def forget(self, factor: float) -> None:
@@ -220,7 +220,7 @@ class RecursiveLeastSquares(DeferredRotation):
     def update_replacing(
         self, row: Array, target: Array, forgetting_fraction: float, weight: float = 1.0
     ) -> None:
-        """:meth:`update`, but what is known gives way to a row that tells little new.
+        """:meth:`update`, but what is known gives way to a row that brings little new.
 
         forgetting_fraction : f in [0, 1), time between rows / memory. Information z'z is added c
             times, c = (s - f) / (s + f) or 0, with s the leverage of z; the weights learn the row
