@@ -77,7 +77,7 @@ class FalkonSystem:
         return Preconditioner(self.basis, penalty, self.importance, self._moments)
 
     def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
-        """Preconditioner of Phi' W C Phi / n + penalty I, C the diagonal `curvature` of features."""
+        """Preconditioner of Phi' W C Phi / n + penalty I, C diagonal: the features' `curvature`."""
         importance = curvature(self.basis.expansion)
         if self.importance is not None:
             importance = importance * self.importance
