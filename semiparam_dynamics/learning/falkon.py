@@ -35,7 +35,12 @@ from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
-from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
+from semiparam_dynamics.learning.rows import (
+    Rows,
+    backend_of,
+    chunk_by_chunk,
+    training_rows,
+)
 
 MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
 # of the outputs' mean square: their predictions' error is below a thousandth then
@@ -255,13 +260,13 @@ class Falkon(RegularisationPath, KernelRegressor):
             )
         return as_loss(self.loss)
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Array:
         """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
         predicted: Array = super().predict(X)
-        backend = backend_of(X)
-        if not np.any(self.intercept_) or (backend is not None and backend.STAYS):
-            return predicted  # of chunks, with the intercept already
-        offsets = self.intercept_
+        if not np.any(self.intercept_):
+            return predicted
+        offsets, backend = self.intercept_, backend_of(X)
         if self.coef_.ndim == 2:
             offsets = offsets.astype(self.centers_.dtype)
             offsets = offsets if backend is None else backend.like(X, offsets)

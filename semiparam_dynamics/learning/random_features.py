@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, positive_penalty
@@ -32,7 +31,7 @@ from semiparam_dynamics.learning.ridge import (
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,
-    backend_of,
+    chunk_by_chunk,
     training_rows,
     validate_data,
 )
@@ -119,16 +118,12 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
         return self
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
 
         Of a Dask array a Dask array, in the same chunks of rows.
         """
-        check_is_fitted(self)
-        backend = backend_of(X)
-        if backend is not None and backend.STAYS:
-            there: Array = backend.by_chunks(self, "predict", X)
-            return there
         X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
         if hasattr(self, "omega_"):

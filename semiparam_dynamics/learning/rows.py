@@ -8,14 +8,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import psutil
 from sklearn import get_config
 from sklearn.utils import check_array, validation
+from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
@@ -501,9 +503,9 @@ def takes_sparse(estimator: Any) -> bool:
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X) and to_numpy(X). STAYS says
-# whether such arrays stay where they are for estimators that compute with NumPy only; where they
-# don't, like(X, values) makes of NumPy's values what can be added to predictions at X.
+# training_rows(estimator, X, y, sample_weight) and to_numpy(X). STAYS says whether such arrays stay
+# where they are for estimators that compute with NumPy only: then by_chunks(estimator, method, X)
+# is there. Else predict(estimator, X) is, and like(X, values), NumPy's values to add to predictions.
 
 
 def backend_of(X: Any) -> Any:
@@ -528,6 +530,26 @@ def to_numpy(X: Any) -> Any:
     """Arrays of other libraries as NumPy's; anything else as it is."""
     backend = backend_of(X)
     return X if backend is None else backend.to_numpy(X)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def chunk_by_chunk(method: Method) -> Method:
+    """A fitted estimator's method of inputs X, which makes a Dask array of a Dask array.
+
+    In the same chunks of rows, each by its worker; nothing is computed before the result is.
+    """
+
+    @wraps(method)
+    def of_any(estimator: Any, X: Any) -> Any:
+        check_is_fitted(estimator)
+        backend = backend_of(X)
+        if backend is not None and backend.STAYS:
+            return backend.by_chunks(estimator, method.__name__, X)
+        return method(estimator, X)
+
+    return cast("Method", of_any)
 
 
 def on_host(block: Block) -> Block:

@@ -30,11 +30,6 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRow
     return noted(estimator, DaskRows(X, y, sample_weight))
 
 
-def predict(estimator: Any, X: Any) -> Any:
-    """The predictions of a fitted estimator for a Dask array X; see :func:`by_chunks`."""
-    return by_chunks(estimator, "predict", X)
-
-
 def by_chunks(estimator: Any, method: str, X: Any) -> Any:
     """Results of a fitted estimator's method for the rows of a Dask array X (n, d), as one array.
 
