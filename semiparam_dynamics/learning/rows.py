@@ -505,7 +505,7 @@ def takes_sparse(estimator: Any) -> bool:
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
 # training_rows(estimator, X, y, sample_weight) and to_numpy(X). STAYS says whether such arrays stay
 # where they are for estimators that compute with NumPy only: then by_chunks(estimator, method, X)
-# is there. Else predict(estimator, X) is, and like(X, values), NumPy's values to add to predictions.
+# is there. Else predict(estimator, X) is, and like(X, values): NumPy's values in the library of X.
 
 
 def backend_of(X: Any) -> Any:
