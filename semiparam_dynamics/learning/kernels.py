@@ -563,7 +563,7 @@ def product(X: Array, C: Array, B: Array, K: Array, out: Array) -> None:
         here = min(R, len(X) - i)
         for tile in range(len(C)):
             _kernel(X, C[tile], K[0], i, here)
-            _forward(K[0], B, out, i, here, tile)
+            forward(K[0], B, out, i, here, tile)
 
 
 @compiled
@@ -580,7 +580,7 @@ def add_normal_product(
         here = min(R, len(X) - i)
         for tile in range(len(C)):
             _kernel(X, C[tile], K[tile], i, here)
-            _forward(K[tile], B, S, i, here, tile)
+            forward(K[tile], B, S, i, here, tile)
         for r in range(i, i + here):
             for t in range(S.shape[1]):
                 S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
@@ -610,7 +610,7 @@ def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
 
 
 @compiled
-def _forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
+def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
     """S += K B of the rows from `start`, with one tile of K."""
     take_widest_vectors()
     for t in range(len(B)):

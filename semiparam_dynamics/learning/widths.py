@@ -32,10 +32,8 @@ MIN_WIDTH, MAX_WIDTH = 0.02, 1e4  # bounds of the widths, in the inputs' standar
 PENALTIES = (1e-9, 1e1)  # bounds of lambda
 FIRST_FACTORS = (0.25, 0.5, 1.0, 2.0)  # of the first widths, of which the best begins
 COMPARED_SHARE = 3  # a third of the rows and centres suffices to compare starting points
-SEARCH_SHARES = (
-    2,
-    1,
-)  # half of the rows and centres lead near the minimum, at an eighth of the time
+# Half of the rows and centres lead near the minimum, in an eighth of the time; then all.
+SEARCH_SHARES = (2, 1)
 FIRST_PENALTIES = (1e-2, 1e-4, 1e-6)
 # The search ends where ten steps bring less than this part of the error: the steps after it take
 # most of the time, in line searches among rounding, and no error on other rows falls by them.
