@@ -147,12 +147,14 @@ def test_a_class_that_comes_between_enters_the_inverse() -> None:
     np.testing.assert_allclose(head.times_inverse(np.eye(5)) @ head.E, np.eye(5), atol=1e-10)
 
 
-def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_a_merged_class_is_as_if_it_had_been_taught_so(head: str) -> None:
     (X, y), (new, _) = examples(), examples(20, seed=1)
-    found = model().fit(X, y)
+    found = model(head=head, ridge=[0.1, RIDGE]).fit(X, y)
     found.merge_classes(3, 1)
-    same = model().fit(X, np.where(y == 3, 1, y))
+    same = model(head=head, ridge=[0.1, RIDGE]).fit(X, np.where(y == 3, 1, y))
     np.testing.assert_allclose(found.decision_function(new), same.decision_function(new), rtol=1e-9)
+    np.testing.assert_array_equal(found.class_count_, same.class_count_)
 
 
 def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
