@@ -25,7 +25,7 @@ class of one example is never recognised; of many examples it is plain discrimin
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsymm, dsymv, dsyr
@@ -58,7 +58,7 @@ class LeastSquaresHead:
 
     one_by_one = False  # whether few examples are learned one by one
     arrays: tuple[str, ...] = ("R",)  # the names of a state
-    recode = staticmethod(np.multiply)
+    recode: ClassVar[np.ufunc] = np.multiply
 
     def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
         self.factor = CholeskyFactor(n_features, ridge)
@@ -146,7 +146,7 @@ class DiscriminantHead(LeastSquaresHead):
 
     one_by_one = True
     arrays = ("R", "E", "K", "updates", "dimension")
-    recode = staticmethod(np.add)
+    recode = np.add
 
     def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
         super().__init__(n_features, ridge, classes)

@@ -38,6 +38,14 @@ DEFAULT_TEMPERATURE = 0.1  # until there are examples to choose by
 MIN_QR_ROWS = 1024  # of a QR decomposition: of fewer its overhead counts
 
 
+class InputAssessment(NamedTuple):
+    """One input's probabilities of the classes (T,), its novelty and its familiarity."""
+
+    probabilities: Array
+    novelty: float
+    familiarity: float
+
+
 class Assessment(NamedTuple):
     """Inputs' probabilities of the classes (n, T), novelty (n,) and familiarity (n,)."""
 

@@ -270,7 +270,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         if self.coef_.ndim == 2:
             offsets = offsets.astype(self.centers_.dtype)
             offsets = offsets if backend is None else backend.like(X, offsets)
-        return predicted + offsets
+        shifted: Array = predicted + offsets
+        return shifted
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""

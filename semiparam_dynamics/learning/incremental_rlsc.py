@@ -22,7 +22,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.class_heads import DiscriminantHead, LeastSquaresHead
-from semiparam_dynamics.learning.class_recursion import Assessment, ClassRecursion
+from semiparam_dynamics.learning.class_recursion import ClassRecursion, InputAssessment
 from semiparam_dynamics.learning.class_sums import class_weights
 from semiparam_dynamics.learning.features import (
     FixedFeatures,
@@ -213,7 +213,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         acceptance = self.recursion_.acceptance() if false_accepts else None
         return None if acceptance is None else acceptance.limit(false_accepts)
 
-    def assess(self, x: Array) -> Assessment:
+    def assess(self, x: Array) -> InputAssessment:
         """Results of :meth:`predict_proba`, :meth:`novelty` and :meth:`familiarity` for one input.
 
         For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
@@ -222,7 +222,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (probabilities,), (novelty,), (familiarity,) = self.recursion_.assess(
             x[None], self.recoding_
         )
-        return Assessment(probabilities[self._order()], novelty, familiarity)
+        return InputAssessment(probabilities[self._order()], float(novelty), float(familiarity))
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).

@@ -62,14 +62,12 @@ class Device:
 
     def numpy(self, values: Any) -> Array:
         """Convert `values` to NumPy's array."""
-        result: Array
         if array_api_compat.is_torch_array(values):
-            result = values.numpy(force=True)
-        elif array_api_compat.is_cupy_array(values):
-            result = values.get()
-        else:
-            result = np.from_dlpack(values)
-        return result
+            return np.asarray(values.numpy(force=True))
+        if array_api_compat.is_cupy_array(values):
+            return np.asarray(values.get())
+        shared: Any = np.from_dlpack(values)
+        return np.asarray(shared)
 
 
 def device_of(X: Any) -> Device | None:
