@@ -278,7 +278,7 @@ def incremental_candidates(model: IncrementalRLSC, validation: Rows) -> Candidat
     sums = recursion.classes.sums[order]
     return Candidates(
         penalties=np.array([head.ridge for head in recursion.heads]),
-        coefficients=[head.factor.solve(sums).T for head in recursion.heads],
+        coefficients=[head.factor.solve_rows(sums).T for head in recursion.heads],
         counts=recursion.classes.counts[order],
         alphas=EXPONENTS,
         validation=validation,

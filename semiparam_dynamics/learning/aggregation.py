@@ -110,7 +110,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """The same for centres drawn for each candidate, with another pass for G and g."""
+        """As `_nested`, with centres of each candidate's own; G and g take one more pass."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_array
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import (
@@ -40,6 +40,7 @@ from semiparam_dynamics.learning.rows import (
     MaskedRows,
     Rows,
     backend_of,
+    chunk_by_chunk,
     to_numpy,
     training_rows,
     validate_data,
@@ -76,13 +77,13 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
             tags.input_tags.sparse = False
         return tags
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
 
         Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
         of a Dask array a Dask array, in the same chunks of rows. In the precision of the fit.
         """
-        check_is_fitted(self)
         backend = backend_of(X)
         if backend is not None:
             elsewhere: Array = backend.predict(self, X)
@@ -176,7 +177,7 @@ class RegularisationPath(ABC):
 
     @abstractmethod
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
-        """The same, given a list of values for every one of the path's parameters."""
+        """Settings and predictions, given a list of values for each of the path's parameters."""
 
     def _chosen(self, grid: Grid) -> dict[str, list[Any]]:
         """The values of every one of the path's parameters, the estimator's own where not given."""
@@ -236,7 +237,7 @@ class ErrorSlope:
             raise ConfigurationError(f"threshold must be a finite number, not {self.threshold}.")
 
     def __call__(self, errors: Sequence[float]) -> bool:
-        """Whether to stop after these errors, one for each iteration so far."""
+        """True where to stop after these errors, one for each iteration so far."""
         if len(errors) < self.window:
             return False
         last = np.asarray(errors[-self.window :], dtype=float)

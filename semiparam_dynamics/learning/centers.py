@@ -319,7 +319,7 @@ def approximate_leverage_scores(
     With Nyström features A of the centres `sketch` (m, d), the part of row i within their span
     has the score a_i (A'A + penalty n I)^-1 a_i', and the rest, K_ii - |a_i|^2, has at most
     itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2), memory
-    O(m^2) beside the limit.
+    O(m^2) in addition to the limit.
     """
     rows, the_kernel = _rows(X), as_kernel(kernel)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
@@ -340,7 +340,7 @@ def approximate_leverage_scores(
     diagonal = np.concatenate([the_kernel.diagonal(block.X) for block in blocks])
     scores = np.empty(rows.n_samples)
     start = 0
-    for A, _, _ in feature_blocks(rows, features, memory_limit, beside=8 * basis.n_features):
+    for A, _, _ in feature_blocks(rows, features, memory_limit, extra_bytes=8 * basis.n_features):
         here, wide = slice(start, start + len(A)), A.astype(float)
         outside = diagonal[here] - np.einsum("ij,ij->i", wide, wide)
         half = solve_triangular(R, wide.T, trans=1, check_finite=False)

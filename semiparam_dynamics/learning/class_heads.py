@@ -25,7 +25,7 @@ class of one example is never recognised; of many examples it is plain discrimin
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dsymm, dsymv, dsyr
@@ -58,7 +58,7 @@ class LeastSquaresHead:
 
     one_by_one = False  # whether few examples are learned one by one
     arrays: tuple[str, ...] = ("R",)  # the names of a state
-    recode = staticmethod(np.multiply)
+    recode: ClassVar[np.ufunc] = np.multiply
 
     def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
         self.factor = CholeskyFactor(n_features, ridge)
@@ -71,23 +71,23 @@ class LeastSquaresHead:
 
     def learn(self, Z: Array) -> None:
         """Learn features Z (k, D), which the classes' sums have already."""
-        self.factor.update(Z)
+        self.factor.learn(Z)
 
     def learn_one(self, z: Array, number: int) -> None:
         """Learn features z (1, D) of a class' example, which its sum doesn't have yet."""
-        self.factor.update(z)
+        self.factor.learn(z)
 
     def judge(self, Z: Array, solved: Array | None = None) -> Judged:
         """Features Z (k, D) by this head, from `solved`, A^-1 z as rows (k, D), where known."""
         sums = self.classes.sums
         if solved is None and len(Z) <= len(sums):
-            solved = self.factor.solve(Z)
+            solved = self.factor.solve_rows(Z)
         # Either k or T systems are solved, whichever are fewer.
-        scores: Array = Z @ self.factor.solve(sums).T if solved is None else solved @ sums.T
+        scores: Array = Z @ self.factor.solve_rows(sums).T if solved is None else solved @ sums.T
         return Judged(scores, scores)
 
     def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
-        """How familiar inputs are with each class, (k, T), given their recoded scores."""
+        """Familiarity of inputs with each class, (k, T), given their recoded scores."""
         return np.array(self.without_empty(recoded / self.level(recoding)))
 
     def withheld(self, judged: Judged, numbers: Indices) -> Array:
@@ -104,7 +104,7 @@ class LeastSquaresHead:
         return weights
 
     def level(self, recoding: float) -> float:
-        """By which recoded scores are divided, beside the temperature.
+        """Divisor of recoded scores, in addition to the temperature.
 
         Recoding multiplies the scores of balanced classes by T^recoding: so one temperature fits
         all T.
@@ -146,11 +146,14 @@ class DiscriminantHead(LeastSquaresHead):
 
     one_by_one = True
     arrays = ("R", "E", "K", "updates", "dimension")
-    recode = staticmethod(np.add)
+    recode = np.add
 
     def __init__(self, n_features: int, ridge: float, classes: ClassSums) -> None:
         super().__init__(n_features, ridge, classes)
-        self.scatter = ResidualScatter()
+        # E (T, T) of the module's docstring and its inverse K: lower halves.
+        self._E: Array = np.zeros((0, 0), order="F")
+        self._K: Array = np.zeros((0, 0), order="F")
+        self._updates = REFACTOR_AFTER  # of the inverse since it was computed anew
         self._means: ClassMeans | None = None
         self._dimension = (0.0, 0.0)  # its estimate, and the number of examples at that time
 
@@ -158,18 +161,18 @@ class DiscriminantHead(LeastSquaresHead):
         """See :class:`LeastSquaresHead`."""
         super().learn(Z)
         sums = self.classes.sums
-        self.scatter.replace(np.diag(self.classes.counts) - sums @ self.factor.solve(sums).T)
+        self._replace(np.diag(self.classes.counts) - sums @ self.factor.solve_rows(sums).T)
 
     def learn_one(self, z: Array, number: int) -> None:
         """See :class:`LeastSquaresHead`."""
-        solved = self.factor.solve(z)[0]
-        self.scatter.resize(len(self.classes))
-        self.scatter.learn(self.classes.sums @ solved, float(z[0] @ solved), number)
+        solved = self.factor.solve_rows(z)[0]
+        self._resize(len(self.classes))
+        self._add_error(self.classes.sums @ solved, float(z[0] @ solved), number)
         super().learn_one(z, number)
 
     def judge(self, Z: Array, solved: Array | None = None) -> Judged:
         """See :class:`LeastSquaresHead`."""
-        solved = self.factor.solve(Z) if solved is None else solved
+        solved = self.factor.solve_rows(Z) if solved is None else solved
         predicted, leverages = solved @ self.classes.sums.T, np.einsum("ij,ij->i", Z, solved)
         distances = self.means.distances(predicted, leverages)
         familiarity = self.means.familiarity(distances, leverages)
@@ -193,9 +196,12 @@ class DiscriminantHead(LeastSquaresHead):
         return LOG_LEVEL
 
     def renumber(self, new: Indices) -> None:
-        """See :class:`LeastSquaresHead`."""
-        self.scatter.resize(len(new))
-        self.scatter.renumber(new)
+        """See :class:`LeastSquaresHead`: merged classes' entries of E are added."""
+        self._resize(len(new))
+        onto = np.zeros((len(new), int(new.max(initial=-1)) + 1))
+        stay = np.flatnonzero(new >= 0)
+        onto[stay, new[stay]] = 1.0
+        self._replace(onto.T @ self.E @ onto)
 
     def note_change(self) -> None:
         """See :class:`LeastSquaresHead`."""
@@ -205,9 +211,8 @@ class DiscriminantHead(LeastSquaresHead):
     def means(self) -> ClassMeans:
         """The means as they are now."""
         if self._means is None:
-            counts = self.classes.counts
-            self.scatter.resize(len(counts))
-            self._means = ClassMeans(self.scatter, counts, self.dimension())
+            self._resize(len(self.classes))
+            self._means = ClassMeans(self, self.classes.counts, self.dimension())
         return self._means
 
     def dimension(self) -> float:
@@ -220,9 +225,9 @@ class DiscriminantHead(LeastSquaresHead):
         if not then <= now <= DIMENSION_GROWTH * then:
             D = len(self.factor.R)
             signs = np.random.default_rng(0).choice([-1.0, 1.0], (TRACE_PROBES, D))
-            solved = self.factor.solve(signs)
+            solved = self.factor.solve_rows(signs)
             predicted = solved @ self.classes.sums.T
-            crossed = self.scatter.solve(predicted)
+            crossed = self.times_inverse(predicted)
             trace = (np.sum(signs * solved) + np.sum(predicted * crossed)) / TRACE_PROBES
             found = max(D - self.ridge * trace, 1.0)
             self._dimension = found, now
@@ -230,33 +235,41 @@ class DiscriminantHead(LeastSquaresHead):
 
     def state(self) -> dict[str, Array]:
         """See :class:`LeastSquaresHead`."""
-        own = self.scatter.state() | {"dimension": np.array(self._dimension)}
-        return super().state() | own
+        own = {"E": self.E, "K": np.tril(self._K), "updates": np.array(self._updates)}
+        return super().state() | own | {"dimension": np.array(self._dimension)}
 
     def restore(self, state: dict[str, Array]) -> None:
         """See :class:`LeastSquaresHead`."""
         super().restore(state)
-        self.scatter.restore(state)
+        self._replace(state["E"])
+        self._K = np.array(state["K"], order="F")
+        self._updates = int(state["updates"])
         found, then = state["dimension"].tolist()
         self._dimension = found, then
         self._means = None
 
-
-class ResidualScatter:
-    """E = diag(N) - B'A^-1 B (T, T) of the classes, and its inverse K, of one ridge."""
-
-    def __init__(self) -> None:
-        self._E: Array = np.zeros((0, 0), order="F")  # lower halves
-        self._K: Array = np.zeros((0, 0), order="F")
-        self._updates = REFACTOR_AFTER  # of the inverse since it was computed anew
-
     @property
     def E(self) -> Array:
-        """(T, T), symmetric; a copy."""
+        """diag(N) - B'A^-1 B, (T, T), symmetric; a copy."""
         lower: Array = np.tril(self._E)
         return lower + np.tril(lower, -1).T
 
-    def resize(self, n_classes: int) -> None:
+    def errors(self) -> Array:
+        """The diagonal of E, (T,): squares that least squares leaves of each class' code."""
+        return self._E.diagonal().copy()
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of K = E^-1, (T,); zeros for classes without examples."""
+        self._invert()
+        return self._K.diagonal().copy()
+
+    def times_inverse(self, rows: Array) -> Array:
+        """Rows (k, T) times K = E^-1; those of classes without examples are zero."""
+        self._invert()
+        product: Array = dsymm(1.0, self._K, rows.T, lower=1).T
+        return product
+
+    def _resize(self, n_classes: int) -> None:
         """Make room for classes that are new."""
         if (before := len(self._E)) < n_classes:
             for name in ("_E", "_K"):
@@ -264,7 +277,12 @@ class ResidualScatter:
                 grown[:before, :before] = getattr(self, name)
                 setattr(self, name, grown)
 
-    def learn(self, predicted: Array, leverage: float, number: int) -> None:
+    def _replace(self, E: Array) -> None:
+        self._E = np.array(E, order="F")
+        self._K = np.zeros_like(self._E)
+        self._updates = REFACTOR_AFTER
+
+    def _add_error(self, predicted: Array, leverage: float, number: int) -> None:
         """Add an example of class `number`, predicted as s (T,) before least squares learned it."""
         first = self._E[number, number] == 0.0
         error, scale = -predicted, 1.0 / (1.0 + leverage)
@@ -282,44 +300,6 @@ class ResidualScatter:
             factor = -scale / (1.0 + scale * float(error @ solved))
             self._K = dsyr(factor, solved, lower=1, a=self._K, overwrite_a=1)
 
-    def replace(self, E: Array) -> None:
-        """Take another E (T, T)."""
-        self._E = np.array(E, order="F")
-        self._K = np.zeros_like(self._E)
-        self._updates = REFACTOR_AFTER
-
-    def state(self) -> dict[str, Array]:
-        """The arrays that :meth:`restore` needs: E, the inverse as it is, and how old that is."""
-        return {"E": self.E, "K": np.tril(self._K), "updates": np.array(self._updates)}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Resume from a :meth:`state`."""
-        self.replace(state["E"])
-        self._K = np.array(state["K"], order="F")
-        self._updates = int(state["updates"])
-
-    def renumber(self, new: Indices) -> None:
-        """Give each class its new number, new[old]: equal ones are added, those of -1 leave."""
-        onto = np.zeros((len(new), int(new.max(initial=-1)) + 1))
-        stay = np.flatnonzero(new >= 0)
-        onto[stay, new[stay]] = 1.0
-        self.replace(onto.T @ self.E @ onto)
-
-    def diagonal(self) -> Array:
-        """Of K, (T,); zeros for classes without examples."""
-        self._invert()
-        return self._K.diagonal().copy()
-
-    def errors(self) -> Array:
-        """The diagonal of E, (T,): squares that least squares leaves of each class' code."""
-        return self._E.diagonal().copy()
-
-    def solve(self, rows: Array) -> Array:
-        """Rows (k, T) times K; those of classes without examples are zero."""
-        self._invert()
-        product: Array = dsymm(1.0, self._K, rows.T, lower=1).T
-        return product
-
     def _invert(self) -> None:
         if self._updates < REFACTOR_AFTER:
             return
@@ -328,7 +308,7 @@ class ResidualScatter:
         factor, failed = dpotrf(self._E[part], lower=1)
         if not failed:
             factor, failed = dpotri(factor, lower=1)
-        if failed:  # least squares fits every code to rounding: no scatter is left to tell by
+        if failed:  # least squares fits every code to rounding: there is no scatter left
             factor = np.diag(1.0 / self._E.diagonal()[seen])
         self._K = np.zeros_like(self._E)
         self._K[part] = factor
@@ -340,7 +320,7 @@ class ClassMeans:
 
     Parameters
     ----------
-    scatter : of the least squares that make the predictions. counts : N (T,).
+    head : of the least squares that make the predictions. counts : N (T,).
     dimension : tr(S_w (S_w + ridge I)^-1), the number of directions in which examples scatter.
 
     Attributes
@@ -348,14 +328,14 @@ class ClassMeans:
     spread : tau, the variance of the classes' means in units of that within a class.
     """
 
-    def __init__(self, scatter: ResidualScatter, counts: Array, dimension: float) -> None:
-        self._scatter, self._dimension = scatter, dimension
+    def __init__(self, head: DiscriminantHead, counts: Array, dimension: float) -> None:
+        self._head, self._dimension = head, dimension
         self._seen = seen = counts > 0.0
         self._n, few = counts.sum(), int(np.count_nonzero(seen))
         inverse_counts = np.where(seen, 1.0 / np.where(seen, counts, 1.0), 0.0)
         self._average = seen / max(few, 1)
-        square = self._n * (scatter.diagonal() - inverse_counts)
-        with_middle = self._n * (scatter.solve(self._average[None])[0] - inverse_counts / few)
+        square = self._n * (head.inverse_diagonal() - inverse_counts)
+        with_middle = self._n * (head.times_inverse(self._average[None])[0] - inverse_counts / few)
         self._middle = float(self._average @ with_middle)
         self.spread = DEFAULT_SPREAD
         if few > 1:
@@ -377,7 +357,7 @@ class ClassMeans:
         return found
 
     def familiarity(self, distances: Array, leverages: Array) -> Array:
-        """How much nearer examples are to each class than to all at once, (k, T)."""
+        """Familiarity (k, T): the distance from all classes at once less that from each."""
         found: Array = self._n * leverages[:, None] - distances
         return found
 
@@ -386,7 +366,7 @@ class ClassMeans:
 
         Zero for a class without examples, or of which least squares leaves nothing.
         """
-        errors = self._scatter.errors()[numbers]
+        errors = self._head.errors()[numbers]
         own = predicted[np.arange(len(predicted)), numbers]
         found: Array = self._n * own**2 / np.where(errors > 0.0, errors, np.inf)
         return found
@@ -396,7 +376,7 @@ class ClassMeans:
 
         Of examples that least squares predicts as s (k, T), with leverages z'A^-1 z (k,).
         """
-        crossed = self._n * self._scatter.solve(predicted)
+        crossed = self._n * self._head.times_inverse(predicted)
         own = (self._n * leverages + np.einsum("ij,ij->i", predicted, crossed))[:, None]
         middle = (crossed @ self._average)[:, None]
         found: Array = own - 2.0 * (middle + self._draw * (crossed - middle)) + self._square

@@ -38,6 +38,14 @@ DEFAULT_TEMPERATURE = 0.1  # until there are examples to choose by
 MIN_QR_ROWS = 1024  # of a QR decomposition: of fewer its overhead counts
 
 
+class InputAssessment(NamedTuple):
+    """One input's probabilities of the classes (T,), its novelty and its familiarity."""
+
+    probabilities: Array
+    novelty: float
+    familiarity: float
+
+
 class Assessment(NamedTuple):
     """Inputs' probabilities of the classes (n, T), novelty (n,) and familiarity (n,)."""
 
@@ -86,7 +94,7 @@ class ClassRecursion:
 
     @property
     def temperature(self) -> float:
-        """By which scores are divided before the softmax."""
+        """Divisor of scores before the softmax."""
         number = self._temperature
         return DEFAULT_TEMPERATURE if number is None else float(TEMPERATURES[number])
 
@@ -166,14 +174,14 @@ class ClassRecursion:
         found = Assessment(np.empty((n, len(self.classes))), np.zeros(n), np.empty(n))
         for part in self._blocks(n):
             Z = self.front.transform(X[part])
-            solved = self.head.factor.solve(Z)
+            solved = self.head.factor.solve_rows(Z)
             judged = self.head.judge(Z, solved)
             recoded = self._recoded(judged.scores.copy(), recoding)
             found.probabilities[part] = self.softmax(recoded, recoding)
             familiarity = self.head.familiarity(judged, recoded, recoding)
             found.familiarity[part] = familiarity.max(axis=1)
             if median is not None:
-                smallest = solved if self.chosen_ridge == 0 else self.heads[0].factor.solve(Z)
+                smallest = solved if self.chosen_ridge == 0 else self.heads[0].factor.solve_rows(Z)
                 unit = 1.0 / max(median, np.finfo(float).tiny)
                 found.novelty[part] = self._leverages(Z, smallest) * unit
         return found
@@ -206,7 +214,7 @@ class ClassRecursion:
             familiarity = held.familiarity[part]
             for i, head in enumerate(self.heads):
                 by_rows = i == 0 or len(Z) <= len(self.classes)
-                solved = head.factor.solve(Z) if by_rows else None
+                solved = head.factor.solve_rows(Z) if by_rows else None
                 if i == 0 and solved is not None:
                     leverages = self._leverages(Z, solved)
                 judged = head.judge(Z, solved)
@@ -238,7 +246,7 @@ class ClassRecursion:
         self._temperature = held.temperature(self.chosen_ridge)
 
     def state(self) -> dict[str, Any]:
-        """The arrays that :meth:`restore` needs beside the labels."""
+        """The arrays that :meth:`restore` needs in addition to the labels."""
         parts = self.front.state() | self.classes.state() | self.held_out.state()
         for i, head in enumerate(self.heads):
             parts |= {f"{name}{i}": array for name, array in head.state().items()}

@@ -15,7 +15,6 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
@@ -25,8 +24,8 @@ from semiparam_dynamics.learning.kernels import as_kernel, is_sparse, require_sp
 from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
 from semiparam_dynamics.learning.rows import (
     FLOATS,
-    backend_of,
     checked_weights,
+    chunk_by_chunk,
     takes_sparse,
     validate_data,
 )
@@ -36,7 +35,7 @@ PREFIX = "estimator__"
 
 @dataclass(frozen=True)
 class Coded:
-    """What a regressor learns: inputs X, codes (n,) or (n, C) less their offsets (C,) or (1,).
+    """Training data of a regressor: inputs X, codes (n,) or (n, C) less their offsets.
 
     `weights` is the argument sample_weight of its fit, if there are any.
     """
@@ -108,38 +107,30 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_iter_ = regressor.n_iter_
         return self
 
+    @chunk_by_chunk
     def decision_function(self, X: Any) -> Array:
         """Scores of inputs (n, d): (n, C), or (n,) for two classes, positive for the second.
 
         Of a Dask array a Dask array, in the same chunks of rows; so are labels and probabilities.
         """
-        check_is_fitted(self)
-        if (backend := _chunked(X)) is not None:
-            there: Array = backend.by_chunks(self, "decision_function", X)
-            return there
         X = validate_data(self, X, dtype=FLOATS, reset=False)
         offset = self.intercept_[0] if len(self.classes_) == 2 else self.intercept_
         scores: Array = self.estimator_.predict(X) + offset
         return scores
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Any:
         """Labels, (n,), of inputs (n, d)."""
-        check_is_fitted(self)
-        if (backend := _chunked(X)) is not None:
-            return backend.by_chunks(self, "predict", X)
         scores = self.decision_function(X)
         return self.classes_[_winners(scores)]
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    @chunk_by_chunk
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes, (n, C), of inputs (n, d), with the logistic loss.
 
         1 / (1 + exp(-score)); of more than two classes, divided by their sum.
         """
-        check_is_fitted(self)
-        if (backend := _chunked(X)) is not None:
-            there: Array = backend.by_chunks(self, "predict_proba", X)
-            return there
         p: Array = expit(self.decision_function(X))
         if p.ndim == 1:
             return np.column_stack((1.0 - p, p))
@@ -251,12 +242,6 @@ class KernelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         raise ConfigurationError(
             f'class_weight must be None, "balanced" or a dict, not {self.class_weight!r}.'
         )
-
-
-def _chunked(X: Any) -> Any:
-    """The module that computes with X in its chunks; None for arrays that are in one piece."""
-    backend = backend_of(X)
-    return backend if backend is not None and backend.STAYS else None
 
 
 def _winners(scores: Array) -> Indices:

@@ -64,7 +64,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Task:
-    """What descents are made for: the loss of these rows, with these steps, within `budget` bytes.
+    """Problem of a descent: the loss of these rows, with these steps, within `budget` bytes.
 
     There will be so many `passes`; from two on, the kernel matrix is kept if it fits. Rows are
     drawn with `replacement` (True), without it in an order of each pass' own (False), or in one
@@ -152,10 +152,10 @@ class Descent(ABC):
 
     @abstractmethod
     def coefficients(self, learned: Array) -> Array:
-        """Of the kernels at the centres, (m, S T), a copy, for what was learned (., S T)."""
+        """Coefficients of the kernels at the centres, (m, S T), a copy, of the learned (., S T)."""
 
     def used(self) -> Any:
-        """Which of the centres belong to the function: an index of them."""
+        """Index of the centres that belong to the function."""
         return slice(None)
 
     def _next_sizes(self, count: int) -> Array:

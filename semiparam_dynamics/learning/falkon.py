@@ -35,7 +35,12 @@ from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
-from semiparam_dynamics.learning.rows import Rows, backend_of, training_rows
+from semiparam_dynamics.learning.rows import (
+    Rows,
+    backend_of,
+    chunk_by_chunk,
+    training_rows,
+)
 
 MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
 # of the outputs' mean square: their predictions' error is below a thousandth then
@@ -56,14 +61,14 @@ class Falkon(RegularisationPath, KernelRegressor):
     preconditioned as in the paper's algorithm 1 and appendix A. With max_iter of the order of
     log n, penalty = 1 / sqrt(n) and n_centers = sqrt(n) log(n) the error is of the order of the
     exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
-    say too little about the rows, and many more iterations are needed. A ConvergenceWarning tells
+    say too little about the rows, and many more iterations are needed. A ConvergenceWarning says
     where, by estimate, a tenth of the objective could still be gained after the last.
     Then `preconditioner_rows`, four times n_centers for instance, saves most of them: an addition
     to the paper, in which the centres are the preconditioner's only sample of the data. So are rows
     of weights that differ: as many as there are centres, if these are not given, are drawn for it.
 
     Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
-    it fits, within `memory_limit`; beside them two matrices (M, M) of float64, and a third with
+    it fits, within `memory_limit`; in addition two matrices (M, M) of float64, and a third with
     `preconditioner_rows`, weights that differ, or centres that some were left out of.
 
     PyTorch's and CuPy's arrays stay where they are, on a GPU for instance, if scikit-learn's
@@ -92,8 +97,8 @@ class Falkon(RegularisationPath, KernelRegressor):
     random_state : seed or generator of the centres' choice.
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
     preconditioner_rows : rows, drawn uniformly or by their weights, that the preconditioner sees
-        beside the centres, in time O(rows M^2) and with one more matrix (M, M); None: the centres
-        alone, as in the paper, or n_centers rows where weights differ.
+        in addition to the centres, in time O(rows M^2) and with one more matrix (M, M); None: the
+        centres alone, as in the paper, or n_centers rows where weights differ.
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
@@ -129,7 +134,7 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
-        """Of the square loss `penalty` and `max_iter`, of the logistic one `penalty` alone."""
+        """`penalty` and `max_iter` for the square loss, `penalty` alone for the logistic one."""
         return ("penalty",) if self.loss == "logistic" else ("penalty", "max_iter")
 
     def fit(
@@ -255,17 +260,18 @@ class Falkon(RegularisationPath, KernelRegressor):
             )
         return as_loss(self.loss)
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Array:
         """See :class:`~.base.KernelRegressor`; the intercept is added where there is one."""
         predicted: Array = super().predict(X)
-        if np.any(self.intercept_):
-            offsets = self.intercept_
-            if self.coef_.ndim == 2:
-                offsets = offsets.astype(self.centers_.dtype)
-                backend = backend_of(X)
-                offsets = offsets if backend is None else backend.beside(X, offsets)
-            predicted = predicted + offsets
-        return predicted
+        if not np.any(self.intercept_):
+            return predicted
+        offsets, backend = self.intercept_, backend_of(X)
+        if self.coef_.ndim == 2:
+            offsets = offsets.astype(self.centers_.dtype)
+            offsets = offsets if backend is None else backend.like(X, offsets)
+        shifted: Array = predicted + offsets
+        return shifted
 
     def _enough(self, rows: Rows) -> float:
         """The tolerance, or the data's precision, below which a residual says nothing."""
@@ -318,9 +324,9 @@ class Falkon(RegularisationPath, KernelRegressor):
 
 
 def _far(system: FalkonSystem, solution: Solution) -> str:
-    """What is still to be gained of the objective, in words, if it is much of it for any output.
+    """Sentence on the part of the objective still to be gained, if it is large for any output.
 
-    The preconditioned residual doesn't tell that: its norm has no scale of predictions' errors.
+    The preconditioned residual doesn't show that: its norm has no scale of predictions' errors.
     """
     if solution.converged.all():
         return ""

@@ -71,13 +71,13 @@ class FalkonSystem:
         self._n = rows.total_weight
 
     def preconditioner(self, penalty: float) -> Preconditioner:
-        """That of one penalty; the one before should be gone by then, for it is as large."""
+        """Preconditioner of one penalty; free the one before, which is as large."""
         if self._sampled is not None and self._moments is None:
             self._moments = self._sampled()
         return Preconditioner(self.basis, penalty, self.importance, self._moments)
 
     def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
-        """That of (Phi' W C Phi / n + penalty I), C diagonal: `curvature` of the features."""
+        """Preconditioner of Phi' W C Phi / n + penalty I, C diagonal: the features' `curvature`."""
         importance = curvature(self.basis.expansion)
         if self.importance is not None:
             importance = importance * self.importance
@@ -135,7 +135,7 @@ class Sampled:
 
 
 def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
-    """What Phi' W Phi / n is estimated from: all centres, and other rows' sample.
+    """Rows that Phi' W Phi / n is estimated from: all centres, and other rows' sample.
 
     A row that is a centre has features unlike those of other rows, so each of the two kinds is
     weighted by how many of it there are; without any of the second kind in the sample, centres
@@ -167,7 +167,7 @@ def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
 def sample_by_weight(
     rows: Rows, centers: Centers, n_rows: int | None, draw: np.random.RandomState
 ) -> Centers | None:
-    """Rows beside the centres for the preconditioner, in proportion to their weights.
+    """Draw rows other than the centres for the preconditioner, in proportion to their weights.
 
     As many as there are centres for None. No sample if all weights are equal: centres, or rows
     that are drawn uniformly, stand for all then. Nor, for None, if the centres were given.
@@ -252,7 +252,7 @@ class Preconditioner:
     Parameters
     ----------
     basis : of the centres.
-    penalty : lambda, beside the mean of the features' products.
+    penalty : lambda, added to the mean of the features' products.
     importance : (M,), D^2, with the centres' sample weights where there are any; None: ones.
     moments : (q, q), its upper half: a mean of features' products to take in place of that of
         the centres.
@@ -349,7 +349,7 @@ def add_mean_products(
 # -------------------------------------------------------------------------------------------------
 # Conjugate gradient for several right-hand sides at once.
 
-# times the smallest residual so far, and it is looked whether rounding is the reason
+# times the smallest residual so far: beyond it rounding is tested for
 MAX_RESIDUAL_GROWTH = 1e3
 MAX_RECURRENCE_ERROR = 0.5  # of a residual that the recurrence may be wrong by
 
@@ -424,16 +424,16 @@ def conjugate_gradient(
     x, p = np.zeros_like(r), r.copy()
     squared = np.sum(r * r, axis=0)
     relative = np.sqrt(squared)
-    best, best_at = relative.copy(), np.zeros(r.shape[1], dtype=int)
-    best_x, best_r = x.copy(), r.copy()
+    # The residual's share in the direction; a column's number of iterations, and their results.
+    direct, taken = np.ones_like(relative), np.zeros(r.shape[1], dtype=int)
+    steps, ratios = list[Array](), list[Array]()
+    now = (x, r, relative, direct, taken)
+    best = tuple(each.copy() for each in now)  # where the residual was smallest
     # Where a residual was last found to be that of x, and how large it was.
-    looked_at, trusted = np.zeros_like(best_at), np.zeros_like(relative)
+    tested, trusted = np.zeros_like(taken), np.zeros_like(relative)
     enough = np.broadcast_to(tolerance, relative.shape)
     active = np.flatnonzero(relative > enough)
     residuals: list[Array] = []
-    # The residual's share in the direction; a column's number of iterations, and their results.
-    direct, best_direct = np.ones_like(relative), np.ones_like(relative)
-    taken, steps, ratios = np.zeros_like(best_at), list[Array](), list[Array]()
     while len(active) and len(residuals) < max_iter:
         with np.errstate(over="ignore", invalid="ignore"):
             product_p = product(p[:, active], active)
@@ -454,24 +454,18 @@ def conjugate_gradient(
         steps[-1][active], ratios[-1][active] = step, squared[active] / before
         taken[active] = t
         if patience is not None:
-            better = active[relative[active] < best[active]]
-            best[better], best_at[better] = relative[better], t
-            best_x[:, better], best_direct[better] = x[:, better], direct[better]
-            best_r[:, better] = r[:, better]
-            waited = t - np.maximum(best_at, looked_at)[active] >= patience
-            risen = relative[active] > MAX_RESIDUAL_GROWTH * np.maximum(best, trusted)[active]
+            _copy_columns(now, best, active[relative[active] < best[2][active]])
+            waited = t - np.maximum(best[4], tested)[active] >= patience
+            risen = relative[active] > MAX_RESIDUAL_GROWTH * np.maximum(best[2], trusted)[active]
             doubtful = active[waited | risen]
             if len(doubtful):
                 with np.errstate(over="ignore", invalid="ignore"):
                     true = scaled[:, doubtful] - product(x[:, doubtful], doubtful)
                     off = np.linalg.norm(true - r[:, doubtful], axis=0)
                 right = off <= MAX_RECURRENCE_ERROR * relative[doubtful]
-                looked_at[doubtful], trusted[doubtful] = t, relative[doubtful]
-                stuck = doubtful[~right]
-                x[:, stuck], relative[stuck] = best_x[:, stuck], best[stuck]
-                direct[stuck], taken[stuck] = best_direct[stuck], best_at[stuck]
-                r[:, stuck] = best_r[:, stuck]
-                active = active[~np.isin(active, stuck)]
+                tested[doubtful], trusted[doubtful] = t, relative[doubtful]
+                _copy_columns(best, now, doubtful[~right])
+                active = active[~np.isin(active, doubtful[~right])]
         residuals.append(relative.copy())
         active = active[relative[active] > enough[active]]
         if follow is not None and follow(t, x * scale):
@@ -480,14 +474,13 @@ def conjugate_gradient(
     with np.errstate(over="ignore"):
         gained = np.sum(x * (scaled + r), axis=0) * scale**2
         squares = relative**2 * direct * scale**2
-    return Solution(
-        x * scale,
-        history,
-        relative <= enough,
-        gained,
-        squares,
-        lambda: _ritz_values(taken, steps, ratios),
-    )
+    least = partial(_ritz_values, taken, steps, ratios)
+    return Solution(x * scale, history, relative <= enough, gained, squares, least)
+
+
+def _copy_columns(source: tuple[Array, ...], target: tuple[Array, ...], columns: Indices) -> None:
+    for values, place in zip(source, target, strict=True):
+        place[..., columns] = values[..., columns]
 
 
 def _ritz_values(taken: Indices, steps: list[Array], ratios: list[Array]) -> Array:
@@ -503,7 +496,7 @@ def _ritz_values(taken: Indices, steps: list[Array], ratios: list[Array]) -> Arr
         ratio = np.array([each[column] for each in ratios[: t - 1]])
         diagonal = 1.0 / step
         diagonal[1:] += ratio / step[:-1]
-        beside = np.sqrt(ratio) / step[:-1]
-        least = eigvalsh_tridiagonal(diagonal, beside, select="i", select_range=(0, 0))
+        off_diagonal = np.sqrt(ratio) / step[:-1]
+        least = eigvalsh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, 0))
         found[column] = float(least[0])
     return found

@@ -181,7 +181,7 @@ class DrawnFeatures:
     weights: Array | None
 
     def map(self, dtype: Any) -> FeatureMap:
-        """They as a map, whose results are in `dtype`. Raises LearningError for a wrong shape."""
+        """Feature map whose results are in `dtype`. Raises LearningError for a wrong shape."""
         weights = None if self.weights is None else self.weights.astype(dtype)
 
         def evaluate(X: Array) -> Array:
@@ -264,7 +264,7 @@ def leverage_importance(values: Array, penalty: float, weights: Array | None = N
 
 
 def _leverage(blocks: Blocks, N: int, penalty: float, weights: Array | None) -> Iterator[Array]:
-    """The same of N features' values in blocks of columns (k, b), a block at a time."""
+    """Leverage scores of N features, whose values come in blocks of columns (k, b)."""
 
     def scaled() -> Iterator[Array]:
         for values in blocks():
@@ -282,7 +282,7 @@ def _leverage(blocks: Blocks, N: int, penalty: float, weights: Array | None) -> 
 
 
 def _within(budget: int, n_candidates: int) -> tuple[int, int]:
-    """How many rows an importance sees, and how many candidates at a time, within the budget.
+    """Numbers of rows that an importance sees and of candidates at a time, within the budget.
 
     Half of it is for two matrices of the rows, the rest for four blocks of the candidates' values.
     """

@@ -255,7 +255,7 @@ class FixedFeatures:
     learn = transform
 
     def unexplained(self, Z: Array) -> Array:
-        """Of features Z (k, D) nothing is known to be missing: zeros (k,)."""
+        """Zeros (k,) for features Z (k, D), of which nothing is known to be missing."""
         return np.zeros(len(Z))
 
     def state(self) -> dict[str, Array]:
@@ -297,7 +297,7 @@ class GrowingFeatures:
         return Z
 
     def unexplained(self, Z: Array) -> Array:
-        """What the centres leave of inputs with features Z (k, capacity): k(x, x) - |z|^2, (k,)."""
+        """Residuals k(x, x) - |z|^2, (k,), of inputs with features Z (k, capacity)."""
         left: Array = np.maximum(1.0 - np.einsum("ij,ij->i", Z, Z), 0.0)
         return left
 

@@ -223,7 +223,7 @@ class Acceptance:
         return float(self._strange[k - 1])
 
     def probability(self, familiarity: Array) -> Array:
-        """That inputs (n,) are of a class taught, if every second input is.
+        """Probability that inputs (n,) are of a taught class, if every second input is.
 
         J. Platt: Probabilistic outputs for support vector machines, 1999.
         """

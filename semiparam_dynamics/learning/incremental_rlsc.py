@@ -22,7 +22,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.class_heads import DiscriminantHead, LeastSquaresHead
-from semiparam_dynamics.learning.class_recursion import Assessment, ClassRecursion
+from semiparam_dynamics.learning.class_recursion import ClassRecursion, InputAssessment
 from semiparam_dynamics.learning.class_sums import class_weights
 from semiparam_dynamics.learning.features import (
     FixedFeatures,
@@ -176,7 +176,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.recursion_.assess(self._checked(X), self.recoding_).novelty
 
     def familiarity(self, X: Any) -> Array:
-        """How much inputs (n, d) are like one of the classes more than like all, (n,).
+        """Familiarity (n,): how much more inputs (n, d) are like one class than like all.
 
         Larger for inputs of classes that were taught; its unit depends on the head: the largest
         score of least squares, or a discriminant's relative Mahalanobis distance.
@@ -192,7 +192,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.known_at(self.familiarity(X))
 
     def known_at(self, familiarity: Array) -> Array:
-        """The same for inputs of this :meth:`familiarity` (n,)."""
+        """Probabilities as :meth:`known_proba`, for inputs of this :meth:`familiarity` (n,)."""
         check_is_fitted(self, "recursion_")
         acceptance = self.recursion_.acceptance()
         if acceptance is None:
@@ -213,7 +213,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         acceptance = self.recursion_.acceptance() if false_accepts else None
         return None if acceptance is None else acceptance.limit(false_accepts)
 
-    def assess(self, x: Array) -> Assessment:
+    def assess(self, x: Array) -> InputAssessment:
         """Results of :meth:`predict_proba`, :meth:`novelty` and :meth:`familiarity` for one input.
 
         For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
@@ -222,7 +222,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         (probabilities,), (novelty,), (familiarity,) = self.recursion_.assess(
             x[None], self.recoding_
         )
-        return Assessment(probabilities[self._order()], novelty, familiarity)
+        return InputAssessment(probabilities[self._order()], float(novelty), float(familiarity))
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).
@@ -289,7 +289,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def forget_class(self, label: Hashable) -> None:
         """Remove a class: its column of b, its count and its held-out examples.
 
-        A keeps its inputs' second moments, from which alone no input can be told. The classes that
+        A keeps its inputs' second moments, from which alone no input can be found. The classes that
         remain are exactly what they would be had those examples been taught as none of them, with
         a code of zeros: they still pull the others' scores to zero where they were. With the
         features "nystrom" those of its inputs that are centres stay as well, and are in each
@@ -299,7 +299,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.recursion_.renumber(self.recursion_.classes.forget(label))
 
     def state(self) -> dict[str, Any]:
-        """All that was learned, as arrays; :meth:`restore` resumes from it.
+        """The learned state as arrays; :meth:`restore` resumes from it.
 
         Of the features it has the random frequencies, or the centres; a transformer that was
         passed has to be passed again, fitted: `features_`.
@@ -345,7 +345,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self.features
 
     def _rule(self) -> tuple[float | None, int, float]:
-        """By what ridge, exponent and temperature are to be chosen."""
+        """Settings by which ridge, exponent and temperature are chosen."""
         return self._fixed_recoding(), self.min_validation, self.tolerance
 
     @property
@@ -368,7 +368,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes = self.recursion_.classes
         if isinstance(self.recursion_.head, DiscriminantHead):
             raise LearningError("The head 'discriminant' has no coefficients.")
-        W: Array = self.recursion_.head.factor.solve(classes.sums).T
+        W: Array = self.recursion_.head.factor.solve_rows(classes.sums).T
         return (W * class_weights(classes.counts, self.recoding_))[:, self._order()]
 
     @property
@@ -384,12 +384,12 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def temperature_(self) -> float:
-        """By which scores are divided before the softmax."""
+        """Divisor of scores before the softmax."""
         return self.recursion_.temperature
 
     def _learn(self, X: Any, y: Any, classes: Any, first: bool) -> IncrementalRLSC:
         for given in (y, classes):
-            # Before they are an array, in which numbers beside text are text.
+            # Before they are an array, in which numbers among text are text.
             if given is not None and str(getattr(given, "dtype", "object")) == "object":
                 check_kind(np.asarray(given, dtype=object).ravel().tolist(), [])
         X, y = validate_data(self, X, y, dtype=np.float64, reset=first)

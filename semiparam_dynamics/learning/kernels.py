@@ -33,7 +33,7 @@ from semiparam_dynamics.learning.sparse import sparse_gaussian, sparse_polynomia
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether X is one of scipy.sparse's matrices or arrays, of any format."""
+    """True for scipy.sparse's matrices and arrays, of any format."""
     return bool(issparse(X))
 
 
@@ -390,7 +390,7 @@ def _widths(length_scale: Any, n_inputs: int) -> Array:
 TILE_COLUMNS = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 VECTOR_COLUMNS = 16  # columns: a multiple of what a processor's vector holds in either precision
 MAX_KEPT_ROWS = 32  # at most, whose kernels are kept until they have been used twice
-MEDIAN_ROWS = 500  # at most, that tell the centres' median
+MEDIAN_ROWS = 500  # at most, of which the centres' median is taken
 KEPT_ROWS_BYTES = 2**20  # memory of those rows: a core's second-level cache
 
 
@@ -439,7 +439,7 @@ class GaussianBlocks:
         return K
 
     def into(self, X: Array, K: Array) -> None:
-        """The same into K (k, m), which is contiguous."""
+        """Evaluate K(X, C) into K (k, m), which is contiguous."""
         evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K)
 
     def multiply(self, X: Array, B: Array) -> Array:
@@ -497,7 +497,7 @@ class GaussianBlocks:
         np.einsum("ij,ij->i", result[:, :-2], result[:, :-2], out=norms)
         if not np.isfinite(norms).all():
             raise LearningError(
-                f"Inputs are so large beside the kernel's length scale that their squares "
+                f"Inputs are so large relative to the kernel's length scale that their squares "
                 f"overflow in {self.dtype}: scale the inputs, or raise length_scale."
             )
         norms *= -0.5
@@ -508,7 +508,7 @@ class GaussianBlocks:
 def middle(C: Array) -> Array:
     """The median of each of C's columns, (d,), in its dtype; zeros where C has no rows.
 
-    Of many rows some hundreds, evenly spaced, tell where the middle is: the median of all takes
+    Of many rows some hundreds, evenly spaced, are enough: the median of all takes
     ten times as long as their mean, and SGM asks for it at each block of its draws.
     """
     if not len(C):
@@ -563,7 +563,7 @@ def product(X: Array, C: Array, B: Array, K: Array, out: Array) -> None:
         here = min(R, len(X) - i)
         for tile in range(len(C)):
             _kernel(X, C[tile], K[0], i, here)
-            _forward(K[0], B, out, i, here, tile)
+            forward(K[0], B, out, i, here, tile)
 
 
 @compiled
@@ -580,7 +580,7 @@ def add_normal_product(
         here = min(R, len(X) - i)
         for tile in range(len(C)):
             _kernel(X, C[tile], K[tile], i, here)
-            _forward(K[tile], B, S, i, here, tile)
+            forward(K[tile], B, S, i, here, tile)
         for r in range(i, i + here):
             for t in range(S.shape[1]):
                 S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
@@ -610,7 +610,7 @@ def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
 
 
 @compiled
-def _forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
+def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
     """S += K B of the rows from `start`, with one tile of K."""
     take_widest_vectors()
     for t in range(len(B)):

@@ -119,7 +119,7 @@ class Loss:
 
     @property
     def labels(self) -> bool:
-        """Whether targets must be -1 and 1."""
+        """True where targets must be -1 and 1."""
         return self.name in LOSSES_OF_LABELS
 
     def value(self, y: Array, f: Array) -> Array:

@@ -28,13 +28,13 @@ MAX_PRODUCTS = 200  # with the Hessian at most, of a step
 MAX_HALVINGS = 40  # at most, of a step
 ARMIJO_SHARE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
 NEAR_RESIDUAL = 1e-6  # a residual from which on a step that does not halve it is rounding's
-# a change of the objective, relative to it, that can't be told from none
+# a change of the objective, relative to it, that may be rounding
 OBJECTIVE_ROUNDING = 1e-10
 
 
 @dataclass
 class Iterate:
-    """Where Newton's method stands: each of T columns is a problem of its own."""
+    """Iterate of Newton's method: each of T columns is a problem of its own."""
 
     weights: Array  # w (q, T), the features' weights
     offsets: Array  # b (T,)

@@ -120,7 +120,7 @@ class GrowingNystrom:
         )
         start = 0
         rest = int((1.0 - KEPT_FEATURES_SHARE) * memory_budget(self._memory_limit))
-        for K, Y, weights in feature_blocks(self._rows, new, rest, beside=8 * known):
+        for K, Y, weights in feature_blocks(self._rows, new, rest, extra_bytes=8 * known):
             A = self._kept[start : start + len(K), : known + len(L)]
             # phi_new = L22^-1 (K_new - L21 phi_known)
             K -= A[:, :known] @ L[:, :known].T
@@ -234,7 +234,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
 
     Its coefficients are (K_nm' W K_nm + penalty n K_mm)^+ K_nm' W Y (Rudi, Camoriano, Rosasco
     2015, equation 5; thesis 4.2), for a kernel matrix K_nm that is never in memory as a whole:
-    O(n m^2 + m^3) time, O(m^2) memory beside the limit. With m = n it is exact kernel ridge
+    O(n m^2 + m^3) time, O(m^2) memory in addition to the limit. With m = n it is exact kernel ridge
     regression.
 
     That is the filter "tikhonov". The others, of :class:`KRLS`, are beta = V g(Sigma) V' A'WY / n

@@ -106,7 +106,7 @@ class Gradient:
         return alpha
 
     def largest_eigenvalue(self) -> float:
-        """Of A'WA / sum w, by Lanczos' iteration from a fixed start."""
+        """Largest eigenvalue of A'WA / sum w, by Lanczos' iteration from a fixed start."""
         q = self.basis.n_features
 
         def multiply(v: Array) -> Array:

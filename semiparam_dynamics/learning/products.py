@@ -27,6 +27,7 @@ from semiparam_dynamics.learning.kernels import (
     GaussianBlocks,
     Kernel,
     as_inputs,
+    forward,
     is_sparse,
     weight_columns,
 )
@@ -317,7 +318,7 @@ class KernelRows:
         yield from self.rows.blocks(self.block_rows) if self._kept is None else self._kept
 
     def _keep(self, block: Block) -> Evaluated:
-        """What is kept of a block: inputs that are read from files would stay in memory with it."""
+        """Kernel of a block without the inputs: those read from files would stay in memory."""
         K = self._bound(block.X)
         return K, Block(np.empty((len(block), 0), K.dtype), block.Y, block.weights)
 
@@ -353,33 +354,9 @@ def product(K: Array, B: Array) -> Array:
     if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
         wide: Array = _wide(K) @ B
         return wide
-    K, result = np.ascontiguousarray(K), np.empty((T, k))
-    for t in range(T):
-        _multiply(K, np.ascontiguousarray(B[:, t]), result[t])
-    return result.T
-
-
-@compiled
-def _multiply(K: Array, b: Array, out: Array) -> None:
-    """out (k,) = K b for K (k, m) in single precision and b (m,), as in :func:`_add_normal`."""
-    # With the products of four rows as a function that both call, both take a tenth longer.
-    take_widest_vectors()
-    k, m = K.shape
-    for i in range(0, k - 3, 4):
-        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(m):
-            bj = b[j]
-            s0 += r0[j] * bj
-            s1 += r1[j] * bj
-            s2 += r2[j] * bj
-            s3 += r3[j] * bj
-        out[i], out[i + 1], out[i + 2], out[i + 3] = s0, s1, s2, s3
-    for i in range(k - k % 4, k):
-        row, s0 = K[i], 0.0
-        for j in range(m):
-            s0 += row[j] * b[j]
-        out[i] = s0
+    result = np.zeros((k, T))
+    forward(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], result, 0, k, 0)
+    return result
 
 
 def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -406,6 +383,7 @@ def _add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
     coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
     are used twice while they are in the processor's cache.
     """
+    # With the products of four rows as a function shared with `forward` both take a tenth longer.
     take_widest_vectors()
     k, m = K.shape
     for i in range(0, k - 3, 4):
@@ -453,10 +431,9 @@ def _weighted(Y: Array, weights: Array | None) -> Array:
 # `syrk` multiplies outgrows its buffer (0.3.31). Above MAX_BLAS_ROWS rows these work in panels.
 
 MAX_BLAS_ROWS = 12_000
-PANEL_COLUMNS = 4096  # columns: copies of it are small beside the matrix, and its products fast
+PANEL_COLUMNS = 4096  # whose copies are small relative to the matrix, and products fast
 PANEL_ROWS = 1024
-# columns at most of a product of triangles: fewer multiply less that is zero
-TRIANGLE_COLUMNS = 256
+TRIANGLE_COLUMNS = 256  # at most, of a product of triangles: fewer multiply fewer zeros
 
 
 def upper_factor(A: Array, clean: bool = False) -> bool:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, positive_penalty
@@ -32,12 +31,12 @@ from semiparam_dynamics.learning.ridge import (
 from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,
-    backend_of,
+    chunk_by_chunk,
     training_rows,
     validate_data,
 )
 
-SCALE_ROWS = 100  # rows that tell how large features are
+SCALE_ROWS = 100  # rows that the features' scale is measured on
 
 
 @dataclass(eq=False, repr=False)
@@ -46,7 +45,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     Camoriano, Rosasco 2016, equations 5.6 and 5.7 in the thesis).
 
     f(x) = sum_j psi_j(x) coef_j / sqrt(m) minimises sum_i w_i (f(x_i) - y_i)^2 / n +
-    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory beside the limit. Of Dask arrays a
+    penalty |coef|^2. O(n m^2 + m^3) time, O(m^2) memory in addition to the limit. Of Dask arrays a
     cluster's workers compute the second moments of their chunks.
 
     Parameters
@@ -57,7 +56,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     n_features : m. With kind "pair" an odd number is rounded down.
     kind : "phase", sqrt(2) cos(w'x + b), or "pair", a cosine and a sine of each frequency.
     random_state : seed of the frequencies.
-    memory_limit : bytes for blocks of features, and for what importance looks at; None: a quarter
+    memory_limit : bytes for blocks of features, and for the rows of an importance; None: a quarter
         of what is free.
     features : None, those of the kernel; or a sampler with sample(n, n_inputs, random), omega
         (n, p), and psi(X, omega), (k, n), see :class:`FeatureSampler`. Then `kernel` must be None.
@@ -119,16 +118,12 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
         return self
 
+    @chunk_by_chunk
     def predict(self, X: Any) -> Array:
         """f(x), (n,) or (n, T) as y was, of inputs X (n, d), a block of rows at a time.
 
         Of a Dask array a Dask array, in the same chunks of rows.
         """
-        check_is_fitted(self)
-        backend = backend_of(X)
-        if backend is not None and backend.STAYS:
-            there: Array = backend.by_chunks(self, "predict", X)
-            return there
         X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
         if hasattr(self, "omega_"):
@@ -181,7 +176,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         return weights
 
     def _sampler(self) -> Any:
-        """That of the features, where they are not the kernel's without importance."""
+        """Sampler of the features, where they are not the kernel's without importance."""
         if self.features is None:
             return SpectralSampler(self.kernel)
         return self.features

@@ -322,7 +322,7 @@ def information_factor(
     for start in range(0, len(X), size):
         part = slice(start, start + size)
         Z = transform(X[part])
-        factor.update(Z if roots is None else Z * roots[part, None])
+        factor.learn(Z if roots is None else Z * roots[part, None])
     return factor.R
 
 

@@ -48,11 +48,11 @@ class FeatureMap:
 
 
 def feature_blocks(
-    rows: Rows, features: FeatureMap, memory_limit: int | None = None, beside: int = 0
+    rows: Rows, features: FeatureMap, memory_limit: int | None = None, extra_bytes: int = 0
 ) -> Iterator[FeatureBlock]:
     """(A (k, q), Y (k, T), weights (k,) or None), as many rows at a time as the limit lets.
 
-    `beside` is what the caller takes for each row of a block beside a few copies of A, in bytes.
+    `extra_bytes` are the caller's for each row of a block, in addition to a few copies of A.
 
     Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
     again for the next block.
@@ -60,7 +60,7 @@ def feature_blocks(
     q = max(features.n_features, 1)
     # The values, their copy in double precision, and one in the other order.
     row_bytes = (
-        q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + beside
+        q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + extra_bytes
     )
     size = rows_within(memory_budget(memory_limit), row_bytes, "A block of features")
     size = min(size, rows.n_samples, max(FEATURE_BLOCK_BYTES // row_bytes, 256))

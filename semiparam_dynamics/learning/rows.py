@@ -8,14 +8,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import psutil
 from sklearn import get_config
 from sklearn.utils import check_array, validation
+from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
@@ -374,7 +376,7 @@ def training_rows(
         require_sparse_form(as_kernel(estimator.kernel))
     if isinstance(X, Rows):
         if y is not None or sample_weight is not None:
-            raise LearningError("Rows bring their y and weights; pass nothing beside them.")
+            raise LearningError("Rows bring their y and weights; pass nothing else.")
         if sparse and not takes_sparse(estimator):
             raise LearningError(
                 f"{type(estimator).__name__} takes no sparse inputs: pass chunks of arrays."
@@ -495,15 +497,15 @@ def _first_text(y: Any) -> str | None:
 
 
 def takes_sparse(estimator: Any) -> bool:
-    """Whether an estimator computes with compressed rows of scipy.sparse, its kernel permitting."""
+    """True for an estimator that computes with compressed rows, its kernel permitting."""
     return bool(getattr(estimator, "_takes_sparse", False))
 
 
 # -------------------------------------------------------------------------------------------------
 # Arrays of other libraries. Their modules are imported when the first such array comes. Each has
-# training_rows(estimator, X, y, sample_weight), predict(estimator, X), to_numpy(X), and
-# beside(X, values), which makes of NumPy's values what can be added to predictions at X. STAYS says
-# whether such arrays stay where they are for estimators that compute with NumPy only.
+# training_rows(estimator, X, y, sample_weight) and to_numpy(X). STAYS says whether such arrays stay
+# where they are for estimators that compute with NumPy only: then by_chunks(estimator, method, X)
+# is there. Else predict(estimator, X) is, and like(X, values): NumPy's values in the library of X.
 
 
 def backend_of(X: Any) -> Any:
@@ -528,6 +530,26 @@ def to_numpy(X: Any) -> Any:
     """Arrays of other libraries as NumPy's; anything else as it is."""
     backend = backend_of(X)
     return X if backend is None else backend.to_numpy(X)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def chunk_by_chunk(method: Method) -> Method:
+    """A fitted estimator's method of inputs X, which makes a Dask array of a Dask array.
+
+    In the same chunks of rows, each by its worker; nothing is computed before the result is.
+    """
+
+    @wraps(method)
+    def of_any(estimator: Any, X: Any) -> Any:
+        check_is_fitted(estimator)
+        backend = backend_of(X)
+        if backend is not None and backend.STAYS:
+            return backend.by_chunks(estimator, method.__name__, X)
+        return method(estimator, X)
+
+    return cast("Method", of_any)
 
 
 def on_host(block: Block) -> Block:

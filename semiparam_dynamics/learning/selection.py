@@ -68,7 +68,7 @@ def folds(
 
 
 def _is_pair_of_arrays(validation: Any) -> bool:
-    """Whether it is (X_val, y_val); a list of two pairs of indices is one of two splits."""
+    """True for (X_val, y_val); a list of two pairs of indices is one of two splits."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         return False
     if isinstance(validation, tuple):
@@ -145,7 +145,7 @@ def validation_error(error: Any, classifier: bool, y: Any, predicted: Any, weigh
 
 
 def _wrong(Y: Array, scores: Array) -> Any:
-    """Of which rows the scores, (n, 1) by their sign or (n, T) by the largest, miss the class."""
+    """Rows whose scores, (n, 1) by their sign or (n, T) by the largest, miss the class."""
     if Y.shape[1] > 1:
         return scores.argmax(axis=1) != Y.argmax(axis=1)
     if not np.isin(Y, (-1.0, 1.0)).all():

@@ -139,7 +139,7 @@ class StochasticRegressor(StoppedEarly):
         passes: int,
         draw: np.random.RandomState,
     ) -> Task:
-        """What the descents of all settings have in common."""
+        """Problem that the descents of all settings have in common."""
         if not (isinstance(self.replacement, bool | np.bool_) or self.replacement == FIXED):
             raise ConfigurationError(
                 f'replacement must be True, False or "{FIXED}", not {self.replacement!r}.'

@@ -115,7 +115,7 @@ def sparse_gaussian(C: Any, widths: Array) -> Callable[[Any], Array]:
         result: Array = 0.5 * np.asarray(squares.sum(axis=1)).ravel()
         if not np.isfinite(result).all():
             raise LearningError(
-                "Inputs are so large beside the kernel's length scale that their squares "
+                "Inputs are so large relative to the kernel's length scale that their squares "
                 "overflow: scale the inputs, or raise length_scale."
             )
         return result

@@ -192,7 +192,9 @@ def feature_exponents(source: float, capacity: float, compatibility: float) -> t
 
 
 def center_exponents(source: float, capacity: float, compatibility: float) -> tuple[float, float]:
-    """The same of Nyström centres (Rudi, Camoriano, Rosasco 2015): m = N_inf(lambda) of them.
+    """(rate, exponent of m) of Nyström centres (Rudi, Camoriano, Rosasco 2015).
+
+    m = N_inf(lambda) of them.
 
     With N_inf(lambda) = lambda^-alpha, alpha = 1 for uniform centres whatever the data, gamma for
     centres drawn by leverage scores.

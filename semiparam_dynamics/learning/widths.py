@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
@@ -26,15 +27,13 @@ from semiparam_dynamics.learning.base import ErrorSlope
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.rows import training_rows
 
-JITTER = 1e-9  # beside K(c, c) = 1
+JITTER = 1e-9  # added to K(c, c) = 1
 MIN_WIDTH, MAX_WIDTH = 0.02, 1e4  # bounds of the widths, in the inputs' standard deviations
 PENALTIES = (1e-9, 1e1)  # bounds of lambda
 FIRST_FACTORS = (0.25, 0.5, 1.0, 2.0)  # of the first widths, of which the best begins
-COMPARED_SHARE = 3  # a third of the rows and centres tells starting points apart
-SEARCH_SHARES = (
-    2,
-    1,
-)  # half of the rows and centres lead near the minimum, at an eighth of the time
+COMPARED_SHARE = 3  # a third of the rows and centres suffices to compare starting points
+# Half of the rows and centres lead near the minimum, in an eighth of the time; then all.
+SEARCH_SHARES = (2, 1)
 FIRST_PENALTIES = (1e-2, 1e-4, 1e-6)
 # The search ends where ten steps bring less than this part of the error: the steps after it take
 # most of the time, in line searches among rounding, and no error on other rows falls by them.
@@ -99,13 +98,7 @@ def learn_widths(
     rows and where no starting point has a finite error. Warns (ConvergenceWarning) where a width
     falls to its bound: then its input is noise to the others, or has few values.
     """
-    kernel = estimator.get_params().get("kernel")
-    if not (kernel is None or isinstance(kernel, Gaussian)) or not hasattr(estimator, "penalty"):
-        alone = " Pass its last step alone, with X scaled." if hasattr(estimator, "steps") else ""
-        raise ConfigurationError(
-            f"Widths are learned for an estimator with a penalty and a Gaussian kernel, or None, "
-            f"not for {estimator!r}.{alone}"
-        )
+    kernel = _gaussian_or_none(estimator)
     some, Y = _drawn(estimator, X, y, positive_count(n_rows, "n_rows"), random_state)
     d = some.shape[1]
     deviations = some.std(axis=0)
@@ -124,6 +117,51 @@ def learn_widths(
             return np.inf, np.zeros_like(slope)
         return np.log(error), slope / error
 
+    steps, at = positive_count(max_iter, "max_iter"), _best_start(objective, first, lowest, highest)
+    n_iter = 0
+    for share in SEARCH_SHARES:
+        found = minimize(
+            objective,
+            at,
+            args=(share,),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[*zip(lowest, highest, strict=True), tuple(np.log(PENALTIES))],
+            callback=_SmallGain(MIN_FALL if share == SEARCH_SHARES[0] else 0.0),
+            options={"maxiter": steps},
+        )
+        at, n_iter = found.x, n_iter + int(found.nit)
+    widths, penalty = np.exp(found.x[:-1]), float(np.exp(found.x[-1]))
+    _warn_of_short(np.flatnonzero(found.x[:-1] <= lowest + 1e-9))
+    return LearnedWidths(
+        clone(estimator).set_params(kernel=Gaussian(widths), penalty=penalty),
+        widths,
+        penalty,
+        float(np.exp(found.fun)),
+        n_iter,
+        found.x[:-1] >= highest - 1e-9,
+    )
+
+
+def _gaussian_or_none(estimator: Any) -> Gaussian | None:
+    """The estimator's kernel. Raises ConfigurationError for another kind, or without a penalty."""
+    kernel = estimator.get_params().get("kernel")
+    if not (kernel is None or isinstance(kernel, Gaussian)) or not hasattr(estimator, "penalty"):
+        alone = " Pass its last step alone, with X scaled." if hasattr(estimator, "steps") else ""
+        raise ConfigurationError(
+            f"Widths are learned for an estimator with a penalty and a Gaussian kernel, or None, "
+            f"not for {estimator!r}.{alone}"
+        )
+    return kernel
+
+
+def _best_start(
+    objective: Callable[..., tuple[float, Array]], first: Array, lowest: Array, highest: Array
+) -> Array:
+    """The logarithms of widths and penalty with the least error, of a few about `first` (d,).
+
+    Raises LearningError where no error is finite.
+    """
     starts = [
         np.append(np.clip(first + np.log(factor), lowest, highest), np.log(penalty))
         for factor in FIRST_FACTORS
@@ -135,40 +173,21 @@ def learn_widths(
             "No width has a finite leave-one-out error: are all outputs equal, or the inputs too "
             "large for their squares?"
         )
-    steps, at = positive_count(max_iter, "max_iter"), starts[int(np.nanargmin(values))]
-    n_iter = 0
-    for share in SEARCH_SHARES:
-        found = minimize(
-            objective,
-            at,
-            args=(share,),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=[*zip(lowest, highest, strict=True), tuple(np.log(PENALTIES))],
-            callback=_Enough(MIN_FALL if share == SEARCH_SHARES[0] else 0.0),
-            options={"maxiter": steps},
-        )
-        at, n_iter = found.x, n_iter + int(found.nit)
-    widths, penalty = np.exp(found.x[:-1]), float(np.exp(found.x[-1]))
-    short = np.flatnonzero(found.x[:-1] <= lowest + 1e-9)
-    if len(short):
+    return starts[int(np.nanargmin(values))]
+
+
+def _warn_of_short(inputs: Indices) -> None:
+    """Warn of inputs whose width fell to its bound."""
+    if len(inputs):
         warnings.warn(
-            f"The widths of inputs {listing([str(k) for k in short])} fell to their bound, "
+            f"The widths of inputs {listing([str(k) for k in inputs])} fell to their bound, "
             f"{MIN_WIDTH} standard deviations: leave these inputs out, or raise n_rows.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return LearnedWidths(
-        clone(estimator).set_params(kernel=Gaussian(widths), penalty=penalty),
-        widths,
-        penalty,
-        float(np.exp(found.fun)),
-        n_iter,
-        found.x[:-1] >= highest - 1e-9,
-    )
 
 
-class _Enough:
+class _SmallGain:
     """The rule after each step: it ends where the error has fallen by `gain`, and falls no more."""
 
     def __init__(self, gain: float) -> None:

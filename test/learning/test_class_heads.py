@@ -129,11 +129,11 @@ def test_a_class_of_one_example_is_recognised() -> None:
 def test_the_inverse_stays_the_inverse() -> None:
     X, y = examples(3 * REFACTOR_AFTER)
     found = teach(model(), X, y)
-    scatter, T = found.recursion_.head.scatter, 5
-    scatter.solve(np.eye(T))
+    head, T = found.recursion_.head, 5
+    head.times_inverse(np.eye(T))
     teach(found, X[: REFACTOR_AFTER - 1], y[: REFACTOR_AFTER - 1])
-    np.testing.assert_allclose(scatter.solve(np.eye(T)) @ scatter.E, np.eye(T), atol=1e-10)
-    np.testing.assert_allclose(scatter.diagonal(), np.diag(np.linalg.inv(scatter.E)), rtol=1e-10)
+    np.testing.assert_allclose(head.times_inverse(np.eye(T)) @ head.E, np.eye(T), atol=1e-10)
+    np.testing.assert_allclose(head.inverse_diagonal(), np.diag(np.linalg.inv(head.E)), rtol=1e-10)
 
 
 def test_a_class_that_comes_between_enters_the_inverse() -> None:
@@ -143,25 +143,27 @@ def test_a_class_that_comes_between_enters_the_inverse() -> None:
     for k in late:
         found.partial_fit(X[k : k + 1], y[k : k + 1])
         found.predict(X[:1])  # so that there is an inverse to be kept up
-    scatter = found.recursion_.head.scatter
-    np.testing.assert_allclose(scatter.solve(np.eye(5)) @ scatter.E, np.eye(5), atol=1e-10)
+    head = found.recursion_.head
+    np.testing.assert_allclose(head.times_inverse(np.eye(5)) @ head.E, np.eye(5), atol=1e-10)
 
 
-def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_a_merged_class_is_as_if_it_had_been_taught_so(head: str) -> None:
     (X, y), (new, _) = examples(), examples(20, seed=1)
-    found = model().fit(X, y)
+    found = model(head=head, ridge=[0.1, RIDGE]).fit(X, y)
     found.merge_classes(3, 1)
-    same = model().fit(X, np.where(y == 3, 1, y))
+    same = model(head=head, ridge=[0.1, RIDGE]).fit(X, np.where(y == 3, 1, y))
     np.testing.assert_allclose(found.decision_function(new), same.decision_function(new), rtol=1e-9)
+    np.testing.assert_array_equal(found.class_count_, same.class_count_)
 
 
 def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
     X, y = examples()
     found = teach(model(), X, y)
-    before = found.recursion_.head.scatter.E
+    before = found.recursion_.head.E
     stay = [k for k, label in enumerate(found.recursion_.classes.labels) if label != 3]
     found.forget_class(3)
-    np.testing.assert_allclose(found.recursion_.head.scatter.E, before[np.ix_(stay, stay)])
+    np.testing.assert_allclose(found.recursion_.head.E, before[np.ix_(stay, stay)])
     assert 3 not in found.predict(X)
 
 

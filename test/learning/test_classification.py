@@ -80,17 +80,6 @@ def test_balanced_is_weights_of_inverse_frequencies() -> None:
     np.testing.assert_allclose(as_weights, balanced, atol=1e-9)
 
 
-def test_balanced_weights_find_a_rare_class() -> None:
-    X = np.concatenate((RNG.normal(0.0, 1.0, (1000, 2)), RNG.normal(1.5, 1.0, (30, 2))))
-    y = np.repeat([0, 1], [1000, 30])
-    plain, balanced = (
-        KernelClassifier(Falkon(Gaussian(2.0), 1e-2, 200, random_state=0), weight).fit(X, y)
-        for weight in (None, "balanced")
-    )
-    recalls = [np.mean(model.predict(X[1000:])) for model in (plain, balanced)]
-    assert recalls[0] < 0.5 < 0.7 < recalls[1]
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("data", [DIGITS, CANCER], ids=["ten classes", "two"])
 def test_the_path_is_what_separate_fits_give(data: Any) -> None:
@@ -140,17 +129,6 @@ def test_select_goes_over_the_regressors_path() -> None:
     search = GridSearchCV(model, grid, cv=3).fit(X, y)
     assert chosen.best == search.best_params_
     np.testing.assert_allclose(1.0 - chosen.mean, search.cv_results_["mean_test_score"], atol=2e-3)
-
-
-def test_a_search_reaches_the_regressor() -> None:
-    X, _, y, _ = split(CANCER)
-    search = GridSearchCV(
-        KernelClassifier(falkon()),
-        {"estimator__penalty": [1e-3, 1e3], "estimator__kernel__length_scale": [1e-3, 6.0]},
-        cv=3,
-    ).fit(X, y)
-    assert search.best_params_["estimator__penalty"] == 1e-3
-    assert search.best_params_["estimator__kernel__length_scale"] == 6.0
 
 
 def test_any_regressor_will_do_and_stays_as_it_was() -> None:

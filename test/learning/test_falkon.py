@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -390,33 +389,3 @@ def test_no_eigenvalue_of_the_preconditioned_matrix_is_less_than_told(
     assert 0.0 < system.least <= least * (1.0 + 1e-8)
     if not weighted and drawn == "uniform" and sample is None:
         assert system.least == pytest.approx(40 / n)
-
-
-@pytest.mark.parametrize("penalty", [1e-12, 1e-18, 1e-300])
-@pytest.mark.parametrize("spread", [1.0, 1e12])
-def test_a_penalty_below_rounding_has_a_factor(penalty: float, spread: float) -> None:
-    basis = NystromBasis(Gaussian(3.0), C)
-    B = Preconditioner(basis, penalty, np.geomspace(1.0 / spread, spread, len(C)))
-    assert np.isfinite(B.to_features(np.eye(basis.n_features))).all()
-
-
-@pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])
-def test_solves_copy_no_matrix(centers: Array) -> None:
-    # Large enough that the threads' blocks, which wait for each other or not, are little beside.
-    big = RNG.standard_normal((len(centers) * 12, 8))
-    if len(centers) > 120:
-        big[-100:] = big[:100]
-    basis = NystromBasis(Gaussian(1.0), big)
-    square = 8 * len(big) ** 2
-    tracemalloc.start()
-    try:
-        B = Preconditioner(basis, 1e-3)
-        built = tracemalloc.get_traced_memory()[1]
-        tracemalloc.reset_peak()
-        start = tracemalloc.get_traced_memory()[0]
-        B.from_features(B.to_features(B.to_coefficients(np.ones((basis.n_features, 1)))))
-        solved = tracemalloc.get_traced_memory()[1] - start
-    finally:
-        tracemalloc.stop()
-    assert built < (1.1 if len(centers) == 120 else 2.6) * square
-    assert solved < 0.05 * square

@@ -13,7 +13,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian, RandomFourierFeatures
+from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian
 from semiparam_dynamics.learning.held_out import EXPONENTS, TEMPERATURES
 
 from ..recursion.cases import same_state
@@ -278,14 +278,6 @@ def test_features_make_it_nonlinear(features: str, head: str) -> None:
     np.testing.assert_array_equal(copy.predict_proba(new), model.predict_proba(new))
 
 
-def test_random_features_are_those_of_the_transformer() -> None:
-    X, y = ring(200, 0)
-    features = RandomFourierFeatures(60, 1.5, random_state=3).fit(X)
-    model = IncrementalRLSC(0.1, 0.5, features=features, hold_out=0).partial_fit(X, y)
-    W = solution(features.transform(X), y, model.classes_, 0.1, 0.5)
-    np.testing.assert_allclose(model.coef_, W, atol=1e-9)
-
-
 def test_restoring_takes_the_transformer_as_it_was_fitted() -> None:
     X, y = examples()
     X = X * [1.0, 100.0, 1.0, 1.0, 1.0, 0.01, 1.0] + 5.0
@@ -507,16 +499,6 @@ def test_novelty_of_growing_features_is_the_leverage_of_the_whole_kernel(head: s
         np.testing.assert_allclose(model.novelty(new), expected, rtol=1e-6)
         looks = [model.assess(x)[1] for x in new]
         np.testing.assert_allclose(looks, expected, rtol=1e-6)
-
-
-def test_a_merged_class_is_as_if_it_had_been_taught_so() -> None:
-    X, y = examples(400, classes=4)
-    model = IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0).partial_fit(X, y)
-    model.merge_classes("pen", "mug")
-    direct = IncrementalRLSC([0.1, 1.0], 0.5, hold_out=0)
-    direct.partial_fit(X, np.where(y == "pen", "mug", y))
-    np.testing.assert_allclose(model.coef_, direct.coef_, rtol=1e-10)
-    np.testing.assert_array_equal(model.class_count_, direct.class_count_)
 
 
 def test_a_forgotten_class_is_as_if_its_examples_had_been_none_of_the_others() -> None:

@@ -13,9 +13,9 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
-from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
-from semiparam_dynamics.learning.krls import KRLS, filter_values, landweber, nu_method
+from semiparam_dynamics.learning.krls import KRLS, nu_method
 
 from .oracles import waves
 
@@ -123,18 +123,6 @@ def test_one_row_and_rows_on_which_the_kernel_is_zero(filter: str) -> None:
 SIGMA = np.concatenate(([0.0, 1e-18, 1e-9, 1e-3], np.linspace(0.05, 0.7, 8)))
 
 
-def test_direct_filters_are_what_they_say() -> None:
-    tikhonov = filter_values("tikhonov", SIGMA, [0.1, 1e-6])
-    np.testing.assert_allclose(tikhonov[0], 1.0 / (SIGMA + 0.1), rtol=1e-15)
-    np.testing.assert_allclose(tikhonov[1], 1.0 / (SIGMA + 1e-6), rtol=1e-15)
-    (cutoff,) = filter_values("cutoff", SIGMA, [1e-3])
-    np.testing.assert_array_equal(cutoff[:3], 0.0)
-    np.testing.assert_allclose(cutoff[3:] * SIGMA[3:], 1.0, rtol=1e-15)
-    (ols,) = filter_values("ols", SIGMA, [None])
-    assert ols[0] == 0.0
-    np.testing.assert_allclose(ols[1:] * SIGMA[1:], 1.0, rtol=1e-15)
-
-
 @pytest.mark.parametrize("nu", [0.5, 1.0, 2.0])
 def test_the_nu_methods_residuals_are_jacobi_polynomials(nu: float) -> None:
     # 1 - sigma g_k(sigma) = P_k(1 - 2 sigma) / P_k(1), P the Jacobi polynomials of
@@ -145,27 +133,3 @@ def test_the_nu_methods_residuals_are_jacobi_polynomials(nu: float) -> None:
         expected = eval_jacobi(k, 2 * nu - 0.5, -0.5, 1 - 2 * scaled)
         expected /= eval_jacobi(k, 2 * nu - 0.5, -0.5, 1.0)
         np.testing.assert_allclose(1.0 - SIGMA * g, expected, atol=1e-12)
-
-
-def test_the_nu_method_needs_the_square_root_of_landwebers_iterations() -> None:
-    sigma = np.array([1.0, 1e-4])
-    (few,) = nu_method(sigma, [200])
-    many, fewer = landweber(sigma, [10_000, 200])
-    residuals = [abs(1.0 - sigma[1] * g[1]) for g in (few, many, fewer)]
-    assert residuals[0] < residuals[1] < 0.4 < 0.9 < residuals[2]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "nu"),
-    [
-        ("tikhonov", 0.0, 1.0),
-        ("tikhonov", np.nan, 1.0),
-        ("cutoff", -1.0, 1.0),
-        ("landweber", 0, 1.0),
-        ("nu", 2.5, 1.0),
-        ("nu", 3, 0.0),
-    ],
-)
-def test_values_out_of_range_are_refused(name: str, value: float, nu: float) -> None:
-    with pytest.raises(ConfigurationError, match="must be a"):
-        filter_values(name, SIGMA, [value], nu)

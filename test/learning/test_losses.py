@@ -19,15 +19,6 @@ def targets_and_predictions(labels: bool) -> tuple[np.ndarray, np.ndarray]:
     return y, f
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_derivatives_are_those_of_the_values(name: str) -> None:
-    loss = as_loss(name, 0.3)
-    y, f = targets_and_predictions(loss.labels)
-    h = 1e-6
-    numerical = (loss.value(y, f + h) - loss.value(y, f - h)) / (2 * h)
-    np.testing.assert_allclose(loss.derivative(y, f), numerical, atol=1e-8)
-
-
 @pytest.mark.parametrize(
     ("name", "y", "kink"),
     [

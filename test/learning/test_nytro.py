@@ -10,7 +10,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.learning import nytro as gradient
 from semiparam_dynamics.learning.kernels import Gaussian
-from semiparam_dynamics.learning.krls import KRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 
 from .oracles import peak_memory
@@ -51,16 +50,6 @@ def test_it_equals_the_papers_formula(solver: str, step: Any) -> None:
     np.testing.assert_allclose(model.predict(X), K @ R @ beta, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("step", ["kernel", "spectral"])
-def test_on_all_rows_it_is_early_stopping_with_the_same_step_rule(step: str) -> None:
-    X, y = data(60)
-    settings = {"max_iter": 25, "step": step}
-    whole = KRLS(Gaussian(0.4), filter="landweber", **settings).fit(X, y).predict(X)
-    np.testing.assert_allclose(
-        NYTRO(Gaussian(0.4), centers=X, **settings).fit(X, y).predict(X), whole, atol=1e-6
-    )
-
-
 def test_its_limit_is_the_ridgeless_nystrom_estimator() -> None:
     X, y = data()
     C = X[:10]
@@ -97,19 +86,6 @@ def test_the_gram_matrix_takes_the_limit_and_a_few_such_matrices() -> None:
     NYTRO(KERNEL, centers=X[:50], **settings).fit(X[:600], y[:600])  # compiled
     peak = peak_memory(lambda: NYTRO(KERNEL, centers=X[:m], **settings).fit(X, y))
     assert peak < limit + 5 * 8 * m**2
-
-
-def test_the_best_iterate_is_kept() -> None:
-    X, y = data(noise=1.0)
-    rng = np.random.default_rng(3)
-    Xv = rng.uniform(-2, 2, (100, 2))
-    yv = np.sin(2 * Xv[:, 0]) + 0.3 * Xv[:, 1]
-    settings = {"kernel": KERNEL, "max_iter": 300, "step": "spectral", "random_state": 0}
-    model = NYTRO(patience=None, **settings).fit(X, y, validation_data=(Xv, yv))
-    errors = model.validation_errors_
-    assert len(errors) == 300
-    assert 1 < model.n_iter_ == 1 + np.argmin(errors) < 300
-    np.testing.assert_allclose(np.mean((model.predict(Xv) - yv) ** 2), errors.min(), rtol=1e-8)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

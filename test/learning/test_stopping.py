@@ -34,16 +34,6 @@ def test_the_slope_is_that_of_a_fitted_line(window: int, threshold: float, relat
     assert first_stop(rule, errors) == stop_by_polyfit(errors, window, threshold, relative)
 
 
-def test_a_line_that_falls_by_more_goes_on_and_by_less_ends() -> None:
-    falling = list(1.0 - 0.01 * np.arange(50.0))  # by 0.1 in a window of ten
-    assert first_stop(ErrorSlope(10, 0.0999), falling) == 50
-    assert first_stop(ErrorSlope(10, 0.1001), falling) == 10
-    # The line's height where its window begins is 1 at first: a share of it is the same.
-    assert first_stop(ErrorSlope(10, 0.1001, relative=True), falling) == 10
-    assert not ErrorSlope(10, 1.0)(falling[:9])
-    assert first_stop(ErrorSlope(10.0, 0.1001), falling) == 10  # type: ignore[arg-type]
-
-
 def data(n: int = 150) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (n, 2))

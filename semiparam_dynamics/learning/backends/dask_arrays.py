@@ -12,23 +12,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, MissingExtraError
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows, one_thread
 from semiparam_dynamics.learning.ridge import FeatureMap, NestedRidge, second_moments
-from semiparam_dynamics.learning.rows import ArrayRows, Block, Rows, as_numbers, noted
+from semiparam_dynamics.learning.rows import Block, Rows, as_numbers, noted
 
 STAYS = True  # the workers' chunks are read one by one by estimators that don't compute there
 SUM_FAN_IN = 4  # sums that are added at a time: few are waiting, and the tree is not deep
 to_numpy = np.asarray
-
-
-def beside(X: Any, values: Array) -> Array:
-    """NumPy's values as they are, which go with Dask's arrays."""
-    return values
 
 
 def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRows:
@@ -36,29 +30,8 @@ def training_rows(estimator: Any, X: Any, y: Any, sample_weight: Any) -> DaskRow
     return noted(estimator, DaskRows(X, y, sample_weight))
 
 
-def predict(estimator: Any, X: Any) -> Any:
-    """sum_j K(x, c_j) coef_j of a fitted kernel estimator for a Dask array X (n, d), as one.
-
-    (n,) or (n, T); nothing is computed before the result is. Raises LearningError for another
-    number of inputs.
-    """
-    from dask.delayed import delayed
-
-    centers, coefficients = estimator.centers_, estimator.coef_
-    if X.ndim != 2 or X.shape[1] != centers.shape[1]:
-        raise LearningError(f"X must be (rows, {centers.shape[1]}); found {X.shape}.")
-    products = Products(as_kernel(estimator.kernel), centers, estimator.memory_limit)
-    model = delayed(_Sum, pure=False)(products, coefficients)
-    X = X.rechunk({1: -1})
-    shape: dict[str, Any] = {"drop_axis": 1}
-    if coefficients.ndim == 2:
-        shape = {"chunks": (X.chunks[0], (coefficients.shape[1],))}
-    meta = np.empty((0,) * coefficients.ndim, centers.dtype)
-    return X.map_blocks(_predict, model=model, dtype=centers.dtype, meta=meta, **shape)
-
-
 def by_chunks(estimator: Any, method: str, X: Any) -> Any:
-    """What a fitted estimator's method makes of the rows of a Dask array X (n, d), as one.
+    """Results of a fitted estimator's method for the rows of a Dask array X (n, d), as one array.
 
     (n,) or (n, T); nothing is computed before the result is. Raises LearningError for another
     number of inputs.
@@ -107,7 +80,7 @@ class DaskRows(Rows):
         from dask.delayed import delayed
 
         if y is None:
-            raise LearningError("Dask arrays of inputs X need their outputs y beside them.")
+            raise LearningError("Dask arrays of inputs X need their outputs y too.")
         self.client = _current_client() if client is None else client
         X, y = da.asarray(X), da.asarray(y)
         if X.ndim != 2 or y.ndim not in (1, 2):
@@ -202,7 +175,7 @@ class Products:
     memory_limit: int | None
 
     def __call__(self, part: Rows) -> KernelRows:
-        """Of one chunk."""
+        """Kernel products of one chunk."""
         return KernelRows(part, self.kernel, self.centers, self.memory_limit, keep=False)
 
 
@@ -256,14 +229,6 @@ def _(
 
 
 @dataclass(frozen=True)
-class _Sum:
-    """A fitted function, sent to each worker once."""
-
-    products: Products
-    coefficients: Array
-
-
-@dataclass(frozen=True)
 class _Method:
     """A fitted estimator's method, and what it makes of no rows; sent to each worker once."""
 
@@ -278,16 +243,6 @@ def _apply(X: Array, model: _Method) -> Array:
     with one_thread():
         result: Array = getattr(model.estimator, model.name)(X)
     return result
-
-
-def _predict(X: Array, model: _Sum) -> Array:
-    coefficients, dtype = model.coefficients, model.products.centers.dtype
-    if not len(X):
-        return np.empty((0, *coefficients.shape[1:]), dtype)
-    with one_thread():
-        part = ArrayRows(check_array(X, dtype=dtype))
-        result = _multiply(part, model.products, coefficients.reshape(len(coefficients), -1))
-    return result[:, 0] if coefficients.ndim == 1 else result
 
 
 def _multiply(part: Rows, products: Products, B: Array) -> Array:

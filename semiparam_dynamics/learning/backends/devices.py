@@ -61,15 +61,13 @@ class Device:
         return self.xp.asarray(values, dtype=chosen, device=self.device)
 
     def numpy(self, values: Any) -> Array:
-        """The same as NumPy's array."""
-        result: Array
+        """Convert `values` to NumPy's array."""
         if array_api_compat.is_torch_array(values):
-            result = values.numpy(force=True)
-        elif array_api_compat.is_cupy_array(values):
-            result = values.get()
-        else:
-            result = np.from_dlpack(values)
-        return result
+            return np.asarray(values.numpy(force=True))
+        if array_api_compat.is_cupy_array(values):
+            return np.asarray(values.get())
+        shared: Any = np.from_dlpack(values)
+        return np.asarray(shared)
 
 
 def device_of(X: Any) -> Device | None:
@@ -86,7 +84,7 @@ def to_numpy(X: Any) -> Array:
     return there.numpy(X)
 
 
-def beside(X: Any, values: Array) -> Any:
+def like(X: Any, values: Array) -> Any:
     """NumPy's values as an array of the library and on the device of X."""
     there = device_of(X)
     assert there is not None
@@ -204,7 +202,7 @@ class DeviceKernelRows:
         yield from map(self.there.numpy, self.multiply_there(B))
 
     def multiply_there(self, B: Array) -> Iterator[Any]:
-        """The same as arrays of the device."""
+        """K B as :meth:`multiply`, in arrays of the device."""
         wide = self.there.array(B, float)
         for K, block in self._blocks():
             yield self.there.xp.astype(self._wide(K) @ wide, block.X.dtype)

@@ -24,7 +24,7 @@ from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
 # The block's Cholesky factors lose as many digits as the sum of its leverages has: a larger one,
-# as the first rows beside a tiny ridge have, is halved, and few rows are rotated one by one.
+# as the first rows after a tiny ridge have, is halved, and few rows are rotated one by one.
 MAX_BLOCK_LEVERAGE = 1e5
 MIN_ROW_WEIGHT = 1e-12  # of a row
 MAX_ROTATED_ROWS = 8  # rows
@@ -118,7 +118,7 @@ def _update(
 
 
 def _worth_it(core: RecursiveLeastSquares, m: int) -> bool:
-    """Whether the block's products take less time than rotating its rows one by one."""
+    """True where the block's products take less time than rotating its rows one by one."""
     if m <= MAX_ROTATED_ROWS:
         return False
     n, outputs = core.n_features, core.n_outputs

@@ -177,7 +177,7 @@ class DeferredRotation:
         return errors, leverages
 
     def run(self, step: Callable[..., Any], *arguments: Any) -> Any:
-        """What `step` returns for (R, U, work, side, n) and `arguments`.
+        """Call `step` with (R, U, work, side, n), see `recursion.rotation`, and `arguments`.
 
         It may rotate rows in, and leaves no rotation pending.
         """
@@ -267,7 +267,7 @@ QR_ROW_SHARE = 0.1  # of n rows: from there on, QR of the whole block is faster 
 QR_BLOCK_ROWS = 2048  # of a QR decomposition, or 4 n
 
 
-class CholeskyFactor:
+class CholeskyFactor(DeferredRotation):
     """Upper-triangular R (D, D) with R'R = A = penalty I + sum z'z over the rows z learned.
 
     It is what several outputs, or many classes, have in common: O(D^2) a row however many there
@@ -275,41 +275,36 @@ class CholeskyFactor:
     """
 
     def __init__(self, n_features: int, penalty: float) -> None:
+        super().__init__(np.full(n_features, math.sqrt(penalty)), 0)
         self.penalty = penalty
-        self._factor = DeferredRotation(np.full(n_features, math.sqrt(penalty)), 0)
 
-    @property
-    def R(self) -> Array:
-        """R (D, D), to be read only."""
-        return self._factor.R
-
-    def update(self, rows: Array) -> None:
+    def learn(self, rows: Array) -> None:
         """Learn rows (k, D): rotations for a few, O(D^2) each, a QR decomposition for many."""
-        n = self._factor.n
+        n = self.n
         if len(rows) <= max(1.0, QR_ROW_SHARE * n):
             rows = np.ascontiguousarray(rows, dtype=np.float64)
-            self._factor.update_rows(rows, np.empty((len(rows), 0)))
-            self._factor.apply_pending()
+            self.update_rows(rows, np.empty((len(rows), 0)))
+            self.apply_pending()
             return
         size = max(4 * n, QR_BLOCK_ROWS)
         for start in range(0, len(rows), size):
             stacked = np.concatenate((self.R, rows[start : start + size]))
             R = np.asarray(np.linalg.qr(stacked, mode="r"))
             R *= np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None]
-            self._factor.replace(R, np.empty((n, 0)))
+            self.replace(R, np.empty((n, 0)))
 
-    def solve(self, rows: Array) -> Array:
+    def solve_rows(self, rows: Array) -> Array:
         """A^-1 z for each row z of (k, D), as rows."""
-        half = self._factor.solve(rows.T, transposed=True)
-        return self._factor.solve(half, overwrite=True).T
+        half = self.solve(rows.T, transposed=True)
+        return self.solve(half, overwrite=True).T
 
     def state(self) -> Array:
         """R's upper triangle, row after row: what :meth:`restore` needs."""
-        return self.R[np.triu_indices(self._factor.n)]
+        return self.R[np.triu_indices(self.n)]
 
     def restore(self, packed: Array) -> None:
         """Continue from a :meth:`state`."""
-        n = self._factor.n
+        n = self.n
         R = np.zeros((n, n))
         R[np.triu_indices(n)] = packed
-        self._factor.replace(R, np.empty((n, 0)))
+        self.replace(R, np.empty((n, 0)))

@@ -36,7 +36,7 @@ MAX_NOVELTY = 0.9  # novelty that is asked of the last centre
 class IncrementalNystromFeatures:
     """Features phi(x) = L^-1 k(C, x), with L L' = k(C, C), and centres C added on the way.
 
-    phi'phi' approximates the kernel (thesis 4.2: K_nm K_mm^-1 K_nm'), and |phi(x)|^2 tells how
+    phi'phi' approximates the kernel (thesis 4.2: K_nm K_mm^-1 K_nm'), and |phi(x)|^2 says how
     much of x the centres explain: 1 on them, 0 far away, where the features vanish and with
     them whatever was learned on them. A point of which less than `1 - novelty` is explained
     becomes a centre: one row appended to L, the earlier features unchanged. The same features

@@ -16,7 +16,7 @@ from semiparam_dynamics.base.jit import compiled_as_written
 FREE, NONNEGATIVE, ZERO = range(3)  # how an unknown is bounded
 MAX_EXCHANGES = 3  # of all that are wrong, before one at a time, which always comes to an end
 GRADIENT_ROUNDING = 1e-12  # of a gradient, relative to its terms
-MIN_PIVOT = 1e-14  # of an unknown's square, beside which nothing is left of it but rounding
+MIN_PIVOT = 1e-14  # of an unknown's square: what is left below it is rounding
 
 
 @compiled_as_written

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -18,7 +16,7 @@ MIN_KEPT_SHARE = 1e-4  # rows that would add less information add none
 TINY = float(np.finfo(float).tiny)
 
 
-class RecursiveLeastSquares:
+class RecursiveLeastSquares(DeferredRotation):
     """Ridge regression, one row at a time, at a cost that does not depend on the rows seen.
 
     After k rows z_i (D,) with targets y_i (T,) the weights are
@@ -51,51 +49,26 @@ class RecursiveLeastSquares:
         capacity: int | None = None,
         forgetting: float = 1.0,
     ) -> None:
+        super().__init__(np.full(n_features, math.sqrt(penalty)), n_outputs, capacity)
         self.penalty = penalty
         self.forgetting = forgetting
-        self._factor = DeferredRotation(
-            np.full(n_features, math.sqrt(penalty)), n_outputs, capacity
-        )
         # A prior holds the weights with root' diag(_ridge) root. With forgetting it fades too.
         self._root: Array | None = None  # (D, D) upper triangular, never changed; None: identity
-        self._prior: Array = np.zeros((self._factor.capacity, n_outputs))
-        self._ridge: Array = np.full(self._factor.capacity, penalty)
+        self._prior: Array = np.zeros((self.capacity, n_outputs))
+        self._ridge: Array = np.full(self.capacity, penalty)
         self._refreshed = 0  # features whose ridge was put back
 
     @property
     def n_features(self) -> int:
         """D, the features in use."""
-        return self._factor.n
-
-    @property
-    def n_outputs(self) -> int:
-        """T."""
-        return self._factor.n_outputs
-
-    @property
-    def R(self) -> Array:
-        """R (D, D), to be read only; raises LearningError where :meth:`apply_pending` is due."""
-        return self._factor.R
-
-    @property
-    def U(self) -> Array:
-        """U (D, T), to be read only; raises LearningError where :meth:`apply_pending` is due."""
-        return self._factor.U
-
-    def predict(self, row: Array) -> tuple[Array, float]:
-        """Outputs (T,) for a feature row z (D,), and its leverage z (R'R)^-1 z'."""
-        return self._factor.predict(row)
-
-    def leverages(self, rows: Array) -> Array:
-        """z (R'R)^-1 z' of each feature row, (k,) for (k, D)."""
-        return self._factor.leverages(rows)
+        return self.n
 
     def update(self, row: Array, target: Array, weight: float = 1.0) -> None:
         """Learn that the feature row (D,) gave outputs `target` (T,), counted `weight` times."""
         if self.forgetting < 1.0:
             self.forget(self.forgetting)
         root = math.sqrt(weight)
-        self._factor.update(row, root * target, root)
+        super().update(row, root * target, root)
 
     def update_rows(self, rows: Array, targets: Array) -> tuple[Array, Array]:
         """Predict and then learn rows (k, D) with targets (k, T), one after the other.
@@ -104,37 +77,22 @@ class RecursiveLeastSquares:
         """
         rows, targets = (np.ascontiguousarray(a, dtype=np.float64) for a in (rows, targets))
         if self.forgetting == 1.0 or not len(rows):
-            return self._factor.update_rows(rows, targets)
+            return super().update_rows(rows, targets)
         errors, leverages = np.empty_like(targets), np.empty(len(rows))
         for i in range(len(rows)):
             self.forget(self.forgetting)
             part = slice(i, i + 1)
-            errors[part], leverages[part] = self._factor.update_rows(rows[part], targets[part])
+            errors[part], leverages[part] = super().update_rows(rows[part], targets[part])
         return errors, leverages
-
-    def run(self, step: Callable[..., Any], *arguments: Any) -> Any:
-        """What `step` returns for (R, U, work, side, n), see `recursion.rotation`, and `arguments`.
-
-        It may rotate rows into R and U, and leaves no rotation pending.
-        """
-        return self._factor.run(step, *arguments)
-
-    def apply_pending(self) -> None:
-        """Rotate in the row learned last, so that the next prediction need not; same numbers."""
-        self._factor.apply_pending()
 
     def weights(self) -> Array:
         """W = R^-1 U, (D, T); no prediction needs it."""
         self.apply_pending()
         return self.solve(self.U)
 
-    def solve(self, U: Array) -> Array:
-        """R^-1 U of U (D, k): the weights that belong to a U."""
-        return self._factor.solve(U)
-
     def covariance_diagonal(self) -> Array:
         """The diagonal of (R'R)^-1, (D,): the weights' variances in units of the noise's."""
-        inverse = self._factor.solve(np.eye(self.n_features))
+        inverse = self.solve(np.eye(self.n_features))
         variances: Array = np.sum(inverse**2, axis=1)
         return variances
 
@@ -143,9 +101,8 @@ class RecursiveLeastSquares:
 
         Raises LearningError where the capacity is used up.
         """
-        n = self.n_features
-        self._factor.grow(math.sqrt(self.penalty))
-        self._ridge[n] = self.penalty
+        self.grow(math.sqrt(self.penalty))
+        self._ridge[self.n - 1] = self.penalty
 
     def set_prior(self, weights: Array, root: Array) -> None:
         """Start from `weights` (D, T), held by the ridge penalty * |root (W - weights)|^2.
@@ -155,16 +112,12 @@ class RecursiveLeastSquares:
         self._root = root.copy()
         self._prior[:] = weights
         R = math.sqrt(self.penalty) * root
-        self._factor.replace(R, R @ weights)
+        self.replace(R, R @ weights)
 
     def _ridge_rows(self, ridge: Array) -> Array:
         """(D, D) rows that add the ridge of these sizes (D,)."""
         roots = np.sqrt(ridge)
         return np.diag(roots) if self._root is None else roots[:, None] * self._root
-
-    def multiply(self, C: Array, U: Array) -> None:
-        """Make R the product C R with an upper-triangular C (D, D), and take U (D, T) as it is."""
-        self._factor.multiply(C, U)
 
     def set_penalty(self, penalty: float, weights: Array | None = None) -> None:
         """Hold the weights by another ridge from now on; no prediction changes by that alone.
@@ -193,7 +146,7 @@ class RecursiveLeastSquares:
             if weights is not None:
                 pull = rows.T @ (np.sign(change)[:, None] * (rows @ (weights - W)))
                 U += solve_triangular(R, pull, trans=1)
-            self._factor.replace(R, U)
+            self.replace(R, U)
             self._ridge[:n] = penalty
         self.penalty = penalty
 
@@ -201,7 +154,7 @@ class RecursiveLeastSquares:
         """Raise where :meth:`set_penalty` would refuse.
 
         ConfigurationError for what is no positive number; LearningError for a lower ridge that
-        rounding would not leave two digits of beside what was learned.
+        rounding would leave less than two digits of, relative to what was learned.
         """
         positive(penalty, "penalty")
         if penalty >= self.penalty or self.forgetting < 1.0:
@@ -216,7 +169,7 @@ class RecursiveLeastSquares:
         if penalty < least:
             raise LearningError(
                 f"The penalty can't be lowered from {self.penalty:g} to {penalty:g} any more: "
-                f"it would be lost in rounding beside what was learned; {least:.2g} is the least."
+                f"rounding would lose it relative to what was learned; {least:.2g} is the least."
             )
 
     def forget(self, factor: float) -> None:
@@ -229,7 +182,7 @@ class RecursiveLeastSquares:
         n = self.n_features
         if factor >= 1.0 or not n:
             return
-        self._factor.fade(math.sqrt(factor))
+        self.fade(math.sqrt(factor))
         self._ridge[:n] *= factor
         at_a_time = max(1, math.ceil(-n * math.log(factor)))
         decay = -math.log(factor) * n / at_a_time  # of a feature's ridge until its next turn
@@ -246,7 +199,7 @@ class RecursiveLeastSquares:
         row = np.zeros(self.n_features)
         row[j] = 1.0
         row = math.sqrt(missing) * (row if self._root is None else self._root[j])
-        self._factor.update(row, row @ self._prior[: self.n_features])
+        super().update(row, row @ self._prior[: self.n_features])
 
     def forget_excited(self, directions: DirectionalForgetting, forgetting_fraction: float) -> None:
         """Forget only in the directions excited recently, of which `directions` keeps account.
@@ -262,12 +215,12 @@ class RecursiveLeastSquares:
             C = directions.retained(self.R, ridge, forgetting_fraction)
         except np.linalg.LinAlgError:
             return
-        self._factor.multiply(C, C @ self.U)
+        self.multiply(C, C @ self.U)
 
     def update_replacing(
         self, row: Array, target: Array, forgetting_fraction: float, weight: float = 1.0
     ) -> None:
-        """:meth:`update`, but what is known gives way to a row that tells little new.
+        """:meth:`update`, but what is known gives way to a row that brings little new.
 
         forgetting_fraction : f in [0, 1), time between rows / memory. Information z'z is added c
             times, c = (s - f) / (s + f) or 0, with s the leverage of z; the weights learn the row
@@ -282,18 +235,18 @@ class RecursiveLeastSquares:
         error, known = weight * (target - outputs), weight * leverage
         kept = (known - forgetting_fraction) / max(known + forgetting_fraction, TINY)
         if kept < MIN_KEPT_SHARE:
-            self._factor.move(error)  # c = 0: R stays, W moves
+            self.move(error)  # c = 0: R stays, W moves
             return
         root = math.sqrt(kept * weight)
-        self._factor.update(row, root * outputs + error / root, root)
+        super().update(row, root * outputs + error / root, root)
 
-    def copy_from(self, other: RecursiveLeastSquares) -> None:
+    def copy_from(self, other: RecursiveLeastSquares) -> None:  # type: ignore[override]
         """Become a copy of `other`, in the memory at hand: no array is made.
 
         A pending rotation of `other` is done first, so that neither of them has to. Raises
         LearningError where `other` has another capacity or number of outputs.
         """
-        self._factor.copy_from(other._factor)
+        super().copy_from(other)
         self.penalty, self.forgetting = other.penalty, other.forgetting
         self._root = other._root
         self._prior[:], self._ridge[:] = other._prior, other._ridge
@@ -315,7 +268,7 @@ class RecursiveLeastSquares:
 
         Raises LearningError for arrays of other shapes.
         """
-        self._factor.replace(state["R"], state["U"])
+        self.replace(state["R"], state["U"])
         n = self.n_features
         self.penalty = float(state.get("penalty", self.penalty))
         self._ridge[:] = self.penalty

@@ -306,7 +306,7 @@ def test_moments_are_those_of_all_rows_however_they_come(
     factor = CholeskyFactor(D, 0.3)
     edges = [0, *sorted(min(cut, n) for cut in cuts), n]
     for start, end in zip(edges, edges[1:], strict=False):
-        factor.update(rows[start:end])
+        factor.learn(rows[start:end])
     A = rows.T @ rows + 0.3 * np.eye(D)
     np.testing.assert_allclose(factor.R, np.linalg.cholesky(A).T, atol=1e-10 * np.sqrt(A.max()))
     np.testing.assert_array_equal(factor.R, np.triu(factor.R))

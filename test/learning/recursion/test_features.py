@@ -67,19 +67,6 @@ def test_every_point_is_explained_or_the_centres_are_used_up() -> None:
     assert full.n_centers == 7
 
 
-def test_features_vanish_far_from_the_centres() -> None:
-    features, _ = grown(0.3)
-    features.transform(np.full(3, 1e3))
-    assert features.explained == 0.0
-
-
-def test_a_repeated_point_is_no_new_centre() -> None:
-    features = IncrementalNystromFeatures(2, 1.0, 10, 1e-6)
-    x = np.array([0.3, -0.2])
-    assert features.grow(x, features.transform(x))
-    assert not features.grow(x, features.transform(x))
-
-
 @pytest.mark.parametrize("capacity", [20, 150])
 def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) -> None:
     wanted, X = grown(0.3, capacity)
