@@ -280,10 +280,8 @@ def _search(
     n_trials = stage.trials if space else 1
     study = judge.study(stage.title, to_flat(config), sorted(space))
     while (done := len(_settings(study))) < n_trials:
-        trials = []
-        for k in range(min(BATCH, n_trials - done)):
-            study.sampler = _sampler(config.estimator.seed + done + k)
-            trials.append(study.ask(space))
+        study.sampler = _sampler(config.estimator.seed + done)
+        trials = [study.ask(space) for _ in range(min(BATCH, n_trials - done))]
         settings = [_rounded(trial.params) for trial in trials]
         tried = judge.scores([replace(base, **each) for each in settings], own)
         for trial, candidate in zip(trials, tried, strict=True):
