@@ -27,8 +27,8 @@ KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale", "nystrom.nov
 KEPT += ["nystrom.max_centers", "nystrom.joint_max_centers", "nystrom.joint_length_scale"]
 KEPT += ["nystrom.joint_penalty", "nystrom.position_width", "nystrom.velocity_width"]
 KEPT += ["nystrom.rigid_body_width"]
-OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=1"]
-OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=10"]
+OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=2"]
+OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=8"]
 OPTIONS += ["--set", "nystrom.length_scale=0.5", "--set", "nystrom.max_centers=60"]
 OPTIONS += [part for name in KEPT for part in ("--keep", name)]
 
@@ -37,7 +37,7 @@ OPTIONS += [part for name in KEPT for part in ("--keep", name)]
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder, model = tmp_path_factory.mktemp("bags"), small_arm()
     for k in range(2):
-        motion = list(measurements(model, 6.0, 50.0, extra=2.0))
+        motion = list(measurements(model, 10.0, 50.0, extra=2.0))
         for start in (100, 200):  # of the second one a fifth of a second is missing twice
             del motion[start : start + 10 * k]
         write_measurements(folder / f"motion_{k}", model.joint_names, motion, "effort")
@@ -72,7 +72,7 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
     )
     config = load_yaml(out, InverseDynamicsNodeConfig, "inverse_dynamics")
     assert config.learner.estimator.nystrom.penalty < 20.0
-    assert config.learner.filter.cutoff == 10.0
+    assert config.learner.filter.cutoff == 8.0
     session = Session(Path(config.urdf).read_text(), config)
     steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
