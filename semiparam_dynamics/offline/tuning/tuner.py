@@ -158,7 +158,7 @@ class Tuning:
             name
             for name, (old, new) in self.changes.items()
             if name in factors
-            and abs(math.log(_number(new) / _number(old))) > AT_BOUND * math.log(factors[name])
+            and abs(math.log(number_of(new) / number_of(old))) > AT_BOUND * math.log(factors[name])
         ]
 
     @property
@@ -308,7 +308,7 @@ def _space(
     known, flat = {entry.name: entry for entry in parameters(type(config))}, to_flat(config)
     space: dict[str, Any] = {}
     for name, factor in stage.ranges.items():
-        own, high = _number(flat[name]), known[name].high or math.inf
+        own, high = number_of(flat[name]), known[name].high or math.inf
         high = min(high, MAX_CUTOFF * rate) if name == "filter.cutoff" else high
         low, high = max(own / factor, known[name].low or 0.0), min(own * factor, high)
         if 0.0 < low < high and not is_kept(name, keep):  # 0: it is switched off
@@ -319,7 +319,8 @@ def _space(
     return space
 
 
-def _number(value: Value) -> float:
+def number_of(value: Value) -> float:
+    """A parameter's value, which is a number."""
     assert isinstance(value, (int, float))
     return float(value)
 
