@@ -65,14 +65,18 @@ class Stage:
 
 
 def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
-    """The stages, in order, for recordings with so many seconds of motion."""
+    """The stages, in order, for recordings with so many seconds of motion.
+
+    What decides how long centres last, `max_centers` and `novelty`, is none of them: it shows only
+    on motion longer than the folds' training part.
+    """
     memories = tuple(m for m in MEMORIES if m <= seconds / MIN_MEMORIES)
     tries_memory = len(memories) > 1
     kernels = [
         Stage(
             "local features",
             16,
-            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0, "nystrom.novelty": 2.0},
+            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0},
             residual="nystrom",
             alternative=True,
         ),

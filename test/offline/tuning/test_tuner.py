@@ -32,7 +32,7 @@ TOO_NARROW = replace(
         "nystrom.joint_max_centers": 0,
     },
 )
-QUICK = ["residual", "nystrom.novelty", "nystrom.joint_max_centers", "nystrom.joint_penalty"]
+QUICK = ["residual", "nystrom.joint_max_centers", "nystrom.joint_penalty"]
 QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
 QUICK += ["nystrom.joint_length_scale", "filter"]
 
