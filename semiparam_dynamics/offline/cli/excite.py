@@ -61,6 +61,7 @@ OPTIONS = {
     "floor": "height of the floor in m, base or none",
     "repeat": "periods written, one after the other",
     "rate": "points written a second",
+    "topic": "of the bag's JointTrajectory",
 }
 
 
