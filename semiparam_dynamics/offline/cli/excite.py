@@ -44,8 +44,8 @@ Find a periodic motion that identifies the robot's base parameters well: the con
 their regressor is minimised within the URDF's limits of position, velocity and effort. Each period
 starts and ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
 one JointTrajectory whose first point leaves the arm time to reach it, and trial_bag, one period at
-low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a floor, of nothing else:
-narrow joints with --range, see it in simulation, play trial_bag first."""
+low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
+floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
