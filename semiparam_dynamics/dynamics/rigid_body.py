@@ -382,45 +382,6 @@ class RigidBodyIdentifier:
         ]
         return RigidBodyBlock.join(found)
 
-    def ridge_path(self, motion: Motion, penalties: Sequence[float]) -> list[Array]:
-        """The parameters (n_parameters,) that each ridge would have after :meth:`update_motion`.
-
-        By normal equations, in two passes; all samples count alike, whatever the memory. Rows that
-        are unusual, and the optional columns that count, are those of this identifier's ridge. It
-        must not have learned anything; it learns the motion.
-        """
-        prior = self.parameters.copy()
-        squares = np.cumsum(
-            np.concatenate((self._memory.square[None], motion.weights[:, None] * motion.y**2)),
-            axis=0,
-        )[1:]
-        counts = self._memory.sums[COUNT] + np.cumsum(motion.weights)[:, None]
-        learned = self.update_motion(motion)
-        weights = np.sqrt(learned.weights * counts / squares)
-        axis, column = np.nonzero(motion.active)
-        gram, moments = np.zeros((self.n_parameters,) * 2), np.zeros(self.n_parameters)
-        for a in range(motion.y.shape[1]):
-            own = column[axis == a]
-            rows = motion.entries[:, axis == a] * weights[:, a : a + 1]
-            gram[np.ix_(own, own)] += rows.T @ rows
-            moments[own] += rows.T @ (motion.y[:, a] * weights[:, a])
-        found = []
-        first, bounded, optional, joints = self._tail
-        counts = (optional == 0) | self.chosen[optional - 1, joints]
-        kinds: Indices = np.where(counts, bounded, ZERO)
-        for penalty in np.asarray(penalties) / self._memory.sums[SIZE]:
-            # In units of the columns' scales: their sizes differ by orders of magnitude.
-            scale, root = self._scales.column, self._scales.root
-            both = gram + penalty * root.T @ root
-            L = np.linalg.cholesky(both / np.outer(scale, scale))
-            R: Array = np.ascontiguousarray(np.asarray(L).T)
-            left = (moments + penalty * root.T @ (root @ prior)) / scale
-            u, x = solve_triangular(R, left, trans=1), np.empty(len(scale))
-            normal_equations(R, u, first, self._work)
-            solve_nonnegative(R, u, first, kinds, kinds == ZERO, self._work, x)
-            found.append(x / scale)
-        return found
-
     def _forget(self, fraction: float) -> None:
         """Before a sample is learned, so that it counts in full."""
         if self.forgetting == "directional":

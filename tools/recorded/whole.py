@@ -50,7 +50,7 @@ def tuning(residual: str) -> Arrays:
     from semiparam_dynamics.offline.evaluation.bags import Bags
     from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
-    keep = ["residual", "nystrom.novelty", "nystrom.penalty", "random_fourier.penalty"]
+    keep = ["residual", "nystrom.penalty", "random_fourier.penalty"]
     keep += ["nystrom.joint_max_centers", "nystrom.joint_length_scale", "nystrom.joint_penalty"]
     kinds = ("position", "velocity", "acceleration", "rigid_body")
     keep += [f"random_fourier.{kind}_width" for kind in kinds]

@@ -4,65 +4,34 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from concurrent import futures
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.extras import require
 
+MAX_WAITING = 256  # tasks on the cluster at a time, each with a thread here that waits for it
 
-class ClusterExecutor(Executor):
-    """Runs functions on the workers of a Dask cluster.
+
+class _ClusterExecutor(ThreadPoolExecutor):
+    """Runs functions on the workers of a cluster; each result is waited for by a thread.
 
     `distributed.Client.get_executor` raises TypeError for a task whose worker dies while its result
-    is on the way: it looks at the task's state afterwards, which is "lost", and takes the result
-    for an error (distributed 2026.8.0, `cfexecutor._cascade_future`).
-
-    client: a `distributed.Client`.
+    is on the way (distributed 2026.8.0).
     """
 
     def __init__(self, client: Any) -> None:
+        super().__init__(MAX_WAITING)
         self._client = client
-        # Those that are not done. A task to which nothing refers would be cancelled.
-        self._results: dict[Any, Future[Any]] = {}
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Have a worker run ``fn(*args, **kwargs)``; raises RuntimeError after the client's end."""
+        """Have a worker run ``fn(*args, **kwargs)``."""
+        return super().submit(self._on_cluster, fn, *args, **kwargs)
+
+    def _on_cluster(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         # Not pure: a function of equal arguments may read a file that has changed since.
-        task = self._client.submit(fn, *args, pure=False, **kwargs)
-        result = self._results[task] = Future()
-
-        def cancel(result: Future[Any]) -> None:
-            if result.cancelled() and not task.cancelled():
-                task.cancel()
-
-        result.add_done_callback(cancel)
-        task.add_done_callback(self._pass_on)
-        return result
-
-    def _pass_on(self, task: Any) -> None:
-        """Give what became of a task to who waits for its result; called in a thread of Dask's."""
-        result = self._results[task]
-        if task.cancelled():
-            result.cancel()
-        if result.set_running_or_notify_cancel():
-            try:
-                value = task.result()
-            except BaseException as error:
-                result.set_exception(error)
-            else:
-                result.set_result(value)
-        del self._results[task]
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Cancel what is not done, if so asked; then wait until all is, if so asked."""
-        tasks = list(self._results)
-        if cancel_futures and tasks:
-            self._client.cancel(tasks)
-        if wait:
-            futures.wait(list(self._results.values()))
+        return self._client.submit(fn, *args, pure=False, **kwargs).result()
 
 
 @contextmanager
@@ -75,7 +44,7 @@ def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
     """
     require("--cluster", "distributed")
     client = _client(address, timeout)
-    executor = ClusterExecutor(client)
+    executor = _ClusterExecutor(client)
     try:
         yield executor
     finally:

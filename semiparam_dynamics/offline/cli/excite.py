@@ -40,11 +40,10 @@ from semiparam_dynamics.samples.bag_writer import check_bag_place
 FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 DESCRIPTION = """\
-Find a periodic motion, a Fourier series in each joint, from which the robot's base parameters can
-be identified well: the condition number of their regressor is minimised within the URDF's limits of
-position, velocity and effort. Each period starts and ends at rest.
-Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with one JointTrajectory whose
-first point leaves the arm time to reach it, and trial_bag, one period through the same positions at
+Find a periodic motion that identifies the robot's base parameters well: the condition number of
+their regressor is minimised within the URDF's limits of position, velocity and effort. Each period
+starts and ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
+one JointTrajectory whose first point leaves the arm time to reach it, and trial_bag, one period at
 low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
 floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
 EXAMPLES = (
@@ -58,9 +57,10 @@ OPTIONS = {
     "search.velocity_scale": "share of the velocity limits used",
     "search.effort_scale": "share of the effort limits used",
     "clearance": "distance kept from collisions, m",
-    "floor": "height of the floor in m, base or none",
+    "floor": "its height in m, base or none",
     "repeat": "periods written, one after the other",
     "rate": "points written a second",
+    "topic": "of the bag's JointTrajectory",
 }
 
 

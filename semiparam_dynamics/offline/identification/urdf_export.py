@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
+from typing import Any
 from xml.dom import minidom
 from xml.sax.saxutils import quoteattr
 
@@ -111,7 +112,7 @@ def export_urdf(
         for name in names:
             if name not in known:
                 raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
-    document = minidom.parseString(text.strip())  # nosec B318 # see above
+    document: Any = minidom.parseString(text.strip())  # nosec B318 # see above
     for element in document.documentElement.childNodes:
         if element.nodeType != element.ELEMENT_NODE:
             continue
@@ -129,7 +130,7 @@ def export_urdf(
     return f"{document.toxml()}\n"
 
 
-def _replace(parent: minidom.Element, tag: str, lines: list[str]) -> None:
+def _replace(parent: Any, tag: str, lines: list[str]) -> None:
     """Put the element that `lines` are in the place of the children called `tag`.
 
     Where there is none it comes first; without lines the children go, with their own lines.
@@ -139,7 +140,7 @@ def _replace(parent: minidom.Element, tag: str, lines: list[str]) -> None:
         before = (old[0] if old else parent).previousSibling
         indent = before.data.rpartition("\n")[2] if _is_space(before) else ""
         indent += "" if old else "  "
-        new = minidom.parseString(f"\n{indent}".join(lines)).documentElement  # nosec B318 # ours
+        new: Any = minidom.parseString(f"\n{indent}".join(lines)).documentElement  # nosec B318 # ours
         if old:
             parent.replaceChild(new, old.pop(0))
         else:
@@ -153,7 +154,7 @@ def _replace(parent: minidom.Element, tag: str, lines: list[str]) -> None:
         parent.removeChild(child)
 
 
-def _is_space(node: minidom.Node | None) -> bool:
+def _is_space(node: Any) -> bool:
     return isinstance(node, minidom.Text) and not node.data.strip()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from dataclasses import replace as replace_fields
 from typing import Any
 
 import numpy as np
@@ -197,7 +198,7 @@ def _learn(estimator: SemiparametricEstimator, block: SampleBlock) -> None:
 def _samples(block: SampleBlock) -> Iterator[Sample]:
     columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
     for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
-        yield Sample(*parts, weight=weight)
+        yield replace_fields(Sample(*parts), weight=weight)
 
 
 def _predict(estimator: SemiparametricEstimator, motion: Motion) -> dict[str, Array]:

@@ -35,7 +35,7 @@ from semiparam_dynamics.offline.tuning.candidates import (
     Candidate,
 )
 from semiparam_dynamics.offline.tuning.recordings import PART_NAME
-from semiparam_dynamics.offline.tuning.tuner import Search, Tuning
+from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, number_of
 
 RIVAL = LOOKS["semiparametric"].color
 OUT = LOOKS["persistence"].color
@@ -149,7 +149,7 @@ def _search(number: int, search: Search, tuning: Tuning) -> str:
 
 
 def _panel(number: int, search: Search, name: str, tuning: Tuning) -> str:
-    values = np.array([float(c.settings[name]) for c in search.tried])
+    values = np.array([number_of(c.settings[name]) for c in search.tried])
     own, criterion = search.own, tuning.criterion
     errors = np.array([c.relative(own, criterion) for c in search.tried])
     whole = np.array(
@@ -164,7 +164,7 @@ def _panel(number: int, search: Search, name: str, tuning: Tuning) -> str:
             axes.set_xscale("log")
         start = to_flat(tuning.before)[name]
         axes.axvline(
-            float(search.chosen.settings.get(name, start)),
+            number_of(search.chosen.settings.get(name, start)),
             color=RIVAL,
             linewidth=1.2,
             linestyle=(0, (4, 2)),

@@ -65,14 +65,18 @@ class Stage:
 
 
 def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
-    """The stages, in order, for recordings with so many seconds of motion."""
+    """The stages, in order, for recordings with so many seconds of motion.
+
+    What decides how long centres last, `max_centers` and `novelty`, is none of them: it shows only
+    on motion longer than the folds' training part.
+    """
     memories = tuple(m for m in MEMORIES if m <= seconds / MIN_MEMORIES)
     tries_memory = len(memories) > 1
     kernels = [
         Stage(
             "local features",
             16,
-            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0, "nystrom.novelty": 2.0},
+            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0},
             residual="nystrom",
             alternative=True,
         ),
@@ -158,7 +162,7 @@ class Tuning:
             name
             for name, (old, new) in self.changes.items()
             if name in factors
-            and abs(math.log(_number(new) / _number(old))) > AT_BOUND * math.log(factors[name])
+            and abs(math.log(number_of(new) / number_of(old))) > AT_BOUND * math.log(factors[name])
         ]
 
     @property
@@ -280,10 +284,8 @@ def _search(
     n_trials = stage.trials if space else 1
     study = judge.study(stage.title, to_flat(config), sorted(space))
     while (done := len(_settings(study))) < n_trials:
-        trials = []
-        for k in range(min(BATCH, n_trials - done)):
-            study.sampler = _sampler(config.estimator.seed + done + k)
-            trials.append(study.ask(space))
+        study.sampler = _sampler(config.estimator.seed + done)
+        trials = [study.ask(space) for _ in range(min(BATCH, n_trials - done))]
         settings = [_rounded(trial.params) for trial in trials]
         tried = judge.scores([replace(base, **each) for each in settings], own)
         for trial, candidate in zip(trials, tried, strict=True):
@@ -310,7 +312,7 @@ def _space(
     known, flat = {entry.name: entry for entry in parameters(type(config))}, to_flat(config)
     space: dict[str, Any] = {}
     for name, factor in stage.ranges.items():
-        own, high = _number(flat[name]), known[name].high or math.inf
+        own, high = number_of(flat[name]), known[name].high or math.inf
         high = min(high, MAX_CUTOFF * rate) if name == "filter.cutoff" else high
         low, high = max(own / factor, known[name].low or 0.0), min(own * factor, high)
         if 0.0 < low < high and not is_kept(name, keep):  # 0: it is switched off
@@ -321,7 +323,8 @@ def _space(
     return space
 
 
-def _number(value: Value) -> float:
+def number_of(value: Value) -> float:
+    """A parameter's value, which is a number."""
     assert isinstance(value, (int, float))
     return float(value)
 

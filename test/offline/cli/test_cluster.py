@@ -6,7 +6,7 @@ import os
 import socket
 import threading
 import time
-from concurrent.futures import CancelledError, as_completed
+from concurrent.futures import as_completed
 from math import factorial
 from pathlib import Path
 from typing import Any
@@ -63,23 +63,13 @@ def test_a_worker_that_dies_while_its_result_is_on_the_way_changes_no_result(
         assert [result.result(timeout=60) for result in results] == [1, 1, 2, 6, 24]
 
 
-def test_a_result_that_is_cancelled_ends_its_task_and_so_does_the_end(scheduler: str) -> None:
+def test_the_end_does_not_wait_for_what_is_not_done(scheduler: str) -> None:
+    started = time.monotonic()
     with cluster_executor(scheduler) as executor:
-        waiting = [executor.submit(time.sleep, 2.0) for _ in range(40)]
-        assert waiting[-1].cancel()
-        with pytest.raises(CancelledError):
-            waiting[-1].result()
-        assert executor.submit(factorial, 3).cancel()
+        waiting = [executor.submit(time.sleep, 600.0) for _ in range(4)]
     for result in waiting:
-        with pytest.raises(CancelledError):
-            result.result(timeout=10)
-
-
-def test_it_waits_for_what_was_begun(scheduler: str) -> None:
-    with cluster_executor(scheduler) as executor:
-        results = [executor.submit(factorial, i) for i in range(4)]
-        executor.shutdown()
-        assert all(result.done() for result in results)
+        assert result.exception(timeout=60.0) is not None
+    assert time.monotonic() - started < 600.0
 
 
 def test_a_server_that_never_answers_is_no_scheduler() -> None:

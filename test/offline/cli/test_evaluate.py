@@ -101,18 +101,6 @@ def test_training_bags_are_learned_first(bag: Path, evaluated: Path, tmp_path: P
     assert trained < half_trained
 
 
-def test_joints_that_the_bag_does_not_have(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model = small_arm()
-    path = tmp_path / "renamed"
-    names = [f"other_{name}" for name in model.joint_names]
-    write_measurements(path, names, measurements(model, 1.0), "effort")
-    options = ["--urdf", str(URDF), "--out", str(tmp_path / "out")]
-    assert main(["evaluate", str(path), *options]) == 2
-    assert "names begin with 'other_'" in capsys.readouterr().err
-
-
 def test_joints_that_only_the_urdf_has_stand_still(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

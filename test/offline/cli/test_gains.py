@@ -96,12 +96,6 @@ def test_a_joint_without_efforts_is_left_out(
     assert f"has no joint {last} in the messages" in told or f"an effort of {last}" in told
 
 
-def test_a_loaded_bag_needs_its_mass(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    bare = write(tmp_path / "bare", arm_log(14.0))
-    assert main(["gains", str(bare), "--urdf", str(URDF), "--load-mass", "1"]) == 2
-    assert "--loaded and --load-mass" in capsys.readouterr().err
-
-
 def test_only_a_minus_that_is_told_has_a_sentence() -> None:
     found = DriveGains(("a", "b"), np.array([2.0, -2.0]), np.ones(2), 0.1, np.ones(2, bool), False)
     assert "negative: b." in gains_table(found)

@@ -25,14 +25,6 @@ def test_the_version(capsys) -> None:
     assert capsys.readouterr().out == f"semiparam {__version__}\n"
 
 
-def test_every_verb_has_help(capsys) -> None:
-    for verb in VERBS:
-        with pytest.raises(SystemExit) as end:
-            main([verb, "--help"])
-        assert end.value.code == 0
-        assert f"usage: semiparam {verb}" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("verb", ["", *VERBS])
 def test_help_fits_on_a_screen(verb: str, capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -144,13 +136,6 @@ def test_letters_that_the_terminal_lacks_are_no_error() -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert "Nystr?m" in done.stdout and done.stderr == ""
-
-
-def test_a_verb_s_line_in_the_list_is_its_own(capsys) -> None:
-    for loaded in ([], list(VERBS)):
-        text = make_parser(loaded).format_help()
-        for summary in VERBS.values():
-            assert summary in text
 
 
 def test_reading_the_arguments_loads_nothing_heavy() -> None:

@@ -62,6 +62,7 @@ MISTAKES = [
     (f"{EXCITE} out --set search.objective=trace", "must be one of condition, determinant"),
     (f"{EXCITE} out --set free_velocity=0", "'free_velocity' must lie between"),
     (f"{EXCITE} file/out", "the results can't be written to file/out"),
+    ("gains BAG --load-mass 1", "--loaded and --load-mass"),
     ("layouts file", "can't be written"),
     ("layouts out --node 'my node'", "'my node' is no name in ROS"),
     ("layouts out --joints a b a", "each joint needs a name of its own, not a, b, a"),

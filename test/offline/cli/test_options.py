@@ -10,7 +10,6 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter
-from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
     add_workers,
@@ -101,16 +100,6 @@ def test_a_bad_setting_is_explained(setting, message) -> None:
         parse("--set", setting)
 
 
-def test_the_help_of_parameters_lists_every_one(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    add_config_options(parser, Config)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--help-parameters"])
-    text = capsys.readouterr().out
-    assert "filter.cutoff = 5.0\n    where it cuts (0.1 .. 1000, Hz)" in text
-    assert "gravity = [0.0, 0.0, -9.81]" in text
-
-
 def work(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_workers(parser, jobs="processes")
@@ -124,10 +113,3 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
         assert executor is None
     with pytest.raises(ConfigurationError, match="can't be less than one process"):
         workers(work("--jobs", "-1"))
-
-
-@pytest.mark.parametrize("verb", ["tune", "evaluate"])
-def test_the_help_says_what_no_jobs_are(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main([verb, "--help"])
-    assert "(default 0: one a core)" in " ".join(capsys.readouterr().out.split())

@@ -23,12 +23,13 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 from ...dynamics.arms import URDF, measurements, small_arm
 
 # All but the ridge of the local features stays: one path.
-KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale", "nystrom.novelty"]
-KEPT += ["nystrom.max_centers", "nystrom.joint_max_centers", "nystrom.joint_length_scale"]
+KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale"]
+KEPT += ["nystrom.joint_max_centers", "nystrom.joint_length_scale"]
 KEPT += ["nystrom.joint_penalty", "nystrom.position_width", "nystrom.velocity_width"]
 KEPT += ["nystrom.rigid_body_width"]
-OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=1"]
-OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=10"]
+OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=2"]
+OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=8"]
+OPTIONS += ["--set", "nystrom.length_scale=0.5", "--set", "nystrom.max_centers=60"]
 OPTIONS += [part for name in KEPT for part in ("--keep", name)]
 
 
@@ -36,7 +37,7 @@ OPTIONS += [part for name in KEPT for part in ("--keep", name)]
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder, model = tmp_path_factory.mktemp("bags"), small_arm()
     for k in range(2):
-        motion = list(measurements(model, 6.0, 50.0, extra=2.0))
+        motion = list(measurements(model, 10.0, 50.0, extra=2.0))
         for start in (100, 200):  # of the second one a fifth of a second is missing twice
             del motion[start : start + 10 * k]
         write_measurements(folder / f"motion_{k}", model.joint_names, motion, "effort")
@@ -46,7 +47,7 @@ def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.fixture(scope="module")
 def command(bags: list[str]) -> list[str]:
     """In one process, from a ridge that is much too large."""
-    return ["tune", *bags, *OPTIONS, "--set", "nystrom.penalty=1000"]
+    return ["tune", *bags, *OPTIONS, "--set", "nystrom.penalty=20"]
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +64,15 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
 ) -> None:
     out, told = tuned
     assert re.search(r"On motion that was held out, .* times the rigid body's error", told), told
-    assert re.search(r"nystrom\.penalty +1000 +\d", told)
+    assert re.search(r"nystrom\.penalty +20 +\d", told)
     doubts = re.findall(r"^- (\S+) has faults \(gaps\): `semiparam doctor \S+ --urdf", told, re.M)
     assert (
         doubts == [command[2]]
         and f"{command[2]} has faults" in out.with_suffix(".html").read_text()
     )
     config = load_yaml(out, InverseDynamicsNodeConfig, "inverse_dynamics")
-    assert config.learner.estimator.nystrom.penalty < 100.0
-    assert config.learner.filter.cutoff == 10.0
+    assert config.learner.estimator.nystrom.penalty < 20.0
+    assert config.learner.filter.cutoff == 8.0
     session = Session(Path(config.urdf).read_text(), config)
     steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
@@ -101,8 +102,12 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(
         preexec_fn=restore,
     )
     journal = out.with_suffix(".journal")
+
+    def scores() -> int:
+        return journal.read_text().count('"worst_axis"') if journal.exists() else 0
+
     deadline = time.monotonic() + 600.0  # only reached when something is broken
-    while not journal.exists() or len(journal.read_text().splitlines()) < 3:
+    while scores() < 2:
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -110,10 +115,10 @@ def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(
     assert process.returncode == 130, error
     assert "interrupted; the same command resumes from here" in error
     assert "Traceback" not in error
-    done = len(journal.read_text().splitlines()) - 1
+    done = scores()
     assert done >= 2 and not out.exists()
     assert main([*command, "1"]) == 0
-    assert out.exists() and len(journal.read_text().splitlines()) - 1 > done
+    assert out.exists() and scores() > done
 
 
 def test_a_cluster_gives_what_one_process_gives(
@@ -122,5 +127,3 @@ def test_a_cluster_gives_what_one_process_gives(
     one, other = tuned[0], tmp_path / "other.yaml"
     assert main([*command, "--cluster", near_scheduler, "--out", str(other)]) == 0
     assert one.read_text() == other.read_text()
-    journals = [sorted(p.with_suffix(".journal").read_text().splitlines()) for p in (one, other)]
-    assert journals[0] == journals[1]

@@ -205,16 +205,6 @@ def test_degrees_are_those_of_joints_that_turn(log, tmp_path: Path) -> None:
     np.testing.assert_allclose(first.q, np.deg2rad([0.3, 90.0]))
 
 
-def test_a_unit_that_a_table_names_stays_beside_degrees(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    header = "t,q_hip [mm],q_knee,dq_hip,dq_knee,tau_hip,tau_knee"
-    path.write_text(f"{header}\n0,300,90,0.1,180,1,2\n0.1,0,0,0,0,1,2\n")
-    convert_log(path, tmp_path / "bag", urdf=SLIDING, degrees=True)
-    first = read_measurements(tmp_path / "bag", ["hip", "knee"]).measurements[0]
-    np.testing.assert_allclose(first.q, [0.3, np.pi / 2.0])
-    np.testing.assert_allclose(first.dq, [0.1, np.pi])
-
-
 def test_a_joint_that_follows_another_is_one_of_the_urdf(log, tmp_path: Path) -> None:
     text = URDF.replace('<child link="l2"/>', '<child link="l2"/><mimic joint="hip"/>')
     done = convert_log(log(names=["hip", "knee"]), tmp_path / "bag", urdf=text)

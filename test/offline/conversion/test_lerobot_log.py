@@ -281,16 +281,6 @@ def test_folders_and_files_of_another_kind(tmp_path: Path) -> None:
             read_log(tmp_path / "log.npz", **options)
 
 
-def test_degrees_in_any_log(tmp_path: Path) -> None:
-    q = np.array([[90.0], [180.0]])
-    np.savez(tmp_path / "log.npz", q=q, dq=q, tau=q, dt=0.1)
-    log = read_log(tmp_path / "log.npz", degrees=True)
-    np.testing.assert_allclose(log.q, np.deg2rad(q))
-    np.testing.assert_allclose(log.dq, np.deg2rad(q))
-    np.testing.assert_array_equal(log.tau, q)
-    assert log.warnings == () and "--degrees" in read_log(tmp_path / "log.npz").warnings[0]
-
-
 def test_without_pyarrow_a_sentence_says_how_to_install_it(tmp_path: Path, monkeypatch) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(
