@@ -75,13 +75,18 @@ class RunningScores:
         self.samples = 0
 
     def add(self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]) -> None:
-        """Take in one sample: measured y (n_axes,), each model's prediction and, if any, std."""
+        """Take in samples in turn: measured y and, by the models' names, predictions and stds.
+
+        All (k, n_axes), or (n_axes,) of one sample; a model may have no std.
+        """
         self._has_std.update(stds)
-        nothing = np.full(len(y), -1.0)
+        shape = (-1, len(self._mean))
+        y = y.reshape(shape)
+        nothing = np.full(y.shape, -1.0)
         self.add_arrays(
-            y[None],
-            np.array([[predictions[name] for name in self._row]]),
-            np.array([[stds.get(name, nothing) for name in self._row]]),
+            y,
+            np.stack([predictions[name].reshape(shape) for name in self._row], axis=1),
+            np.stack([stds.get(name, nothing).reshape(shape) for name in self._row], axis=1),
         )
 
     def add_arrays(self, y: Array, predictions: Array, stds: Array) -> None:
@@ -98,31 +103,6 @@ class RunningScores:
         """Note that standard deviations of all models will come; returns itself."""
         self._has_std.update(self._row)
         return self
-
-    def add_rows(
-        self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
-    ) -> None:
-        """:meth:`add` of many samples at once, all (k, n_axes); with `keep` 1 only.
-
-        Means and spreads are combined as by Chan, Golub and LeVeque 1983, eq. 2.1.
-        """
-        assert self._keep == 1.0  # what fades does so sample by sample
-        measured = ~np.isnan(y)
-        number = measured.sum(axis=0)
-        before, self._counts = self._counts, self._counts + number
-        self.samples += len(y)
-        mean = y.sum(axis=0, where=measured) / np.maximum(number, 1)
-        delta, share = mean - self._mean, number / np.maximum(self._counts, 1.0)
-        self._mean = self._mean + delta * share
-        spread = ((y - mean) ** 2).sum(axis=0, where=measured)
-        self._spread = self._spread + spread + delta**2 * (before * share)
-        errors = y - np.array([predictions[name] for name in self._row])
-        self._errors = self._errors + (errors**2).sum(axis=1, where=measured)
-        if stds:
-            self._has_std.update(stds)
-            nothing = np.full(y.shape, -1.0)
-            bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
-            self._covered = self._covered + (np.abs(errors) <= bounds).sum(axis=1)
 
     @property
     def measured(self) -> Mask:

@@ -219,7 +219,7 @@ class ScoredPredictions:
         values["urdf"] = block.regressors @ self._urdf
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
-        self.scores.add_rows(y, values, stds)
+        self.scores.add(y, values, stds)
         parts: list[tuple[RunningScores, Mask]] = []
         if rest.any():
             if self.rest is None:
@@ -231,7 +231,7 @@ class ScoredPredictions:
         for part, rows in parts:
             if rows.any():
                 of = BlockPrediction(values, stds).rows(rows)
-                part.add_rows(y[rows], of.values, of.stds)
+                part.add(y[rows], of.values, of.stds)
         self.trace.add(block.stamps, y, values, stds["semiparametric"])
 
     def scores_apart(self) -> dict[str, RunningScores]:
