@@ -27,12 +27,12 @@ from scipy.optimize import minimize
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.dynamics.effort_faults import anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import (
     EFFECTS,
     Columns,
     anchored,
-    anchored_fit,
     make_columns,
 )
 from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks
@@ -112,15 +112,13 @@ def drive_gains_of_bags(
     Raises BagError, RobotModelError or LearningError where that can't be.
     """
     bags = [bag, loaded] if loaded else [bag]
-    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)))
+    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)[1]))
     named = config.robot.joints
     joints, notes = (named, ()) if named else _with_efforts(bag, tree, joint_states)
     given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
-    settings = to_flat(config) | {"joints": joints, "target": "effort"}
     locked = read_locks(bag, tree, joints, joint_states)
-    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
-    turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
-    facts, recordings = JointFacts(turning, *model.position_limits), []
+    model = RobotModel(text, config.robot, locked=locked, joints=joints, target="effort")
+    facts, recordings = JointFacts.of(model), []
     for path in bags:
         log = read_joint_log(path, joints, joint_states, tree=tree)
         if lacking := [name for name in joints if name not in log.names]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import binary_dilation, binary_opening
-from scipy.optimize import nnls
 from scipy.signal import butter, sosfiltfilt
 
 from semiparam_dynamics.base.arrays import Array, Mask
@@ -265,44 +264,3 @@ def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:
     inertia = columns.parts[0] @ columns.prior
     weight = np.tensordot(gravity, columns.parts[1:] @ columns.prior, axes=1)
     return inertia, weight
-
-
-@dataclass(frozen=True)
-class AnchoredFit:
-    """How one effort is explained by one joint of the URDF with factors that can't be negative.
-
-    error: squared error in units of the effort's variance.
-    inertia, gravity: the factors of what the URDF predicts; viscous, coulomb: of friction.
-    """
-
-    error: float
-    inertia: float
-    gravity: float
-    viscous: float
-    coulomb: float
-
-
-def anchored_fit(y: Array, inertia: Array, weight: Array, effects: Array) -> AnchoredFit:
-    """Fit y (n,) by the URDF's torques (n,) of a joint and its effects (n, 4)."""
-    dq, coulomb, constant, rotor = effects.T
-    design = np.column_stack((inertia, weight, dq, coulomb, rotor, constant, -constant))
-    size = np.sqrt(np.mean(design**2, axis=0))
-    size = np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, np.inf)
-    spread = float(y.std()) or 1.0
-    found, left = nnls(design / size, y / spread)
-    factors = spread * found / size
-    return AnchoredFit(left**2 / len(y), *(float(f) for f in factors[:4]))
-
-
-def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Array:
-    """(n, k) efforts that hold the arm up at each message, by parameters fitted to the log."""
-    columns = make_columns(log, model, cutoff)
-    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
-    gravity = np.array(model.config.gravity)
-    found = fit.parameters(gravity)
-    efforts = np.empty_like(log.q)
-    for start in range(0, len(log), 2000):
-        q = log.q[start : start + 2000]
-        parts = inertial_parts(model, q, 0.0 * q, 0.0 * q)
-        efforts[start : start + 2000] = np.tensordot(gravity, np.array(parts[1:]), axes=1) @ found
-    return efforts

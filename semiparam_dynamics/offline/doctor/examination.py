@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import (
     JointLog,
     read_description,
@@ -29,12 +29,7 @@ from semiparam_dynamics.offline.doctor.messages import (
     moving,
     repaired,
 )
-from semiparam_dynamics.offline.doctor.physics import (
-    EXCHANGED,
-    Physics,
-    physics_findings,
-    unexplained,
-)
+from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings, unexplained
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.robot.model import RobotModel, told_followers
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
@@ -86,7 +81,7 @@ def examine_bag(
     """
     from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
 
-    text = read_urdf(urdf or read_description([path]))
+    text = read_urdf(urdf or read_description([path])[1])
     tree = parse_urdf(text)
     joints = config.robot.joints or tree.actuated()
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
@@ -139,12 +134,8 @@ def examine(
     locked : positions of its other joints, rad or m; 0 where not given.
     efforts : whether they are what is learned, so that limits of readings are theirs.
     """
-    settings = to_flat(config) | {"joints": log.names, "target": "effort"}
-    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
-    tree = parse_urdf(model.urdf_text)
-    low, high = model.position_limits
-    turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
-    facts = JointFacts(turning, low, high)
+    model = RobotModel(urdf, config.robot, locked=locked, joints=log.names, target="effort")
+    facts = JointFacts.of(model)
     given = config.samples.effort_scale
     scale = one_or_each("samples.effort_scale", given, len(log.names), "joints")
     if log.y is not None:
@@ -166,20 +157,6 @@ def examine(
     return Examination(
         log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
     )
-
-
-def examine_motion(
-    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
-) -> tuple[list[Finding], dict[str, object]]:
-    """What the dynamics show in the learner's own measurements, and the parameters that mend it.
-
-    `log` has the model's joints in order, its efforts the configured scale and delay.
-    """
-    with threadpool_limits(limits=1):
-        physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
-    findings = [] if physics is None else physics.findings
-    efforts = config.robot.target != "wrench"
-    return findings, _mends(findings, log.names, config, efforts=efforts)[0]
 
 
 def _physics(

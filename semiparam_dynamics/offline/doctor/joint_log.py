@@ -119,14 +119,14 @@ def read_joint_log(
     )
 
 
-def read_description(paths: Sequence[str | Path]) -> str:
-    """The first robot_description in the bags. Raises BagError where none holds one."""
+def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:
+    """The first bag that holds a robot_description, and its text. Raises BagError where none."""
     from semiparam_dynamics.samples.bag import BagReader  # as above
 
     for path in paths:
         with BagReader(path) as bag:
             if (text := bag.robot_description()) is not None:
-                return text
+                return path, text
     told, hold = " and ".join(map(str, paths)), "hold" if len(paths) > 1 else "holds"
     raise BagError(f"{told} {hold} no robot_description: name the robot's file with --urdf")
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import listing
-from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.sensor_faults import StuckReadings
 
@@ -44,6 +46,11 @@ class JointFacts:
     turning: Mask
     low: Array
     high: Array
+
+    @classmethod
+    def of(cls, model: RobotModel) -> JointFacts:
+        """The facts of a model's joints."""
+        return cls(~model.sliding, *model.position_limits)
 
 
 def message_findings(
@@ -442,20 +449,18 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 fault=not little,
             )
             continue
-        end = int(np.argmax(counts[[0, -1]]))
-        extreme, often = float(values[[0, -1]][end]), int(counts[[0, -1]][end])
-        if often > CLIPPED * len(column) and often > 10.0 * np.median(counts):
+        if (clip := clipped(column)) is not None:
             # One limit is for both signs: it must not take the other end's good efforts away.
-            largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
-            limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
+            largest = abs(clip.extreme) >= np.abs(values[[0, -1]]).max()
+            limit = {"samples.saturation": abs(clip.extreme) * (1.0 - 1e-6)} if largest else {}
             yield Finding(
                 "clipped efforts",
-                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * often / len(column):.1f} % of the messages in motion",
+                f"the effort of {name} stays exactly at its extreme {clip.extreme:.4g} in "
+                f"{100 * clip.share:.1f} % of the messages in motion",
                 "the driver or amplifier saturates: such samples aren't learned with "
                 f"{'samples.saturation' if largest else 'samples.saturation_after'}",
                 (name,),
-                amount=abs(extreme),
+                amount=abs(clip.extreme),
                 mends=limit,
             )
         elif stuck[k]:
@@ -594,3 +599,19 @@ def spikes(q: Array, least: float = SPIKE) -> Mask:
     usual = np.quantile(away, 0.95, axis=0)
     found[1:-1] = (away > np.maximum(least, 20.0 * usual)) & (across < 0.5 * away)
     return found
+
+
+class Clipped(NamedTuple):
+    """The extreme value at which a sensor stays, and the share of the readings there."""
+
+    extreme: float
+    share: float
+
+
+def clipped(values: Array) -> Clipped | None:
+    """Where readings (n,) stay exactly at an extreme; None where they do not."""
+    found, counts = np.unique(values, return_counts=True)
+    end = -1 if counts[-1] > counts[0] else 0
+    if counts[end] > max(CLIPPED * len(values), 10.0 * np.median(counts)):
+        return Clipped(float(found[end]), float(counts[end]) / len(values))
+    return None

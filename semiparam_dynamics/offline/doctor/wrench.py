@@ -17,11 +17,10 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
 from semiparam_dynamics.base.errors import RobotModelError, listing
-from semiparam_dynamics.base.parameters import from_flat, to_flat
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
-from semiparam_dynamics.offline.doctor.messages import CLIPPED, moving, spikes, stamp_findings
+from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
 
@@ -168,17 +167,14 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
         if longest > STUCK and held <= HELD:
             stuck.append(f"{WRENCH_AXES[k]} for {longest:.1f} s")
             continue
-        values, counts = np.unique(column[active], return_counts=True)
-        ends = counts[[0, -1]]
-        extreme = float(values[[0, -1]][int(np.argmax(ends))])
-        if ends.max() > max(CLIPPED * active.sum(), 10.0 * np.median(counts)):
+        if (clip := clipped(column[active])) is not None:
             yield Finding(
                 "wrench: clipped",
-                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * ends.max() / active.sum():.1f} % of the messages in motion",
+                f"{WRENCH_AXES[k]} stays exactly at its extreme {clip.extreme:.4g} in "
+                f"{100 * clip.share:.1f} % of the messages in motion",
                 "the sensor's range is too small: such samples aren't learned with "
                 "samples.saturation",
-                amount=abs(extreme),
+                amount=abs(clip.extreme),
             )
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if stuck:
@@ -207,10 +203,9 @@ def _weight(
     frame = config.robot.sensor_frame or (log.frames[0] if len(log.frames) == 1 else "")
     if not frame:
         return [], "neither the messages nor sensor_frame name the sensor's frame"
-    settings = to_flat(config) | {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
+    given = {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
     try:
-        robot = from_flat(InverseDynamicsConfig, settings).robot
-        model = RobotModel(urdf, robot, locked=locked)
+        model = RobotModel(urdf, config.robot, locked=locked, **given)
     except RobotModelError as error:
         lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
         return [lack], "the sensor's place in the URDF is not known"

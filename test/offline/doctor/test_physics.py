@@ -13,11 +13,11 @@ from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
-from semiparam_dynamics.offline.doctor.examination import examine, examine_motion
+from semiparam_dynamics.offline.doctor.examination import examine
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-from ...dynamics.arms import URDF, small_arm
+from ...dynamics.arms import URDF
 from .logs import arm_log, examined, kinds
 
 SEVEN = Path(__file__).resolve().parents[2] / "data" / "seven_joint_arm.urdf"
@@ -255,16 +255,6 @@ def test_a_joint_whose_readings_stand_makes_no_fault_of_gravity() -> None:
     examination = examined(dataclasses.replace(log, q=q, dq=dq))
     assert "tilted base" not in kinds(examination)
     assert "gravity" not in examination.mended
-
-
-def test_what_a_node_measured_gets_the_parameters_on_top_of_its_own() -> None:
-    log = arm_log()
-    settings = {"samples__effort_scale": (2.0, 2.0, 2.0, 2.0), "samples__effort_delay": 0.01}
-    config = replace(InverseDynamicsConfig(), **settings)
-    turned = dataclasses.replace(log, y=log.y * [1.0, -1.0, 1.0, 1.0])
-    findings, mends = examine_motion(turned, small_arm(), config)
-    assert [f.kind for f in findings if f.fault] == ["effort sign"]
-    assert mends == {"samples.effort_scale": (2.0, -2.0, 2.0, 2.0)}
 
 
 def test_a_joint_that_follows_a_learned_one_is_a_note() -> None:
