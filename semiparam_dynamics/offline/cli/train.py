@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--learner",
         choices=tuple(LEARNERS),
+        default="",
         help="random_features trains the residual random_fourier, the others nystrom; "
         "default: random_features or nystrom_krls, by the parameter residual",
     )
