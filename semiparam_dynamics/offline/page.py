@@ -307,6 +307,14 @@ def bullets(items: Iterable[str], style: str = "") -> str:
     return f"<ul{kind}>{inner}</ul>" if inner else ""
 
 
+def warning_box(title: str, items: Iterable[str]) -> str:
+    """A box with a list of warnings, all escaped; green and without a list where there are none."""
+    inner = bullets(items)
+    if not inner:
+        return f'<div class="warnings none"><p>{escape(title)}</p></div>'
+    return f'<div class="warnings"><h3>{escape(title)}</h3>{inner}</div>'
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
     """A table that scrolls sideways where it is too wide; all cells are whole elements."""
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)

@@ -29,6 +29,7 @@ from semiparam_dynamics.offline.page import (
     page,
     plain,
     table,
+    warning_box,
 )
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
@@ -70,11 +71,9 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
         "</section>",
     ]
     if failed:
-        items = "".join(f"<li>{escape(bag['bag'])}: {escape(bag['error'])}</li>" for bag in failed)
         heading = f"{len(failed)} of {len(summary)} bags could not be evaluated"
-        sections.insert(
-            1, f'<div class="warnings"><h3>{escape(heading)}</h3><ul>{items}</ul></div>'
-        )
+        items = [f"{bag['bag']}: {bag['error']}" for bag in failed]
+        sections.insert(1, warning_box(heading, items))
     return page(TITLE, sections)
 
 

@@ -54,6 +54,7 @@ from semiparam_dynamics.offline.page import (
     section,
     setting,
     table,
+    warning_box,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
@@ -171,11 +172,8 @@ def report(evaluation: Evaluation) -> str:
 
 
 def _summary(evaluation: Evaluation, findings: Findings) -> str:
-    warned = findings.warnings
-    if warned:
-        box = f'<div class="warnings"><h3>Be careful</h3>{bullets(warned)}</div>'
-    else:
-        box = '<div class="warnings none"><p>Nothing in the figures calls for a warning.</p></div>'
+    title = "Be careful" if findings.warnings else "Nothing in the figures calls for a warning."
+    box = warning_box(title, findings.warnings)
     header = [head("Mean nmse"), *(head(LOOKS[name].name) for name in ALL_MODELS)]
     rows = [
         [

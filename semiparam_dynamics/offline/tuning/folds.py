@@ -29,7 +29,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIde
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.enough import LEAST_SECONDS
+from semiparam_dynamics.offline.evaluation.bags import MIN_MOTION
 from semiparam_dynamics.offline.evaluation.protocols import BLOCK
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
@@ -161,10 +161,10 @@ def motion_splits(motions: Sequence[Motion], names: Sequence[str]) -> list[Split
     """
     if len(motions) == 1:
         whole = motions[0]
-        if whole.seconds < PARTS * LEAST_SECONDS:
+        if whole.seconds < PARTS * MIN_MOTION:
             raise BagError(
                 f"the only recording shows {whole.seconds:.1f} s of motion: "
-                f"tuning needs {PARTS * LEAST_SECONDS:.1f} s at least, or several recordings"
+                f"tuning needs {PARTS * MIN_MOTION:.1f} s at least, or several recordings"
             )
         edges = np.linspace(0, len(whole), PARTS + 1).astype(int)
         groups = [[whole.take(slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]

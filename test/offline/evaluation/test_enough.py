@@ -12,8 +12,13 @@ import pytest
 
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.enough import FEWEST, check_motion, check_varies
+from semiparam_dynamics.offline.evaluation.bags import (
+    MIN_READINGS,
+    Bags,
+    check_motion,
+    check_varies,
+    evaluate_bags,
+)
 from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
 from semiparam_dynamics.offline.evaluation.training import train_on_bags
 from semiparam_dynamics.offline.tuning.on_bags import tune_on_bags
@@ -67,13 +72,13 @@ def readings(y: list[list[float]]) -> list[Measurement]:
 
 
 def test_one_axis_that_varies_is_enough() -> None:
-    nothing = float("nan")
+    nothing, n = float("nan"), MIN_READINGS
     for row, other in (([0.0, 1.0], [0.0, 2.0]), ([nothing, 1.0], [nothing, 2.0])):
-        check_varies("bag", readings([row] * FEWEST + [other]), NAMES, "effort")
-    check_varies("bag", readings([[0.0, 0.0]] * (FEWEST - 1)), NAMES, "effort")  # too few to tell
-    check_varies("bag", readings([[nothing, nothing]] * FEWEST), NAMES, "effort")  # told elsewhere
+        check_varies("bag", readings([row] * n + [other]), NAMES, "effort")
+    check_varies("bag", readings([[0.0, 0.0]] * (n - 1)), NAMES, "effort")  # too few to tell
+    check_varies("bag", readings([[nothing, nothing]] * n), NAMES, "effort")  # told elsewhere
     with pytest.raises(BagError, match=r"every axis of the wrench in bag is always .*\(b 3\)"):
-        check_varies("bag", readings([[nothing, 3.0]] * FEWEST), NAMES, "wrench")
+        check_varies("bag", readings([[nothing, 3.0]] * n), NAMES, "wrench")
 
 
 def test_enough_motion_has_no_warning() -> None:
