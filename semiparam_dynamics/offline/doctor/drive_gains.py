@@ -44,14 +44,15 @@ from semiparam_dynamics.robot.urdf import UrdfTree, parse_urdf, read_urdf
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
 URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
-TOLD, SCALED = 0.1, 0.5  # relative deviations up to which a gain, the common factor, counts as told
+MAX_GAIN_STD = 0.1  # relative deviation up to which a gain is identified
+MAX_COMMON_STD = 0.5  # the same of the factor that all gains share
 LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
 NOISE_SHARE = 0.3  # of an effort, to begin with
 # Of each gain beside what the recording tells: what the columns lack of a real arm's friction and
 # the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
 RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
-IMPOSSIBLE = 1e12  # cost of gains at which the normal equations have no solution
+NO_SOLUTION_COST = 1e12  # cost of gains at which the normal equations have no solution
 ROUNDS = 4  # of the noise's estimate
 
 
@@ -201,7 +202,7 @@ def drive_gains(
     while told.any():
         chosen = np.flatnonzero(told)
         own, common = _split(covariance[np.ix_(chosen, chosen)])
-        if own.max() < TOLD and common < SCALED:
+        if own.max() < MAX_GAIN_STD and common < MAX_COMMON_STD:
             break
         told[chosen[int(np.argmax(own))]] = False
     else:
@@ -333,7 +334,7 @@ class _Fit:
         try:
             root = np.linalg.cholesky(H)
         except np.linalg.LinAlgError:
-            return IMPOSSIBLE
+            return NO_SOLUTION_COST
         solved = np.linalg.solve(root, b)
         fit = square + mean @ (precision * mean) - solved @ solved
         logdet = 2.0 * float(np.log(np.diag(root)).sum()) - float(np.log(precision).sum())

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
-from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, Finding
+from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, MAX_UNEXPLAINED, Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import (
@@ -189,13 +189,12 @@ def _physics(
     except BagError as error:  # of messages that come in bursts few are enough apart
         return None, str(error)
     physics = physics_findings(part.names, columns, used)
-    if unexplained(columns, used) > POOR:
+    if unexplained(columns, used) > MAX_UNEXPLAINED:
         physics = _renamed(part, model, cutoff, used, physics) or physics
     return physics, ""
 
 
-POOR = 0.15  # of the efforts' variance: what is explained better needs no other names
-RENAMED = 0.5  # of the error that other hypotheses leave
+MAX_RENAMED_RATIO = 0.5  # of the error that other hypotheses leave
 
 
 def _renamed(
@@ -207,7 +206,7 @@ def _renamed(
     arm, and every joint's effort is off.
     """
     told = unexplained(physics.columns, used)
-    least, pair, found = RENAMED * told, None, None
+    least, pair, found = MAX_RENAMED_RATIO * told, None, None
     assert part.y is not None
     for i, j in itertools.combinations(range(len(part.names)), 2):
         order = np.arange(len(part.names))

@@ -15,6 +15,8 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.dynamics.effort_faults import (
+    MAX_GRAVITY_RATIO,
+    MIN_WEIGHT_SHARE,
     Finding,
     JointEfforts,
     fault_count,
@@ -22,17 +24,15 @@ from semiparam_dynamics.dynamics.effort_faults import (
     turned_or_exchanged,
 )
 from semiparam_dynamics.offline.doctor.dynamics import Columns, FreeFit, anchored
-from semiparam_dynamics.offline.doctor.messages import LITTLE, STANDS
+from semiparam_dynamics.offline.doctor.messages import LITTLE_MOTION, STANDING_RANGE
 
-LEVEL = 0.92  # of the error, with another gravity direction
-AGREED = 0.6  # of the error with the URDF's torques, where free parameters can't decide
-ANGLE = 2.5  # degrees
-ALIKE = 1.1  # times the least error: as likely
-SAME = 1.02  # times the error: gravity explains nothing
-WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
-NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
-SLIGHT = 0.97  # of the squared errors that a shift leaves: other columns that lack explain as much
-SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
+MAX_TILTED_RATIO = 0.92  # of the error, with another gravity direction
+MIN_TILT = 2.5  # degrees
+LIKELY_RATIO = 1.1  # times the least error: as likely
+MAX_WEIGHTLESS_RATIO = 1.02  # times the error: gravity explains nothing
+SMALL_DELAY, MIN_DELAY = 0.005, 0.017  # s of delay: worth a note, and a fault
+MAX_DELAYED_RATIO = 0.97  # of the squared errors with a shift and as is: missing columns do as much
+MIN_DEVIATIONS = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
@@ -72,11 +72,11 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
             candidates.append(_upside_down(names, columns, used))
         likeliest = min(candidates, key=lambda h: (fault_count(h.findings, h.sign, used), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
-    if (np.ptp(columns.q, axis=0) < STANDS).any():
+    if (np.ptp(columns.q, axis=0) < STANDING_RANGE).any():
         doubt = "; or the joint that stands does not"
         findings = [_doubted(finding, "tilted base", doubt) for finding in findings]
         findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
-    elif columns.grid[-1] - columns.grid[0] < LITTLE:
+    elif columns.grid[-1] - columns.grid[0] < LITTLE_MOTION:
         doubt = "; in so little motion contacts look the same"
         findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
     scale = likeliest.sign.copy()
@@ -164,7 +164,7 @@ def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
         # It has to be there without a delay, too, which looks like a little tilt.
         fit = FreeFit(columns, used)
         _, lag = _delay(columns, fit.sharpened((gravity,)))
-        if abs(lag) > NOTED:
+        if abs(lag) > SMALL_DELAY:
             return _gravity_now(replace(columns, y=columns.shifted(lag)), used)
     return findings, gravity
 
@@ -178,7 +178,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
     told, without = fit.error(gravity), fit.error(nothing)
     direction, best = _best_direction(fit, gravity)
-    if _weighed(columns, used) and without < min(SAME * told, ALIKE * best):
+    if _weighed(columns, used) and without < min(MAX_WEIGHTLESS_RATIO * told, LIKELY_RATIO * best):
         finding = Finding(
             "gravity left out",
             "the efforts have no gravity in them: without gravity the squared errors are "
@@ -189,17 +189,17 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
             amount=without / told,
         )
         return [finding], nothing
-    if _angle(direction, gravity) <= ANGLE:
+    if _angle(direction, gravity) <= MIN_TILT:
         return [], gravity
     if _opposite(columns, used, direction):
         direction, best = _narrowed(fit, -direction)
     angle = _angle(direction, gravity)
     by = ""
-    if best >= LEVEL * told:
+    if best >= MAX_TILTED_RATIO * told:
         # Where the arm moves little, free parameters can put on another gravity.
         best = unexplained(replace(columns, gravity=direction), used)
         told = unexplained(columns, used)
-        if best >= AGREED * told:
+        if best >= MAX_GRAVITY_RATIO * told:
             return [], gravity
         by = " by the URDF's torques"
     direction = np.round(direction, 3) + 0.0  # no -0
@@ -218,7 +218,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
 def _weighed(columns: Columns, used: Mask) -> bool:
     """Whether the URDF's weight should make a good part of an effort."""
     _, weight = anchored(columns, columns.gravity)
-    return bool((weight.std(axis=0) > WEIGHED * columns.scale)[used].any())
+    return bool((weight.std(axis=0) > MIN_WEIGHT_SHARE * columns.scale)[used].any())
 
 
 def _angle(a: Array, b: Array) -> float:
@@ -236,7 +236,7 @@ def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
     as_found, turned = (
         unexplained(replace(columns, gravity=sign * direction), used) for sign in (1.0, -1.0)
     )
-    return turned < AGREED * as_found
+    return turned < MAX_GRAVITY_RATIO * as_found
 
 
 def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
@@ -260,7 +260,7 @@ def _narrowed(fit: FreeFit, best: Array) -> tuple[Array, float]:
     # On floors, walls and ceilings gravity is along an axis: that is taken where it is as likely.
     axes = size * np.vstack((np.eye(3), -np.eye(3)))
     nearest = axes[int(np.argmax(axes @ best))]
-    if (e := fit.error(nearest)) < ALIKE * error:
+    if (e := fit.error(nearest)) < LIKELY_RATIO * error:
         best, error = nearest, e
     return best, error
 
@@ -295,8 +295,9 @@ def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
     a, b, c = errors[k - 1 : k + 2]
     lag = float(LAGS[k] + 0.5 * (LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300))
     now = squares[int(np.argmin(np.abs(LAGS)))]
-    slight = errors[k] > SLIGHT * now.sum()
-    if abs(lag) < NOTED or slight or _deviations(columns.times, now - squares[k]) < SURE:
+    slight = errors[k] > MAX_DELAYED_RATIO * now.sum()
+    slight |= _deviations(columns.times, now - squares[k]) < MIN_DEVIATIONS
+    if abs(lag) < SMALL_DELAY or slight:
         return [], lag
     finding = Finding(
         "effort delay",
@@ -307,7 +308,7 @@ def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
         "looks like a few ms",
         amount=lag,
         mends={"samples.effort_delay": round(lag, 4)},
-        fault=abs(lag) > LATE,
+        fault=abs(lag) > MIN_DELAY,
     )
     return [finding], lag
 

@@ -24,7 +24,12 @@ from semiparam_dynamics.dynamics.sample import Sample, seconds_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.doctor.joint_log import read_description
-from semiparam_dynamics.offline.doctor.messages import GAP, LITTLE, MISSING, stamp_findings
+from semiparam_dynamics.offline.doctor.messages import (
+    LITTLE_MOTION,
+    MIN_GAP,
+    MIN_MISSING_SHARE,
+    stamp_findings,
+)
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
 from semiparam_dynamics.robot.urdf import (
@@ -49,10 +54,10 @@ from semiparam_dynamics.samples.stream import (
     without_strays,
 )
 
-OFTEN = 0.01  # of a bag's joint states: what more of them lack is told with its reason
+MAX_INCOMPLETE_SHARE = 0.01  # of a bag's joint states: what more of them lack is a warning
 # Reasons of `MeasurementStream.dropped` that `semiparam doctor` names and measures.
 BAD_STAMPS = ("zero stamp", "out of order", "clock jumped")
-STUCK = ("effort stuck", "wrench stuck")
+STUCK_REASONS = ("effort stuck", "wrench stuck")
 
 
 @dataclass(frozen=True)
@@ -181,7 +186,7 @@ def measurements_of(
         wrench_topic=bags.wrench,
         **message_checks(model),
     )
-    often = OFTEN * recording.received["joint states"]
+    often = MAX_INCOMPLETE_SHARE * recording.received["joint states"]
     for reason, told in recording.details.items():
         lost = reason in MeasurementStream.INCOMPLETE and recording.dropped[reason] > often
         if lost or reason in (OTHER_FRAME, MOVED):
@@ -202,14 +207,14 @@ def measurements_of(
 def _faults(recording: BagRecording) -> list[str]:
     """Faults of a recording's stamps, and of sensors that stick, in the words that count them."""
     stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
-    dropped, most = recording.dropped, MISSING * recording.received["joint states"]
+    dropped, most = recording.dropped, MIN_MISSING_SHARE * recording.received["joint states"]
     kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
-    if np.count_nonzero(np.diff(stamps) > GAP * SECOND) == 1:  # between two motions, say
+    if np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND) == 1:  # between two motions, say
         kinds = [kind for kind in kinds if kind != "gaps"]
     kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
     if dropped["repeated stamp"] > most:
         kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
-    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK if dropped[reason]]
+    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK_REASONS if dropped[reason]]
 
 
 def _doctor(path: str | Path, bags: Bags, config: InverseDynamicsConfig) -> str:
@@ -361,6 +366,6 @@ def check_motion(stamps: Sequence[int]) -> str:
             f"{len(stamps)} samples in {seconds:.1f} s of motion are too few, "
             f"{MIN_MOTION:g} s are needed at least: {MORE}"
         )
-    if seconds < LITTLE:
+    if seconds < LITTLE_MOTION:
         return f"the arm moves for {seconds:.1f} s only, so that little is known of it: {MORE}"
     return ""
