@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class AnchoredFit:
-    """How one effort is explained by one joint of the URDF with factors that can't be negative.
+    """The fit of one effort by one joint of the URDF with factors that can't be negative.
 
     error: squared error in units of the effort's variance.
     inertia, gravity: the factors of what the URDF predicts; viscous, coulomb: of friction.

@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # of a mean square: a variance below it is none
 
 
 def varies(variance: Array, mean_square: Array) -> Mask:
-    """Which measurements vary at all: what is left about the mean of the others is rounding."""
+    """Mask of measurements that vary at all: of the others only rounding is left about the mean."""
     varied: Mask = variance > ROUNDING * mean_square
     return varied
 
@@ -30,7 +30,7 @@ def variances(y: Array) -> Array:
 
 
 class ScoredSamples:
-    """Tells which samples are scored, live and offline alike: all but those before any motion.
+    """The rule of which samples are scored, live and offline alike: not those before any motion.
 
     While the arm stands before anything was learned, the learned models have nothing to say, and
     their errors there would be most of all scores to come.
@@ -42,7 +42,7 @@ class ScoredSamples:
         self._begun = knows
 
     def take(self, sample: Sample) -> bool:
-        """Whether a sample is scored; all are to be asked for, in order."""
+        """Test whether a sample is scored; call it for all, in order."""
         self._begun = self._begun or sample.informative
         return self._begun
 
@@ -106,7 +106,7 @@ class RunningScores:
 
     @property
     def measured(self) -> Mask:
-        """Which axes were measured in a sample at least, (n_axes,)."""
+        """Mask (n_axes,) of axes that were measured in a sample at least."""
         measured: Mask = self._counts > 0.0
         return measured
 

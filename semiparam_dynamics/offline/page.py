@@ -336,7 +336,7 @@ def cell(text: str, detail: str = "", style: str = "") -> str:
 
 
 def grid(panels: Iterable[str], *, pairs: bool = False) -> str:
-    """Plots beside each other, as many as the page is wide; `pairs`: two, or one on a phone."""
+    """Plots in rows, as many as the page is wide; `pairs`: two, or one on a phone."""
     kind = "grid pairs" if pairs else "grid"
     return f'<div class="{kind}">{"".join(f"<figure>{panel}</figure>" for panel in panels)}</div>'
 

@@ -1,4 +1,4 @@
-"""Compilation of all that nodes and evaluations call, half of it in a process beside."""
+"""Compilation of all that nodes and evaluations call, half of it in a second process."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _learn_in_blocks(model: RobotModel, config: InverseDynamicsConfig) -> None:
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has kept what a node needs: the last of each half is there."""
+    """Test whether an earlier process kept the code of a node: the last of each half is there."""
     return is_kept(filter_row) and is_kept(learn_samples)
 
 

@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
                     bags, config, args.weight, args.hold_out, progress
                 )
         finally:
-            warn(bags.warnings)  # they may tell why there is nothing to learn
+            warn(bags.warnings)  # they may be why there is nothing to learn
         write_identification(identification, out, mjcf=args.mjcf)
     print(identification_table(identification))
     print(*files, sep="\n")

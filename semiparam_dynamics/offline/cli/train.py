@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
             with ProgressBar("reading", sys.stderr) as progress:
                 training = train_on_bags(bags, config, args.learner, args.centers, progress)
         finally:
-            warn(bags.warnings)  # they may tell why there is nothing to learn
+            warn(bags.warnings)  # they may be why there is nothing to learn
         write_training(training, out, args.urdf)
     print(training_table(training))
     print(*files, sep="\n")

@@ -46,10 +46,10 @@ URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
 MAX_GAIN_STD = 0.1  # relative deviation up to which a gain is identified
 MAX_COMMON_STD = 0.5  # the same of the factor that all gains share
-LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
+LOG_URDF_STD = 0.25  # of its logarithm, which is estimated as well
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
 NOISE_SHARE = 0.3  # of an effort, to begin with
-# Of each gain beside what the recording tells: what the columns lack of a real arm's friction and
+# Of each gain in addition to its posterior: what the columns lack of a real arm's friction and
 # the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
 RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
 NO_SOLUTION_COST = 1e12  # cost of gains at which the normal equations have no solution
@@ -58,7 +58,7 @@ ROUNDS = 4  # of the noise's estimate
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """What was held in the second recording.
+    """The load held in the second recording.
 
     Attributes
     ----------
@@ -211,8 +211,8 @@ def drive_gains(
             "friction; record motion of more joints over more of their range"
         )
     log_gain = np.where(told, log_gain, float(np.mean(log_gain[told])))
-    # What does not tell a joint's gain does not tell its sign: drives all turned round are one
-    # convention, and signs that differ say nothing of another joint.
+    # A gain that is not identified has no sign either: drives all turned round are one convention,
+    # and signs that differ are no evidence for another joint.
     alike = bool((sign[told] == sign[told][0]).all())
     sign = np.where(told, sign, sign[told][0] if alike else 1.0)
     own_std = np.ones(len(names))

@@ -38,7 +38,7 @@ from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found in a log.
+    """The findings in a log.
 
     Attributes
     ----------
@@ -162,7 +162,7 @@ def examine(
 def _physics(
     clean: JointLog, model: RobotModel, cutoff: float, delay: float
 ) -> tuple[Physics | None, str]:
-    """What the dynamics show, with efforts that are told to come `delay` seconds late."""
+    """Compare with the dynamics, with efforts that are configured to come `delay` s late."""
     if clean.y is None:
         return None, "there are no efforts"
     if not len(clean):
@@ -200,7 +200,7 @@ MAX_RENAMED_RATIO = 0.5  # of the error that other hypotheses leave
 def _renamed(
     part: JointLog, model: RobotModel, cutoff: float, used: Mask, physics: Physics
 ) -> Physics | None:
-    """What the dynamics show with two joints' names exchanged, if that explains the efforts.
+    """Compare with the dynamics with two joints' names exchanged, if that explains the efforts.
 
     Unlike exchanged efforts, positions are the other joint's as well: the motion is that of another
     arm, and every joint's effort is off.

@@ -134,7 +134,7 @@ def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:
 def read_locks(
     path: str | Path, tree: UrdfTree, joints: Sequence[str], topic: str = ""
 ) -> dict[str, float]:
-    """Where the joints of a robot that are not among `joints` stand, as an evaluation locks them.
+    """Positions of the robot's joints that are not among `joints`, as an evaluation locks them.
 
     They are where the bag publishes them first, rad or m; those that it does not are left out.
     """

@@ -127,8 +127,8 @@ def moving(log: JointLog) -> Mask:
 
 
 def degrees(log: JointLog, facts: JointFacts) -> bool:
-    """Whether most angles of joints with limits make sense in degrees, and in radians do not."""
-    # A joint without limits may turn many times: its angles tell nothing of the unit.
+    """Test for degrees: most joints exceed their limits in radians, none in degrees."""
+    # A joint without limits may turn many times: its angles are no evidence of the unit.
     limited = np.isfinite(facts.low) & np.isfinite(facts.high)
     known = facts.turning & limited & np.isfinite(log.q).any(axis=0)
     if not known.any():
@@ -188,7 +188,7 @@ def _names(log: JointLog) -> Iterator[Finding]:
 
 
 def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
-    """What the stamps (n,), in ns, of one topic's messages show."""
+    """Check the stamps (n,), in ns, of one topic's messages."""
     steps = np.diff(stamps) / SECOND
     if not steps.size:
         return
@@ -610,7 +610,7 @@ class Clipped(NamedTuple):
 
 
 def clipped(values: Array) -> Clipped | None:
-    """Where readings (n,) stay exactly at an extreme; None where they do not."""
+    """Find the extreme that readings (n,) stay at exactly; None where they do not."""
     found, counts = np.unique(values, return_counts=True)
     end = -1 if counts[-1] > counts[0] else 0
     if counts[end] > max(MIN_CLIPPED_SHARE * len(values), 10.0 * np.median(counts)):

@@ -116,7 +116,7 @@ def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) 
     # Constants that differ from joint to joint would look like another gravity.
     for _, factors in scale_findings(_joint_efforts(names, right), alone):
         right = _turned(right, factors, columns.gravity)
-    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be told
+    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be found
     more, gravity = _gravity(right, alone) if whole else ([], columns.gravity)
     error = unexplained(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
@@ -131,7 +131,7 @@ def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) 
 
 
 def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
-    """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
+    """An arm on the ceiling that is configured on the floor: free parameters hardly show it."""
     columns = replace(columns, gravity=-columns.gravity)
     findings, sign, alone = turned_or_exchanged(_joint_efforts(names, columns), used)
     error = unexplained(_turned(columns, sign, columns.gravity), alone)
@@ -216,7 +216,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
 
 
 def _weighed(columns: Columns, used: Mask) -> bool:
-    """Whether the URDF's weight should make a good part of an effort."""
+    """Test that the URDF's weight is a good part of some effort."""
     _, weight = anchored(columns, columns.gravity)
     return bool((weight.std(axis=0) > MIN_WEIGHT_SHARE * columns.scale)[used].any())
 
@@ -228,7 +228,7 @@ def _angle(a: Array, b: Array) -> float:
 
 
 def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
-    """Whether the URDF's weight explains the efforts much better with gravity the other way.
+    """Test whether the URDF's weight explains the efforts much better with the opposite gravity.
 
     The free fit can't tell the two apart: with negative masses the opposite direction explains as
     much, and that of an arm on a wall is as far from the told one.

@@ -76,7 +76,7 @@ def wrench_findings(
     config: InverseDynamicsConfig,
     locked: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], str]:
-    """What is wrong with the wrenches, and why they were not compared with the URDF's weight.
+    """Find faults of wrenches, and the reason why they were not compared with the URDF's weight.
 
     joints: without what would spoil a comparison. urdf: text. locked: positions of its other
     joints. The second is empty where they were.
@@ -131,7 +131,7 @@ def _numbers(log: WrenchLog) -> Iterator[Finding]:
 
 
 def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
-    """What single axes show while the arm moves."""
+    """Check single axes while the arm moves."""
     times = (log.stamps - joints.stamps[0]) / SECOND
     active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
     if active.sum() < 50:

@@ -62,7 +62,7 @@ STUCK_REASONS = ("effort stuck", "wrench stuck")
 
 @dataclass(frozen=True)
 class Bags:
-    """Which bags are read, and which of their topics."""
+    """The bags that are read, and their topics."""
 
     test: Sequence[str | Path]
     train: Sequence[str | Path] = ()
@@ -94,7 +94,7 @@ def evaluate_bags(
         bags.warnings.append(f"{start} was learned under {', '.join(others)}")
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
-    dropped.clear()  # the results speak of the test bags
+    dropped.clear()  # the results are of the test bags
     received: list[int] = []
     test = [measurements_of(path, bags, model, config, dropped, received) for path in bags.test]
     if all(m.y is None for recording in test for m in recording):
@@ -120,7 +120,7 @@ def evaluate_bags(
 
 
 def differences(start: str | Path, config: InverseDynamicsConfig) -> list[str]:
-    """In which parameters the saved model `start` was learned under others, in words.
+    """List the parameters under which the saved model `start` was learned differently.
 
     Its numbers mean something else then, such as under another filter. Live parameters are meant to
     differ; others are part of the model's identity, so that it is not loaded. Raises
@@ -209,7 +209,7 @@ def _faults(recording: BagRecording) -> list[str]:
     stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
     dropped, most = recording.dropped, MIN_MISSING_SHARE * recording.received["joint states"]
     kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
-    if np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND) == 1:  # between two motions, say
+    if np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND) == 1:  # such as between two motions
         kinds = [kind for kind in kinds if kind != "gaps"]
     kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
     if dropped["repeated stamp"] > most:

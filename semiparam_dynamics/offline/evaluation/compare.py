@@ -32,7 +32,7 @@ EQUAL_RATIO = 1e-6  # relative difference of errors that are called equal
 # nothing was learned before.
 MAX_LACKING = 0.05
 MODEL = "semiparametric"
-# Settings that change what is measured and scored, beside what is predicted.
+# Settings that change what is measured and scored, not only what is predicted.
 JOINTS = "joints"
 MEASURING = ("filter.", "samples.", "target", JOINTS, "sensor_frame", "gravity")
 
@@ -69,7 +69,7 @@ def read_result(place: Path) -> Result:
 
 
 def _whole_scores(value: object) -> bool:
-    """Whether these are, by protocol and model, scores whose errors are numbers or null."""
+    """Test for scores, by protocol and model, whose errors are numbers or null."""
     return isinstance(value, dict) and all(
         isinstance(models, dict)
         and all(
@@ -81,7 +81,7 @@ def _whole_scores(value: object) -> bool:
 
 
 def _whole_origin(value: object) -> bool:
-    """Whether these are the files that an evaluation was made of; of one made in Python: None."""
+    """Test for the files that an evaluation was made of; of one made in Python: None."""
     if value is None:
         return True
     return (
@@ -156,7 +156,7 @@ def _measuring(results: Sequence[Result]) -> list[str]:
 
 
 def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
-    """In sentences, why figures of two results do not compare, beside settings.
+    """Sentences on why figures of two results do not compare, settings apart.
 
     measuring: whether what is measured is treated otherwise, which changes the numbers that tell.
     """
@@ -184,7 +184,7 @@ def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
 
 
 def _before(result: Result) -> dict[str, object]:
-    """What was learned before the scoring, and by which version."""
+    """The bags and the model learned before the scoring, and the version."""
     found: dict[str, object] = {"semiparam_dynamics": result.values["version"]}
     if origin := result.values["origin"]:
         names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
@@ -193,7 +193,7 @@ def _before(result: Result) -> dict[str, object]:
 
 
 def _other_origin(first: Result, other: Result) -> Iterator[str]:
-    """In sentences, what two results that name their files were not both made of."""
+    """Sentences on the files that differ between two results."""
     here, there = (r.values["origin"] for r in (first, other))
     a, b = ([(bag["begin"], bag["states"]) for bag in origin["tested"]] for origin in (here, there))
     if a != b:
@@ -240,14 +240,14 @@ def mean_ratio(values: Sequence[float]) -> float:
 def protocols(results: Sequence[Result]) -> list[str]:
     """The protocols that all results have and scored on the same samples, in the report's order."""
     left_out: set[str] = set()
-    if not _measuring(results):  # else all numbers may differ, which is told once
+    if not _measuring(results):  # else all numbers may differ, which is reported once
         left_out = {p for other in results[1:] for p in _scored_otherwise(results[0], other)}
     shared = (p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results))
     return [p for p in shared if p not in left_out]
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each protocol and result beside the first, on the semiparametric model."""
+    """A sentence on the semiparametric model for each protocol and result but the first."""
     first, told = results[0], []
     for other in results[1:]:
         for protocol in protocols(results):

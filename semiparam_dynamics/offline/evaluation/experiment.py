@@ -55,7 +55,7 @@ class Noticed:
 
 @dataclass(frozen=True)
 class Recording:
-    """A bag, and what tells its measurements from another's wherever it lies."""
+    """A bag, and what identifies its measurements wherever it lies."""
 
     path: str
     begin: int  # stamp of the first measurement, ns
@@ -112,7 +112,7 @@ class TrainingPart:
         self._end: float | None = None
 
     def is_over(self, sample: Sample, elapsed: float) -> bool:
-        """Whether a sample, `elapsed` s into the recordings, is past it; asked of all in turn."""
+        """Test whether a sample, `elapsed` s into the recordings, is past it; for all in turn."""
         if self._end is None:
             if not sample.informative:
                 return False
@@ -249,7 +249,7 @@ def evaluate(
     trained = done
     evaluation.samples, evaluation.motion, evaluation.standing = 0, 0.0, 0.0
     evaluation.received = sum(map(len, test))
-    evaluation.skipped.clear()  # the results speak of the test recordings
+    evaluation.skipped.clear()  # the results are of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)
     scored = ScoredSamples(knows=frozen is not None)
@@ -306,7 +306,7 @@ def _noticed(
         return []
     noticed = []
     for event in run.events:
-        # What ends with a recording is told with the next one's first sample.
+        # A change that ends with a recording is reported with the next one's first sample.
         times = [(k, r[0].stamp, r[-1].stamp) for k, r in enumerate(recordings[: number + 1]) if r]
         within = [(k, start) for k, start, end in times if start <= event.stamp <= end]
         k, start = (within or [time[:2] for time in times])[-1]
@@ -327,7 +327,7 @@ def _samples(
     changes = evaluation.config.changes.detect
     sampler = SampleFilter(evaluation.model, evaluation.config.filter, fast=changes)
     # Those that are not learned for coming too soon are scored as little: ten times as many
-    # samples of a recording at 1 kHz tell nothing more about it.
+    # samples of a recording at 1 kHz add nothing to it.
     samples = sampler.filter_recording(recording, between=every)
     last: int | None = None
     while True:

@@ -118,7 +118,7 @@ def _subject(evaluation: Evaluation) -> str:
 
 
 def _whens(evaluation: Evaluation) -> Mapping[str, str]:
-    """What is said of each of the scores, in the order in which it is said."""
+    """The words for each of the scores, in the order in which they are reported."""
     if (evaluation.repeated_share() or 0.0) <= 1.0 - MIN_PART:
         return WHEN_UNKNOWN if _given(evaluation) else WHEN
     return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
@@ -130,7 +130,7 @@ def _given(evaluation: Evaluation) -> str:
 
 
 def _learned_before(evaluation: Evaluation) -> bool:
-    """Whether something was learned before the first sample, so that frozen has all of them."""
+    """Test whether something was learned before the first sample: frozen has all of them then."""
     frozen = evaluation.runs.get("frozen")
     sequential = evaluation.runs["sequential"].scores
     return frozen is not None and frozen.scores.samples == sequential.samples

@@ -178,7 +178,7 @@ def evaluate_one(
 
 
 def write_each(results: Sequence[BagResult], directory: Path) -> None:
-    """Write each bag's files to a folder of its name, and bags.json and report.html beside them.
+    """Write each bag's files to a folder of its name, and bags.json and report.html next to them.
 
     Raises StorageError where that fails, BagError if no bag could be evaluated.
     """

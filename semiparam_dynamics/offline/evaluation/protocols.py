@@ -64,7 +64,7 @@ class ProtocolRun:
     ----------
     every_sample : whether it takes also those `between` the ones that are learned.
     events : the changes that were detected since it was last emptied, in order.
-    delayed : the delayed run beside this sequential one, see :meth:`add_delayed`.
+    delayed : the delayed run led with this sequential one, see :meth:`add_delayed`.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class ProtocolRun:
 
     @property
     def _shares(self) -> bool:
-        """Whether its blocks are those of a delayed run with the same learner."""
+        """True where its blocks are those of a delayed run with the same learner."""
         return self.delayed is not None and self.delayed.learner is self.learner
 
     def step(self, sample: Sample, score: bool = True) -> None:

@@ -355,7 +355,7 @@ def _run_facts(evaluation: Evaluation) -> list[str]:
 
 
 def _origin(evaluation: Evaluation) -> list[str]:
-    """Which files were read, and by which command; nothing of either where none is known."""
+    """The files that were read, and the command, where they are known."""
     command = f"<p><code>{escape(evaluation.command)}</code></p>" if evaluation.command else ""
     if (origin := evaluation.origin) is None:
         return [command]
@@ -417,7 +417,7 @@ def _configuration(config: InverseDynamicsConfig) -> str:
 
 
 # -------------------------------------------------------------------------------------------------
-# The identified parameters beside the URDF's, and how well the motion showed each.
+# The identified and the URDF's parameters, and how well the motion excited each.
 
 UNITS = {
     "m": "kg",
@@ -469,7 +469,7 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
 
 
 def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
-    """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
+    """Factors by which the motion shrank the parameters' standard deviations, (n_parameters,)."""
     # Before any sample the ridge alone held a parameter.
     core, expected = identified.core, expected_scales(model).parameter
     factor: Array = expected / np.sqrt(core.penalty * core.covariance_diagonal())

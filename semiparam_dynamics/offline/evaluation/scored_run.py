@@ -18,7 +18,7 @@ from semiparam_dynamics.robot.model import RobotModel
 ALL_MODELS = ("urdf", *MODELS, "persistence")
 
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
-# that only remembers does well on them. So they are told apart from the others and scored apart.
+# that only remembers does well on them. So they are scored apart from the others.
 STATE_SPACING = 0.01  # s between the states that are kept
 REST_RANGE = 1e-3  # rad or m, and per second
 TURN = 2.0 * np.pi
@@ -75,7 +75,7 @@ def _differences(states: Array, others: Array, turning: Mask) -> Array:
 
 
 class Repeats:
-    """Tells whether a state is as near to a learned one as motion takes it in 50 ms.
+    """A test of whether a state is as near to a learned one as motion takes it in 50 ms.
 
     Distances are Euclidean over positions and velocities, each in units of its standard deviation
     while learning. Those of `turning` entries are modulo a turn.
@@ -93,8 +93,8 @@ class Repeats:
         self.radius = radius
 
     def __call__(self, states: Array) -> Mask:
-        """Which of the states (q, dq), (k, 2 n_joints), repeat one that was learned; (k,)."""
-        # What stood still while learning tells by moving at all.
+        """Mask (k,) of the states (q, dq), (k, 2 n_joints), that repeat one that was learned."""
+        # A joint at rest while learning makes a state new by moving at all.
         still = ~self._moving
         ways = _differences(states[:, still], self._still, self._turning[still])
         moved = np.any(np.abs(ways) > REST_RANGE, axis=1)
@@ -145,7 +145,7 @@ class Trace:
         while int(self._elapsed / self.window) >= MAX_WINDOWS:
             self._double()
         index = (elapsed / self.window).astype(np.intp)
-        # Time goes on: samples of one window follow each other.
+        # Time increases: samples of one window follow each other.
         starts = np.flatnonzero(np.diff(index, prepend=-1))
         measured = ~np.isnan(y)
         squares = np.where(measured[:, None], (y[:, None] - values) ** 2, 0.0)
@@ -167,7 +167,7 @@ class Trace:
         return centres, np.sqrt(mean), self._counts[used] > 0.0
 
     def points(self) -> tuple[Array, Array, Array, Array]:
-        """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
+        """The last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
         last = self._points[-MAX_POINTS:]
         if not last:
             none = np.zeros((0, self._n_axes))
