@@ -33,6 +33,7 @@ from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings,
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.robot.model import RobotModel, told_followers
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
+from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 
@@ -79,8 +80,6 @@ def examine_bag(
     The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
     where one of them can't be read, or no message names a joint of the URDF.
     """
-    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
-
     text = read_urdf(urdf or read_description([path])[1])
     tree = parse_urdf(text)
     joints = config.robot.joints or tree.actuated()

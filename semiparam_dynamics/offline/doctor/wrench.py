@@ -23,6 +23,7 @@ from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
 from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
+from semiparam_dynamics.samples.bag import WRENCH, BagReader
 
 AVERAGED = 0.2  # s over which readings are averaged before they are compared with weight
 MIN_BLOCKS = 15
@@ -56,8 +57,6 @@ def read_wrench_log(path: str | Path, topic: str = "") -> WrenchLog:
 
     Raises BagError where the bag can't be read or has no such topic.
     """
-    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
-
     stamps, rows, frames = [], [], set()
     with BagReader(path) as bag:
         for _, message, _ in bag.messages([bag.choose(WRENCH, topic)]):
