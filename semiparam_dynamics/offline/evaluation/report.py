@@ -63,13 +63,18 @@ TERMINAL_WIDTH = 100  # letters
 FILES = ("results.json", "params.yaml", "report.html")
 
 
+def result_files(evaluation: Evaluation) -> dict[str, str]:
+    """The texts of results.json, params.yaml and report.html by these names."""
+    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
+    return dict(zip(FILES, contents, strict=True))
+
+
 def write_results(evaluation: Evaluation, directory: Path) -> None:
-    """Write results.json, params.yaml and report.html into `directory`, made if need be.
+    """Write the `result_files` into `directory`, made if need be.
 
     Raises StorageError where that fails.
     """
-    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
-    write_files({directory / name: text for name, text in zip(FILES, contents, strict=True)})
+    write_files({directory / name: text for name, text in result_files(evaluation).items()})
 
 
 def results_json(evaluation: Evaluation) -> str:
