@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import URDF, measurements, small_arm
 
@@ -58,18 +56,6 @@ def test_the_learner_follows_the_parameter_residual(bag: Path, tmp_path: Path) -
     config = load_yaml(tmp_path / "params.yaml", InverseDynamicsNodeConfig, "inverse_dynamics")
     assert config.learner.estimator.residual == "random_fourier"
     assert config.urdf == ""  # the robot's description was the bag's
-
-
-def test_a_joint_that_is_never_measured_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    model, path = small_arm(), tmp_path / "dead"
-    dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
-    urdf = URDF.read_text()
-    write_measurements(path, model.joint_names, dead, "effort", robot_description=urdf)
-    assert main(["train", str(path), "--out", str(tmp_path / "out")]) == 2
-    told = capsys.readouterr().err
-    assert f"never measured: {model.joint_names[1]})" in told and "parameter joints" in told
 
 
 @pytest.fixture(scope="module")
