@@ -435,7 +435,7 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 amount=zeros,
             )
             continue
-        values, counts = np.unique(column, return_counts=True)
+        values = np.unique(column)
         step = float(np.median(np.diff(values)))
         if values.size < 200 and step > COARSE_STEP * column.std():
             little = seconds < LITTLE_MOTION  # in which the deviation is not what it will be
