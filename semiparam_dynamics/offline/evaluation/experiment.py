@@ -265,8 +265,7 @@ def evaluate(
                     evaluation.skipped[UNSCORED] += 1
                 first.step(sample, score=score)
                 if frozen is not None:
-                    if frozen.every_sample or not sample.between:
-                        frozen.step(sample, score=score)
+                    frozen.step(sample, score=score)
                 elif sample.informative:
                     learned.add(sample)
                 if sample.y is not None and not sample.between:

@@ -62,7 +62,7 @@ class ProtocolRun:
 
     Attributes
     ----------
-    every_sample : whether it takes also those `between` the ones that are learned.
+    every_sample : whether it takes also those `between` the ones that are learned, else ignored.
     events : the changes that were detected since it was last emptied, in order.
     delayed : the delayed run led with this sequential one, see :meth:`add_delayed`.
     """
@@ -124,11 +124,11 @@ class ProtocolRun:
 
     def step(self, sample: Sample, score: bool = True) -> None:
         """Take in a sample; once a block is together it is predicted, scored and learned."""
-        if self.delayed is not None and not self._shares and not sample.between:
+        if self.delayed is not None and not self._shares:
             self.delayed.step(sample, score)
         if self.every_sample:
             self._step_in_turn(sample, score)
-        elif sample.y is not None:
+        elif sample.y is not None and not sample.between:
             self._waiting.append((sample, score, self._rest))
             if self._is_block():
                 self._advance()
