@@ -220,17 +220,16 @@ def evaluate(
     likewise with `start`, a saved model that the estimator continues from. (The nonparametric
     baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
     `test` is scored from its first motion on, sequential and delayed: while the arm stands before
-    anything was learned, the learned models have nothing to say. The models as they are after
-    60 % of its time from there on are scored `frozen` on the rest, and beside it stand
-    `sequential_rest` and `delayed_rest`, the other two protocols' scores on that rest alone.
+    anything was learned, the learned models predict nothing. The models as they are after 60 % of
+    its time from there on are scored `frozen` on the rest; `sequential_rest` and `delayed_rest` are
+    the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
     first = _first_run(model, config, start)
     evaluation = Evaluation(model, config, {})
-    every = first.every_sample
-    learned = LearnedStates(model.turning)
+    learned, every = LearnedStates(model.turning), first.every_sample
     clocks = [CoveredTime(r, config.filter.max_gap) for r in (*train, *test)]
     total = sum(clock.total for clock in clocks) or 1.0
     done = 0.0
@@ -282,10 +281,9 @@ def evaluate(
     evaluation.skipped.update(first.dropped - dropped)
     evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
-        reasons = (
-            ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
-        )
-        raise BagError(f"no sample of the recordings could be scored ({reasons})")
+        skipped = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items())
+        why = skipped or "no messages"
+        raise BagError(f"no sample of the recordings could be scored ({why})")
     return evaluation
 
 
