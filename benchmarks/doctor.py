@@ -23,9 +23,9 @@ from field.conditions import CONDITIONS, Truth
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.examination import Examination, examine
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
-from semiparam_dynamics.offline.doctor.dynamics import gravity_efforts
+from semiparam_dynamics.offline.doctor.dynamics import FreeFit, inertial_parts, make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -414,3 +414,17 @@ def clipped(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth
 
 def _slides(model: RobotModel, name: str) -> bool:
     return parse_urdf(model.urdf_text).joints[name].type == "prismatic"
+
+
+def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Array:
+    """(n, k) efforts that hold the arm up at each message, by parameters fitted to the log."""
+    columns = make_columns(log, model, cutoff)
+    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
+    gravity = np.array(model.config.gravity)
+    found = fit.parameters(gravity)
+    efforts = np.empty_like(log.q)
+    for start in range(0, len(log), 2000):
+        q = log.q[start : start + 2000]
+        parts = inertial_parts(model, q, 0.0 * q, 0.0 * q)
+        efforts[start : start + 2000] = np.tensordot(gravity, np.array(parts[1:]), axes=1) @ found
+    return efforts

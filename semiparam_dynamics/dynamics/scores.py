@@ -15,7 +15,7 @@ ROUNDING = 1e-12  # of a mean square: a variance below it is none
 
 
 def varies(variance: Array, mean_square: Array) -> Mask:
-    """Which measurements vary at all: what is left about the mean of the others is rounding."""
+    """Mask of measurements that vary at all: of the others only rounding is left about the mean."""
     varied: Mask = variance > ROUNDING * mean_square
     return varied
 
@@ -30,7 +30,7 @@ def variances(y: Array) -> Array:
 
 
 class ScoredSamples:
-    """Tells which samples are scored, live and offline alike: all but those before any motion.
+    """The rule of which samples are scored, live and offline alike: not those before any motion.
 
     While the arm stands before anything was learned, the learned models have nothing to say, and
     their errors there would be most of all scores to come.
@@ -42,7 +42,7 @@ class ScoredSamples:
         self._begun = knows
 
     def take(self, sample: Sample) -> bool:
-        """Whether a sample is scored; all are to be asked for, in order."""
+        """Test whether a sample is scored; call it for all, in order."""
         self._begun = self._begun or sample.informative
         return self._begun
 
@@ -75,13 +75,18 @@ class RunningScores:
         self.samples = 0
 
     def add(self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]) -> None:
-        """Take in one sample: measured y (n_axes,), each model's prediction and, if any, std."""
+        """Take in samples in turn: measured y and, by the models' names, predictions and stds.
+
+        All (k, n_axes), or (n_axes,) of one sample; a model may have no std.
+        """
         self._has_std.update(stds)
-        nothing = np.full(len(y), -1.0)
+        shape = (-1, len(self._mean))
+        y = y.reshape(shape)
+        nothing = np.full(y.shape, -1.0)
         self.add_arrays(
-            y[None],
-            np.array([[predictions[name] for name in self._row]]),
-            np.array([[stds.get(name, nothing) for name in self._row]]),
+            y,
+            np.stack([predictions[name].reshape(shape) for name in self._row], axis=1),
+            np.stack([stds.get(name, nothing).reshape(shape) for name in self._row], axis=1),
         )
 
     def add_arrays(self, y: Array, predictions: Array, stds: Array) -> None:
@@ -99,34 +104,9 @@ class RunningScores:
         self._has_std.update(self._row)
         return self
 
-    def add_rows(
-        self, y: Array, predictions: Mapping[str, Array], stds: Mapping[str, Array]
-    ) -> None:
-        """:meth:`add` of many samples at once, all (k, n_axes); with `keep` 1 only.
-
-        Means and spreads are combined as by Chan, Golub and LeVeque 1983, eq. 2.1.
-        """
-        assert self._keep == 1.0  # what fades does so sample by sample
-        measured = ~np.isnan(y)
-        number = measured.sum(axis=0)
-        before, self._counts = self._counts, self._counts + number
-        self.samples += len(y)
-        mean = y.sum(axis=0, where=measured) / np.maximum(number, 1)
-        delta, share = mean - self._mean, number / np.maximum(self._counts, 1.0)
-        self._mean = self._mean + delta * share
-        spread = ((y - mean) ** 2).sum(axis=0, where=measured)
-        self._spread = self._spread + spread + delta**2 * (before * share)
-        errors = y - np.array([predictions[name] for name in self._row])
-        self._errors = self._errors + (errors**2).sum(axis=1, where=measured)
-        if stds:
-            self._has_std.update(stds)
-            nothing = np.full(y.shape, -1.0)
-            bounds = 2.0 * np.array([stds.get(name, nothing) for name in self._row])
-            self._covered = self._covered + (np.abs(errors) <= bounds).sum(axis=1)
-
     @property
     def measured(self) -> Mask:
-        """Which axes were measured in a sample at least, (n_axes,)."""
+        """Mask (n_axes,) of axes that were measured in a sample at least."""
         measured: Mask = self._counts > 0.0
         return measured
 

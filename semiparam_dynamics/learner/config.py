@@ -117,8 +117,8 @@ class InverseDynamicsNodeConfig:
     )
     examine_start: bool = parameter(
         True,
-        "look once, after half a minute of motion and in a process beside, for faults that the "
-        "dynamics show: signs and units of efforts, gravity, delay (effort target)",
+        "compare efforts once, after half a minute of motion, with the URDF's torques: signs, "
+        "units, exchanged joints, gravity (effort target)",
     )
     external_frame: str = parameter(
         "",

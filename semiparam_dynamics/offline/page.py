@@ -307,6 +307,14 @@ def bullets(items: Iterable[str], style: str = "") -> str:
     return f"<ul{kind}>{inner}</ul>" if inner else ""
 
 
+def warning_box(title: str, items: Iterable[str]) -> str:
+    """A box with a list of warnings, all escaped; green and without a list where there are none."""
+    inner = bullets(items)
+    if not inner:
+        return f'<div class="warnings none"><p>{escape(title)}</p></div>'
+    return f'<div class="warnings"><h3>{escape(title)}</h3>{inner}</div>'
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
     """A table that scrolls sideways where it is too wide; all cells are whole elements."""
     body = "\n".join(f"<tr>{''.join(row)}</tr>" for row in rows)
@@ -328,7 +336,7 @@ def cell(text: str, detail: str = "", style: str = "") -> str:
 
 
 def grid(panels: Iterable[str], *, pairs: bool = False) -> str:
-    """Plots beside each other, as many as the page is wide; `pairs`: two, or one on a phone."""
+    """Plots in rows, as many as the page is wide; `pairs`: two, or one on a phone."""
     kind = "grid pairs" if pairs else "grid"
     return f'<div class="{kind}">{"".join(f"<figure>{panel}</figure>" for panel in panels)}</div>'
 

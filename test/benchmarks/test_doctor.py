@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from conditions import Condition, Truth
 
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 
 

@@ -52,7 +52,7 @@ def test_a_constant_axis_has_no_nmse_however_its_mean_is_rounded(value: float) -
         y = np.column_stack((np.full(k, value), value + 1e-3 * abs(value) * rng.random(k)))
         y[:, 1] += value == 0.0
         y[0, 1] += 1e-3
-        scores.add_rows(y, {"a": y + 0.1}, {})
+        scores.add(y, {"a": y + 0.1}, {})
     assert np.isnan(scores.nmse("a")).tolist() == [True, False]
     np.testing.assert_allclose(scores.rmse("a"), 0.1)
     assert np.isinf(variances(y)).tolist() == [True, False]
@@ -72,23 +72,3 @@ def test_what_was_not_measured_is_no_part_of_an_axis_scores() -> None:
         np.testing.assert_allclose(scores.nmse("a")[j], np.mean(error**2) / own.var())
     for figure in (scores.rmse("a"), scores.nmse("a")):
         assert np.isnan(figure).tolist() == [False, False, True]
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_rows_at_once_are_rows_one_by_one(complete: bool) -> None:
-    rng = np.random.default_rng(1)
-    y = 5.0 + rng.standard_normal((50, 3))
-    if not complete:
-        y[:12, 0], y[25:40, 1], y[:, 2] = np.nan, np.nan, np.nan
-    predictions = {name: y + rng.standard_normal(y.shape) for name in "ab"}
-    stds = {"a": rng.uniform(0.1, 2.0, y.shape)}
-    one, many = (RunningScores("ab", 3) for _ in range(2))
-    for i in range(50):
-        one.add(y[i], *({name: v[i] for name, v in x.items()} for x in (predictions, stds)))
-    for rows in (slice(0, 1), slice(1, 30), slice(30, 50)):
-        many.add_rows(y[rows], *({n: v[rows] for n, v in x.items()} for x in (predictions, stds)))
-    assert many.samples == one.samples == 50
-    for name in "ab":
-        for figure in ("rmse", "nmse", "coverage"):
-            got, wanted = (getattr(scores, figure)(name) for scores in (many, one))
-            np.testing.assert_allclose(got, wanted, rtol=1e-12)

@@ -138,12 +138,9 @@ def warm_up() -> None:
     from semiparam_dynamics.base.nodes.messages import joint_state_message
     from semiparam_dynamics.base.parameters import replace
     from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.learner.nodes import first_motion
     from semiparam_dynamics.learner.nodes.session import Session
 
     managed.REPORT_PERIOD = REPORT_PERIOD
-    # A test waits for what is examined, however busy the machine is with others.
-    first_motion.yield_processor = lambda pid: None
     for name in NODES:
         try:
             importlib.import_module(module_of(name))

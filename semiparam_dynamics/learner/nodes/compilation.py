@@ -1,4 +1,4 @@
-"""Compilation of all that nodes and evaluations call, half of it in a process beside."""
+"""Compilation of all that nodes and evaluations call, half of it in a second process."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from semiparam_dynamics.base.storage import locked
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.hypotheses import Sums, log_evidence
+from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter, filter_row
 from semiparam_dynamics.dynamics.rigid_body import learn_samples
+from semiparam_dynamics.dynamics.sample import SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.first_motion import THREADS
 from semiparam_dynamics.learner.nodes.session import warm_up
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
@@ -33,29 +35,39 @@ LINK = """<link name="link{k}"><inertial><origin xyz="0.1 0.02 0.1"/><mass value
 </joint>"""
 AXES = ("0 0 1", "0 1 0", "0 1 0")
 SECONDS = 6.0  # of motion
+BLOCK = 50  # samples that are learned together
 RESIDUALS = ("nystrom", "random_fourier")
 TARGETS = ({"target": "effort"}, {"target": "wrench", "sensor_frame": "joint2"})
-PATIENCE = 300.0  # s: a process that takes longer is given up
+MAX_WAIT = 300.0  # s: a process that takes longer is given up
+# For libraries that would otherwise use all cores.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def compile_all() -> None:
     """Lead each kind of learner through a motion, live and as a recording."""
-    from semiparam_dynamics.offline.evaluation.experiment import (
-        evaluate,  # slow to import, for a node
-    )
-
     compile_together(RESIDUALS)
     for target in TARGETS:
         for residual in RESIDUALS:
-            values = {**target, "residual": residual}
-            node, model = small_arm(values)
+            node, model = small_arm({**target, "residual": residual})
             warm_up(model, node)
-            log = _motion(model)
-            evaluate(model, replace(InverseDynamicsConfig(), **values), [log], [log])
+            _learn_in_blocks(model, node.learner)
+
+
+def _learn_in_blocks(model: RobotModel, config: InverseDynamicsConfig) -> None:
+    """Filter, predict and learn a recording in blocks, as an evaluation does."""
+    window = f"{config.estimator.residual}__window"
+    estimator = replace(config.estimator, **{window: 0.2 * SECONDS})
+    learned = SemiparametricEstimator(model, estimator), NonparametricBaseline(model, estimator)
+    samples = list(SampleFilter(model, config.filter).filter_recording(_motion(model)))
+    for start in range(0, len(samples), BLOCK):
+        block = SampleBlock.of(samples[start : start + BLOCK])
+        for each in learned:
+            each.predict_block(block)
+            each.update_block(block)
 
 
 def is_compiled() -> bool:
-    """Whether an earlier process has kept what a node needs: the last of each half is there."""
+    """Test whether an earlier process kept the code of a node: the last of each half is there."""
     return is_kept(filter_row) and is_kept(learn_samples)
 
 
@@ -91,7 +103,7 @@ def _compile_both(residuals: Sequence[str]) -> None:
             # processes keep at once numba may keep the wrong code.
             _compile_filter_and_detectors()
             with suppress(subprocess.TimeoutExpired):  # what it has not compiled this one does
-                process.wait(PATIENCE)
+                process.wait(MAX_WAIT)
         finally:
             process.kill()
 

@@ -18,14 +18,14 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import SampleError, StorageError
 from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
-from semiparam_dynamics.base.parameters import parameters, replace
+from semiparam_dynamics.base.parameters import one_or_each, parameters, replace
 from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.changes.external_wrench import ExternalWrench
+from semiparam_dynamics.dynamics.effort_faults import FirstMotion
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, InverseDynamicsLearner, Step
-from semiparam_dynamics.learner.nodes.first_motion import FirstMotion
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
@@ -95,7 +95,9 @@ class Session:
         )
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
-            self.first_motion = FirstMotion(self.model, config.learner)
+            given, count = config.learner.samples.effort_scale, self.model.n_joints
+            scale = one_or_each("samples.effort_scale", given, count, "joints")
+            self.first_motion = FirstMotion(self.model, scale)
         # Stamps of the last second at rest, with what was measured beyond the prediction.
         self._standing: deque[tuple[int, Array]] = deque()
         self._clock = time.monotonic
@@ -185,8 +187,6 @@ class Session:
             with self._turn:
                 step = self.learner.predict(measurement)
             if step is not None:
-                if self.first_motion is not None:
-                    self.first_motion.see(measurement, step)
                 self.predicted += 1
                 # From the instant that is predicted to the newest joint state.
                 self.delays.append((self.stream.newest - step.stamp) * 1e-6)
@@ -342,6 +342,9 @@ class Session:
     def _update_all(self, together: list[list[Step]]) -> None:
         for steps in together:
             self._update(steps)
+            if self.first_motion is not None:
+                for step in steps:
+                    self.first_motion.take(step.sample, self._thread.wait_for_turn)
         self._thread.wait_for_turn()
         self.note_changes()
         self.autosave.step()
@@ -488,8 +491,6 @@ class Session:
 
         Returns the file that was written. Raises StorageError.
         """
-        if self.first_motion is not None:
-            self.first_motion.close()
         with self._turn:
             self._put_together()
         self._thread.close()
@@ -498,8 +499,6 @@ class Session:
 
     def abandon(self) -> None:
         """End the threads; what was learned is given up."""
-        if self.first_motion is not None:
-            self.first_motion.close()
         self._thread.clear()
         self._thread.close()
 

@@ -27,12 +27,12 @@ from scipy.optimize import minimize
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.dynamics.effort_faults import anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import (
     EFFECTS,
     Columns,
     anchored,
-    anchored_fit,
     make_columns,
 )
 from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks
@@ -44,20 +44,21 @@ from semiparam_dynamics.robot.urdf import UrdfTree, parse_urdf, read_urdf
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
 URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
-TOLD, SCALED = 0.1, 0.5  # relative deviations up to which a gain, the common factor, counts as told
-LOG_URDF_STD = 0.25  # of its logarithm: the recording tells, too, how far the URDF is right
+MAX_GAIN_STD = 0.1  # relative deviation up to which a gain is identified
+MAX_COMMON_STD = 0.5  # the same of the factor that all gains share
+LOG_URDF_STD = 0.25  # of its logarithm, which is estimated as well
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
 NOISE_SHARE = 0.3  # of an effort, to begin with
-# Of each gain beside what the recording tells: what the columns lack of a real arm's friction and
+# Of each gain in addition to its posterior: what the columns lack of a real arm's friction and
 # the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
 RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
-IMPOSSIBLE = 1e12  # cost of gains at which the normal equations have no solution
+NO_SOLUTION_COST = 1e12  # cost of gains at which the normal equations have no solution
 ROUNDS = 4  # of the noise's estimate
 
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """What was held in the second recording.
+    """The load held in the second recording.
 
     Attributes
     ----------
@@ -112,15 +113,13 @@ def drive_gains_of_bags(
     Raises BagError, RobotModelError or LearningError where that can't be.
     """
     bags = [bag, loaded] if loaded else [bag]
-    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)))
+    tree = parse_urdf(text := read_urdf(urdf or read_description(bags)[1]))
     named = config.robot.joints
     joints, notes = (named, ()) if named else _with_efforts(bag, tree, joint_states)
     given = one_or_each("samples.effort_scale", config.samples.effort_scale, len(joints), "joints")
-    settings = to_flat(config) | {"joints": joints, "target": "effort"}
     locked = read_locks(bag, tree, joints, joint_states)
-    model = RobotModel(text, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
-    turning = np.array([tree.joints[name].type != "prismatic" for name in joints])
-    facts, recordings = JointFacts(turning, *model.position_limits), []
+    model = RobotModel(text, config.robot, locked=locked, joints=joints, target="effort")
+    facts, recordings = JointFacts.of(model), []
     for path in bags:
         log = read_joint_log(path, joints, joint_states, tree=tree)
         if lacking := [name for name in joints if name not in log.names]:
@@ -203,7 +202,7 @@ def drive_gains(
     while told.any():
         chosen = np.flatnonzero(told)
         own, common = _split(covariance[np.ix_(chosen, chosen)])
-        if own.max() < TOLD and common < SCALED:
+        if own.max() < MAX_GAIN_STD and common < MAX_COMMON_STD:
             break
         told[chosen[int(np.argmax(own))]] = False
     else:
@@ -212,8 +211,8 @@ def drive_gains(
             "friction; record motion of more joints over more of their range"
         )
     log_gain = np.where(told, log_gain, float(np.mean(log_gain[told])))
-    # What does not tell a joint's gain does not tell its sign: drives all turned round are one
-    # convention, and signs that differ say nothing of another joint.
+    # A gain that is not identified has no sign either: drives all turned round are one convention,
+    # and signs that differ are no evidence for another joint.
     alike = bool((sign[told] == sign[told][0]).all())
     sign = np.where(told, sign, sign[told][0] if alike else 1.0)
     own_std = np.ones(len(names))
@@ -335,7 +334,7 @@ class _Fit:
         try:
             root = np.linalg.cholesky(H)
         except np.linalg.LinAlgError:
-            return IMPOSSIBLE
+            return NO_SOLUTION_COST
         solved = np.linalg.solve(root, b)
         fit = square + mean @ (precision * mean) - solved @ solved
         logdet = 2.0 * float(np.log(np.diag(root)).sum()) - float(np.log(precision).sum())

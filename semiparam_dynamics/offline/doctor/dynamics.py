@@ -14,23 +14,22 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.ndimage import binary_dilation, binary_opening
-from scipy.optimize import nnls
 from scipy.signal import butter, sosfiltfilt
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-RATE = 100.0  # Hz, of the grid at most
-WIDE = 4.0  # times the cut-off
-FEWEST = 100  # rows of the grid, half of them between its ends, that least squares needs
-KEPT = 2500  # rows of the grid that least squares gets
+MAX_RATE = 100.0  # Hz, of the grid at most
+WIDE_RATIO = 4.0  # times the cut-off
+MIN_ROWS = 100  # rows of the grid, half of them between its ends, that least squares needs
+MAX_ROWS = 2500  # rows of the grid that least squares gets
 RIDGE = 1e-5  # of a column's own sum of squares
-LEAST = 1e-4  # of an effort's variance: a joint's error at least, as a scale
-STILL = 0.01  # rad/s or m/s, of all joints at rest
+MIN_ERROR = 1e-4  # of an effort's variance: a joint's error at least, as a scale
 EFFECTS = 4  # viscous, Coulomb, constant, rotor
 
 
@@ -84,13 +83,13 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     if len(log) < 3:
         raise BagError(f"{len(log)} joint states in order are too few to look at")
     times = log.times
-    rate = min(1.0 / float(np.median(np.diff(times))), RATE)
+    rate = min(1.0 / float(np.median(np.diff(times))), MAX_RATE)
     n = int((times[-1] - times[0]) * rate) + 1
     edge = int(0.5 * rate)  # what the filters know nothing before or after
-    if n < FEWEST or n - 2 * edge < FEWEST // 2:
+    if n < MIN_ROWS or n - 2 * edge < MIN_ROWS // 2:
         raise BagError(f"{times[-1] - times[0]:.2f} s of joint states are too few to look at")
     own = 1.0 / float(np.median(np.diff(times)))
-    wide, narrow = (min(f, 0.4 * rate) for f in (WIDE * cutoff, cutoff))
+    wide, narrow = (min(f, 0.4 * rate) for f in (WIDE_RATIO * cutoff, cutoff))
     grid = times[0] + np.arange(n) / rate
     q, y = (_on_grid(times, a, own, grid, wide) for a in (log.q, log.y))
     dq = np.gradient(q, 1.0 / rate, axis=0)
@@ -98,7 +97,7 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
     kept = np.arange(edge, n - edge)
     lively = kept[~_resting(dq, rate)[kept]]
     kept = lively if lively.size > n // 10 else kept
-    kept = kept[:: max(1, kept.size // KEPT)]
+    kept = kept[:: max(1, kept.size // MAX_ROWS)]
 
     def smooth(values: Array) -> Array:
         flat = _low_pass(values.reshape(n, -1), narrow, rate)
@@ -151,7 +150,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
 
 def _resting(dq: Array, rate: float) -> Mask:
     """(n,) whether the arm rests for more than a second, or did or will within half a second."""
-    still = (np.abs(dq) < STILL).all(axis=1)
+    still = (np.abs(dq) < REST_VELOCITY).all(axis=1)
     second = np.ones(max(1, round(rate)), dtype=bool)
     resting: Mask = binary_dilation(binary_opening(still, second), second)
     return resting
@@ -245,7 +244,8 @@ class FreeFit:
         So weighed, a joint that is known well counts for more, and a wrong hypothesis shows there.
         """
         errors = self.errors(min(gravities, key=self.error))
-        return FreeFit(self.columns, self.used, self._scale * np.sqrt(np.maximum(errors, LEAST)))
+        scale = self._scale * np.sqrt(np.maximum(errors, MIN_ERROR))
+        return FreeFit(self.columns, self.used, scale)
 
     def delayed_squares(self, seconds: float) -> Array:
         """(n,) sums of the squared errors where the efforts are those measured `seconds` later."""
@@ -265,44 +265,3 @@ def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:
     inertia = columns.parts[0] @ columns.prior
     weight = np.tensordot(gravity, columns.parts[1:] @ columns.prior, axes=1)
     return inertia, weight
-
-
-@dataclass(frozen=True)
-class AnchoredFit:
-    """How one effort is explained by one joint of the URDF with factors that can't be negative.
-
-    error: squared error in units of the effort's variance.
-    inertia, gravity: the factors of what the URDF predicts; viscous, coulomb: of friction.
-    """
-
-    error: float
-    inertia: float
-    gravity: float
-    viscous: float
-    coulomb: float
-
-
-def anchored_fit(y: Array, inertia: Array, weight: Array, effects: Array) -> AnchoredFit:
-    """Fit y (n,) by the URDF's torques (n,) of a joint and its effects (n, 4)."""
-    dq, coulomb, constant, rotor = effects.T
-    design = np.column_stack((inertia, weight, dq, coulomb, rotor, constant, -constant))
-    size = np.sqrt(np.mean(design**2, axis=0))
-    size = np.where(size > 1e-9 * max(float(size.max()), 1e-300), size, np.inf)
-    spread = float(y.std()) or 1.0
-    found, left = nnls(design / size, y / spread)
-    factors = spread * found / size
-    return AnchoredFit(left**2 / len(y), *(float(f) for f in factors[:4]))
-
-
-def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Array:
-    """(n, k) efforts that hold the arm up at each message, by parameters fitted to the log."""
-    columns = make_columns(log, model, cutoff)
-    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
-    gravity = np.array(model.config.gravity)
-    found = fit.parameters(gravity)
-    efforts = np.empty_like(log.q)
-    for start in range(0, len(log), 2000):
-        q = log.q[start : start + 2000]
-        parts = inertial_parts(model, q, 0.0 * q, 0.0 * q)
-        efforts[start : start + 2000] = np.tensordot(gravity, np.array(parts[1:]), axes=1) @ found
-    return efforts

@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
+from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, MAX_UNEXPLAINED, Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import (
     JointLog,
     read_description,
@@ -29,21 +29,17 @@ from semiparam_dynamics.offline.doctor.messages import (
     moving,
     repaired,
 )
-from semiparam_dynamics.offline.doctor.physics import (
-    EXCHANGED,
-    Physics,
-    physics_findings,
-    unexplained,
-)
+from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings, unexplained
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.robot.model import RobotModel, told_followers
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
+from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What was found in a log.
+    """The findings in a log.
 
     Attributes
     ----------
@@ -84,9 +80,7 @@ def examine_bag(
     The URDF is the file, or the robot_description in the bag. Raises BagError or RobotModelError
     where one of them can't be read, or no message names a joint of the URDF.
     """
-    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
-
-    text = read_urdf(urdf or read_description([path]))
+    text = read_urdf(urdf or read_description([path])[1])
     tree = parse_urdf(text)
     joints = config.robot.joints or tree.actuated()
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
@@ -139,12 +133,8 @@ def examine(
     locked : positions of its other joints, rad or m; 0 where not given.
     efforts : whether they are what is learned, so that limits of readings are theirs.
     """
-    settings = to_flat(config) | {"joints": log.names, "target": "effort"}
-    model = RobotModel(urdf, from_flat(InverseDynamicsConfig, settings).robot, locked=locked)
-    tree = parse_urdf(model.urdf_text)
-    low, high = model.position_limits
-    turning = np.array([tree.joints[name].type != "prismatic" for name in log.names])
-    facts = JointFacts(turning, low, high)
+    model = RobotModel(urdf, config.robot, locked=locked, joints=log.names, target="effort")
+    facts = JointFacts.of(model)
     given = config.samples.effort_scale
     scale = one_or_each("samples.effort_scale", given, len(log.names), "joints")
     if log.y is not None:
@@ -168,24 +158,10 @@ def examine(
     )
 
 
-def examine_motion(
-    log: JointLog, model: RobotModel, config: InverseDynamicsConfig
-) -> tuple[list[Finding], dict[str, object]]:
-    """What the dynamics show in the learner's own measurements, and the parameters that mend it.
-
-    `log` has the model's joints in order, its efforts the configured scale and delay.
-    """
-    with threadpool_limits(limits=1):
-        physics, _ = _physics(liveliest_stretch(log), model, config.filter.cutoff or 5.0, 0.0)
-    findings = [] if physics is None else physics.findings
-    efforts = config.robot.target != "wrench"
-    return findings, _mends(findings, log.names, config, efforts=efforts)[0]
-
-
 def _physics(
     clean: JointLog, model: RobotModel, cutoff: float, delay: float
 ) -> tuple[Physics | None, str]:
-    """What the dynamics show, with efforts that are told to come `delay` seconds late."""
+    """Compare with the dynamics, with efforts that are configured to come `delay` s late."""
     if clean.y is None:
         return None, "there are no efforts"
     if not len(clean):
@@ -212,25 +188,24 @@ def _physics(
     except BagError as error:  # of messages that come in bursts few are enough apart
         return None, str(error)
     physics = physics_findings(part.names, columns, used)
-    if unexplained(columns, used) > POOR:
+    if unexplained(columns, used) > MAX_UNEXPLAINED:
         physics = _renamed(part, model, cutoff, used, physics) or physics
     return physics, ""
 
 
-POOR = 0.15  # of the efforts' variance: what is explained better needs no other names
-RENAMED = 0.5  # of the error that other hypotheses leave
+MAX_RENAMED_RATIO = 0.5  # of the error that other hypotheses leave
 
 
 def _renamed(
     part: JointLog, model: RobotModel, cutoff: float, used: Mask, physics: Physics
 ) -> Physics | None:
-    """What the dynamics show with two joints' names exchanged, if that explains the efforts.
+    """Compare with the dynamics with two joints' names exchanged, if that explains the efforts.
 
     Unlike exchanged efforts, positions are the other joint's as well: the motion is that of another
     arm, and every joint's effort is off.
     """
     told = unexplained(physics.columns, used)
-    least, pair, found = RENAMED * told, None, None
+    least, pair, found = MAX_RENAMED_RATIO * told, None, None
     assert part.y is not None
     for i, j in itertools.combinations(range(len(part.names)), 2):
         order = np.arange(len(part.names))

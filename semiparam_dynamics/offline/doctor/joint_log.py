@@ -14,7 +14,14 @@ import numpy as np
 from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
+from semiparam_dynamics.samples.bag import BagReader
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
+from semiparam_dynamics.samples.stream import (
+    first_positions,
+    joints_together,
+    naming_remedy,
+    without_strays,
+)
 
 
 @dataclass(frozen=True)
@@ -74,10 +81,6 @@ def read_joint_log(
     its gripper's, the arm's is taken, as an evaluation does; else that with most of `joints`.
     Raises BagError where the bag can't be read or its messages name none of the joints.
     """
-    # Not at the top: a node looks at joints without a bag, and has no time for its import.
-    from semiparam_dynamics.samples.bag import BagReader
-    from semiparam_dynamics.samples.stream import joints_together, without_strays
-
     messages: list[Any] = []
     with BagReader(path) as bag:
         topic = bag.choose(JOINT_STATE, topic)
@@ -86,8 +89,6 @@ def read_joint_log(
     known = set(joints)
     sets = Counter({names: count for names, count in sets.items() if known & set(names)})
     if not sets:
-        from semiparam_dynamics.samples.stream import naming_remedy
-
         named = sorted({name for message in messages[:100] for name in message.name})
         raise BagError(
             f"no message on {topic} of {path} names a joint of the URDF: it has "
@@ -119,14 +120,12 @@ def read_joint_log(
     )
 
 
-def read_description(paths: Sequence[str | Path]) -> str:
-    """The first robot_description in the bags. Raises BagError where none holds one."""
-    from semiparam_dynamics.samples.bag import BagReader  # as above
-
+def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:
+    """The first bag that holds a robot_description, and its text. Raises BagError where none."""
     for path in paths:
         with BagReader(path) as bag:
             if (text := bag.robot_description()) is not None:
-                return text
+                return path, text
     told, hold = " and ".join(map(str, paths)), "hold" if len(paths) > 1 else "holds"
     raise BagError(f"{told} {hold} no robot_description: name the robot's file with --urdf")
 
@@ -134,13 +133,10 @@ def read_description(paths: Sequence[str | Path]) -> str:
 def read_locks(
     path: str | Path, tree: UrdfTree, joints: Sequence[str], topic: str = ""
 ) -> dict[str, float]:
-    """Where the joints of a robot that are not among `joints` stand, as an evaluation locks them.
+    """Positions of the robot's joints that are not among `joints`, as an evaluation locks them.
 
     They are where the bag publishes them first, rad or m; those that it does not are left out.
     """
-    from semiparam_dynamics.samples.bag import BagReader  # as above
-    from semiparam_dynamics.samples.stream import first_positions
-
     with BagReader(path) as bag:
         first = bag.first_joint_states(bag.choose(JOINT_STATE, topic))
     return locked_positions(tree, joints, first_positions(first, tree.joints))

@@ -9,32 +9,34 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import listing
-from semiparam_dynamics.offline.doctor.finding import Finding
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.sensor_faults import StuckReadings
 
 TURN = 2.0 * np.pi
-STILL = 0.01  # rad/s or m/s
-UNEVEN = 0.05  # of the usual step: stamps that differ by more are uneven
-OFTEN = 0.05  # share of the messages from which something is told
-MISSING = 0.004  # share of the messages
-GAP = 0.08  # s, and
-GAP_STEPS = 4.5  # usual steps: longer is a gap
-RESTS = 1.5  # s at rest from which they are told
-LITTLE = 10.0  # s of motion that are few
-STANDS = 2e-3  # rad or m of range: a joint that stands
-COARSE = 0.1  # of the standard deviation: steps that are coarse
-CLIPPED = 0.005  # share of the messages at one and the same largest value
-SPIKE = 0.05  # rad or m
-JUMP = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
-LONGEST = 60.0  # s that the dynamics are looked at
-PAUSE = 0.5  # s: what is on both sides isn't looked at together
+REST_VELOCITY = 0.01  # rad/s or m/s, below which all joints are at rest
+UNEVEN_STEP = 0.05  # of the usual step: stamps that differ by more are uneven
+MIN_UNEVEN_SHARE = 0.05  # of the steps, from which stamps are uneven
+MIN_MISSING_SHARE = 0.004  # of the messages
+MIN_GAP = 0.08  # s, and
+MIN_GAP_STEPS = 4.5  # usual steps: longer is a gap
+MIN_REST = 1.5  # s at rest that are reported
+LITTLE_MOTION = 10.0  # s of motion that are few
+STANDING_RANGE = 2e-3  # rad or m of range: a joint that stands
+COARSE_STEP = 0.1  # of the standard deviation: steps that are coarse
+MIN_CLIPPED_SHARE = 0.005  # share of the messages at one and the same largest value
+MIN_SPIKE = 0.05  # rad or m
+JUMP_RATIO = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
+MAX_STRETCH = 60.0  # s that are compared with the dynamics
+MAX_PAUSE = 0.5  # s within a stretch
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ class JointFacts:
     turning: Mask
     low: Array
     high: Array
+
+    @classmethod
+    def of(cls, model: RobotModel) -> JointFacts:
+        """The facts of a model's joints."""
+        return cls(~model.sliding, *model.position_limits)
 
 
 def message_findings(
@@ -90,19 +97,20 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
 
 
 def liveliest_stretch(log: JointLog) -> JointLog:
-    """The stretch without pauses or jumps, of `LONGEST` at most, with the most motion."""
+    """The stretch without pauses or jumps, of `MAX_STRETCH` at most, with the most motion."""
     if len(log) < 3:
         return log
     times, active = log.times, moving(log)
     steps = np.abs(np.diff(log.q, axis=0))  # a clock that went back leaves a jump behind
-    jumps = (steps > np.maximum(JUMP * np.quantile(steps, 0.99, axis=0), SPIKE)).any(axis=1)
-    breaks = np.flatnonzero((np.diff(times) > PAUSE) | jumps) + 1
+    largest = np.maximum(JUMP_RATIO * np.quantile(steps, 0.99, axis=0), MIN_SPIKE)
+    jumps = (steps > largest).any(axis=1)
+    breaks = np.flatnonzero((np.diff(times) > MAX_PAUSE) | jumps) + 1
     total = np.concatenate(([0], np.cumsum(active)))
     best, chosen = -1, (0, len(log))
     bounds = [0, *breaks.tolist(), len(log)]
     for a, b in zip(bounds[:-1], bounds[1:], strict=True):
         for start in range(a, b, max(1, (b - a) // 50)):
-            stop = min(int(np.searchsorted(times, times[start] + LONGEST)), b)
+            stop = min(int(np.searchsorted(times, times[start] + MAX_STRETCH)), b)
             if (count := int(total[stop] - total[start])) > best:
                 best, chosen = count, (start, stop)
     return log.rows(slice(*chosen))
@@ -114,13 +122,13 @@ def moving(log: JointLog) -> Mask:
     before = np.interp(times - 0.1, times, np.arange(len(log))).astype(int)
     after = np.minimum(np.searchsorted(times, times + 0.1), len(log) - 1)
     span = np.maximum(times[after] - times[before], 1e-9)[:, None]
-    fast: Mask = (np.abs(log.q[after] - log.q[before]) / span > STILL).any(axis=1)
+    fast: Mask = (np.abs(log.q[after] - log.q[before]) / span > REST_VELOCITY).any(axis=1)
     return fast
 
 
 def degrees(log: JointLog, facts: JointFacts) -> bool:
-    """Whether most angles of joints with limits make sense in degrees, and in radians do not."""
-    # A joint without limits may turn many times: its angles tell nothing of the unit.
+    """Test for degrees: most joints exceed their limits in radians, none in degrees."""
+    # A joint without limits may turn many times: its angles are no evidence of the unit.
     limited = np.isfinite(facts.low) & np.isfinite(facts.high)
     known = facts.turning & limited & np.isfinite(log.q).any(axis=0)
     if not known.any():
@@ -180,7 +188,7 @@ def _names(log: JointLog) -> Iterator[Finding]:
 
 
 def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
-    """What the stamps (n,), in ns, of one topic's messages show."""
+    """Check the stamps (n,), in ns, of one topic's messages."""
     steps = np.diff(stamps) / SECOND
     if not steps.size:
         return
@@ -205,9 +213,9 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
             f"{same} stamps are the same as the one before",
             "only the first message of a stamp counts: one publisher a topic",
             amount=same,
-            fault=same > MISSING * len(stamps),
+            fault=same > MIN_MISSING_SHARE * len(stamps),
         )
-    gaps = ahead[(ahead > GAP) & (ahead > GAP_STEPS * usual)]
+    gaps = ahead[(ahead > MIN_GAP) & (ahead > MIN_GAP_STEPS * usual)]
     if gaps.size:
         yield Finding(
             "gaps",
@@ -216,11 +224,11 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
             "the filters bridge short ones; look for a busy recorder or network",
             amount=float(gaps.max()),
         )
-    rest = ahead[(ahead <= GAP) | (ahead <= GAP_STEPS * usual)]
+    rest = ahead[(ahead <= MIN_GAP) | (ahead <= MIN_GAP_STEPS * usual)]
     lost = float(np.sum(rest) / usual - rest.size)
     share = lost / (rest.size + lost)
     twice = float(np.mean(rest > 1.5 * usual))
-    if share > MISSING and twice > 0.5 * MISSING:
+    if share > MIN_MISSING_SHARE and twice > 0.5 * MIN_MISSING_SHARE:
         yield Finding(
             "missing messages",
             f"{100 * share:.1f} % of the messages at {1 / usual:.0f} Hz are missing",
@@ -228,13 +236,13 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
             amount=share,
         )
     single = rest[rest < 1.5 * usual]
-    uneven = float(np.mean(np.abs(single - usual) > UNEVEN * usual))
-    if uneven > OFTEN:
+    uneven = float(np.mean(np.abs(single - usual) > UNEVEN_STEP * usual))
+    if uneven > MIN_UNEVEN_SHARE:
         spread = 1e3 * float(np.std(single))
         yield Finding(
             "uneven stamps",
             f"{100 * uneven:.0f} % of the steps differ from the usual {1e3 * usual:.2f} ms by more "
-            f"than {100 * UNEVEN:.0f} %, {spread:.2f} ms standard deviation",
+            f"than {100 * UNEVEN_STEP:.0f} %, {spread:.2f} ms standard deviation",
             "stamp where the joints are read, not where the message is sent",
             amount=spread / 1e3,
         )
@@ -348,7 +356,7 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
     times = log.times
     middle = 0.5 * (times[1:] + times[:-1])
     slope = np.diff(log.q, axis=0) / np.diff(times)[:, None]
-    fastest = JUMP * np.quantile(np.abs(slope), 0.99, axis=0)
+    fastest = JUMP_RATIO * np.quantile(np.abs(slope), 0.99, axis=0)
     motion = (np.abs(slope) <= fastest).all(axis=1)  # not a jump that a clock left behind
     middle, slope = middle[motion], slope[motion]
     width = max(1, round(0.1 / float(np.median(np.diff(times)))))
@@ -358,7 +366,7 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
         if not np.isfinite(told).all():
             continue
         a, b = (np.convolve(x, window, mode="valid") for x in (slope[:, k], told))
-        if a.std() < STILL:
+        if a.std() < REST_VELOCITY:
             continue
         if b.std() < 1e-3 * a.std():
             yield Finding(
@@ -427,10 +435,10 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 amount=zeros,
             )
             continue
-        values, counts = np.unique(column, return_counts=True)
+        values = np.unique(column)
         step = float(np.median(np.diff(values)))
-        if values.size < 200 and step > COARSE * column.std():
-            little = seconds < LITTLE  # in which the deviation is not what it will be
+        if values.size < 200 and step > COARSE_STEP * column.std():
+            little = seconds < LITTLE_MOTION  # in which the deviation is not what it will be
             doubt = "; in more motion it may be less" if little else ""
             yield Finding(
                 "coarse steps",
@@ -442,20 +450,18 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 fault=not little,
             )
             continue
-        end = int(np.argmax(counts[[0, -1]]))
-        extreme, often = float(values[[0, -1]][end]), int(counts[[0, -1]][end])
-        if often > CLIPPED * len(column) and often > 10.0 * np.median(counts):
+        if (clip := clipped(column)) is not None:
             # One limit is for both signs: it must not take the other end's good efforts away.
-            largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
-            limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
+            largest = abs(clip.extreme) >= np.abs(values[[0, -1]]).max()
+            limit = {"samples.saturation": abs(clip.extreme) * (1.0 - 1e-6)} if largest else {}
             yield Finding(
                 "clipped efforts",
-                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * often / len(column):.1f} % of the messages in motion",
+                f"the effort of {name} stays exactly at its extreme {clip.extreme:.4g} in "
+                f"{100 * clip.share:.1f} % of the messages in motion",
                 "the driver or amplifier saturates: such samples aren't learned with "
                 f"{'samples.saturation' if largest else 'samples.saturation_after'}",
                 (name,),
-                amount=abs(extreme),
+                amount=abs(clip.extreme),
                 mends=limit,
             )
         elif stuck[k]:
@@ -486,7 +492,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
     times, active = log.times, moving(log)
     edges = np.flatnonzero(np.diff(np.concatenate(([True], active, [True])).astype(int)))
     rests = [(times[a], times[b - 1]) for a, b in zip(edges[::2], edges[1::2], strict=True)]
-    rests = [(a, b) for a, b in rests if b - a > RESTS]
+    rests = [(a, b) for a, b in rests if b - a > MIN_REST]
     if rests:
         told = listing([f"{a:.1f} .. {b:.1f} s" for a, b in rests], most=4)
         yield Finding(
@@ -497,7 +503,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
             fault=False,
         )
     seconds = float(np.mean(active)) * times[-1]
-    if seconds < LITTLE:
+    if seconds < LITTLE_MOTION:
         yield Finding(
             "little motion",
             f"the arm moves for {seconds:.1f} s only",
@@ -505,7 +511,7 @@ def _motion(log: JointLog) -> Iterator[Finding]:
             amount=seconds,
             fault=False,
         )
-    stands = np.flatnonzero(np.ptp(log.q, axis=0) < STANDS)
+    stands = np.flatnonzero(np.ptp(log.q, axis=0) < STANDING_RANGE)
     if stands.size:
         names = _named(log, stands)
         at = ", ".join(f"{log.q[0, k]:.3f}" for k in stands)
@@ -530,7 +536,7 @@ def _emptied(log: JointLog) -> Mask:
     """(n,) messages that put all joints at exactly 0, where the one before or after doesn't."""
     zero: Mask = (log.q == 0.0).all(axis=1) & (log.q.shape[1] > 1)
     near = np.concatenate((log.q[:1], log.q, log.q[-1:]))
-    far = np.maximum(np.abs(near[:-2]).max(axis=1), np.abs(near[2:]).max(axis=1)) > SPIKE
+    far = np.maximum(np.abs(near[:-2]).max(axis=1), np.abs(near[2:]).max(axis=1)) > MIN_SPIKE
     empty: Mask = zero & far & (np.mean(zero) < 0.1)
     return empty
 
@@ -581,7 +587,7 @@ def _unwrapped(q: Array, facts: JointFacts) -> Array:
     return unwrapped
 
 
-def spikes(q: Array, least: float = SPIKE) -> Mask:
+def spikes(q: Array, least: float = MIN_SPIKE) -> Mask:
     """(n, k) single values far from both neighbours, which are near to each other.
 
     least: the smallest distance that counts, in the values' unit.
@@ -594,3 +600,19 @@ def spikes(q: Array, least: float = SPIKE) -> Mask:
     usual = np.quantile(away, 0.95, axis=0)
     found[1:-1] = (away > np.maximum(least, 20.0 * usual)) & (across < 0.5 * away)
     return found
+
+
+class Clipped(NamedTuple):
+    """The extreme value at which a sensor stays, and the share of the readings there."""
+
+    extreme: float
+    share: float
+
+
+def clipped(values: Array) -> Clipped | None:
+    """Find the extreme that readings (n,) stay at exactly; None where they do not."""
+    found, counts = np.unique(values, return_counts=True)
+    end = -1 if counts[-1] > counts[0] else 0
+    if counts[end] > max(MIN_CLIPPED_SHARE * len(values), 10.0 * np.median(counts)):
+        return Clipped(float(found[end]), float(counts[end]) / len(values))
+    return None

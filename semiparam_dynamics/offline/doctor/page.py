@@ -36,7 +36,7 @@ SHOWN = 1500  # points of a line
 
 
 def verdict(examination: Examination) -> str:
-    """In a sentence, how the recording is."""
+    """Sum the examination up in one sentence."""
     faults = [finding.kind for finding in examination.findings if finding.fault]
     if not faults and (left := _not_examined(examination)):
         return f"No fault was found, but not all was examined. Not examined: {'; '.join(left)}."
@@ -53,7 +53,7 @@ def summary(examination: Examination) -> str:
     for finding, following in zip(examination.findings, after, strict=True):
         mark = "!" if finding.fault else "-"
         text = f"{finding.kind}: {finding.evidence}."
-        # What several joints in a row need is said once, after the last.
+        # The same advice for several joints in a row is printed once, after the last.
         if following is None or (following.kind, following.advice) != (
             finding.kind,
             finding.advice,
@@ -125,13 +125,13 @@ def _subject(examination: Examination) -> str:
 
 
 def _not_examined(examination: Examination) -> list[str]:
-    """What was not looked at, each with the reason."""
+    """List what was not examined, each with the reason."""
     efforts = f"the efforts beside the robot's dynamics: {examination.skipped}"
     return [efforts] * bool(examination.skipped) + list(examination.not_examined)
 
 
 def _pictures(examination: Examination) -> list[str]:
-    """Of each joint its position, and its effort beside what the URDF and friction make of it."""
+    """Draw each joint's position, and its effort with the URDF's torque."""
     log, physics = examination.log, examination.physics
     by_joint = {
         name: [f.kind for f in examination.findings if name in f.joints] for name in log.names

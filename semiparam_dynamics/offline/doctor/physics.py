@@ -9,40 +9,31 @@ wrong masses, a payload or a missing friction effect is no fault here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Mask
-from semiparam_dynamics.base.errors import listing
-from semiparam_dynamics.offline.doctor.dynamics import (
-    AnchoredFit,
-    Columns,
-    FreeFit,
-    anchored,
-    anchored_fit,
+from semiparam_dynamics.dynamics.effort_faults import (
+    MAX_GRAVITY_RATIO,
+    MIN_WEIGHT_SHARE,
+    Finding,
+    JointEfforts,
+    fault_count,
+    scale_findings,
+    turned_or_exchanged,
 )
-from semiparam_dynamics.offline.doctor.finding import Finding
-from semiparam_dynamics.offline.doctor.messages import LITTLE, STANDS
+from semiparam_dynamics.offline.doctor.dynamics import Columns, FreeFit, anchored
+from semiparam_dynamics.offline.doctor.messages import LITTLE_MOTION, STANDING_RANGE
 
-TURNED = 0.8  # of the error, with the other sign
-GAIN = 0.1  # of the effort's variance: what a hypothesis must explain more at least
-SWAPPED = 0.5  # of both errors, with two efforts exchanged
-EXPLAINED = 0.15  # of the effort's variance: a larger error is no evidence on scales
-SHARE = 0.3  # of the effort's deviation that the URDF's torque must make
-SMALL, LARGE = 0.3, 20.0  # times the URDF's torque
-LEVEL = 0.92  # of the error, with another gravity direction
-AGREED = 0.6  # of the error with the URDF's torques, where free parameters can't decide
-ANGLE = 2.5  # degrees
-ALIKE = 1.1  # times the least error: as likely
-SAME = 1.02  # times the error: gravity explains nothing
-WEIGHED = 0.2  # of the effort's deviation: a joint that the URDF's weight is felt by
-NOTED, LATE = 0.005, 0.017  # s of delay: worth a note, and a fault
-SLIGHT = 0.97  # of the squared errors that a shift leaves: other columns that lack explain as much
-SURE = 2.0  # standard deviations, by blocks of a second, of what a delay explains
+MAX_TILTED_RATIO = 0.92  # of the error, with another gravity direction
+MIN_TILT = 2.5  # degrees
+LIKELY_RATIO = 1.1  # times the least error: as likely
+MAX_WEIGHTLESS_RATIO = 1.02  # times the error: gravity explains nothing
+SMALL_DELAY, MIN_DELAY = 0.005, 0.017  # s of delay: worth a note, and a fault
+MAX_DELAYED_RATIO = 0.97  # of the squared errors with a shift and as is: missing columns do as much
+MIN_DEVIATIONS = 2.0  # standard deviations, by blocks of a second, of what a delay explains
 DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
-EXCHANGED = "exchanged joints"
 LAGS = 0.001 * np.arange(-40, 61, 5)  # s
 
 
@@ -79,19 +70,18 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
         candidates = [likeliest, _gravity_then_efforts(names, columns, used)]
         if likeliest.gravity.any():
             candidates.append(_upside_down(names, columns, used))
-        likeliest = min(candidates, key=lambda h: (_faults(h, used), h.error))
+        likeliest = min(candidates, key=lambda h: (fault_count(h.findings, h.sign, used), h.error))
     findings, alone = list(likeliest.findings), likeliest.alone
-    if (np.ptp(columns.q, axis=0) < STANDS).any():
+    if (np.ptp(columns.q, axis=0) < STANDING_RANGE).any():
         doubt = "; or the joint that stands does not"
         findings = [_doubted(finding, "tilted base", doubt) for finding in findings]
         findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
-    elif columns.grid[-1] - columns.grid[0] < LITTLE:
+    elif columns.grid[-1] - columns.grid[0] < LITTLE_MOTION:
         doubt = "; in so little motion contacts look the same"
         findings = [_doubted(finding, "gravity left out", doubt) for finding in findings]
     scale = likeliest.sign.copy()
     columns = _turned(columns, likeliest.sign, likeliest.gravity)
-    torques = anchored(columns, columns.gravity)
-    for finding, factors in _scales(names, columns, torques, alone):
+    for finding, factors in scale_findings(_joint_efforts(names, columns), alone):
         findings.append(finding)
         scale *= factors
     if (scale != 1.0).any():
@@ -108,14 +98,6 @@ def physics_findings(names: tuple[str, ...], columns: Columns, used: Mask) -> Ph
     return Physics(findings, columns, explained, delay)
 
 
-def _faults(hypothesis: Hypothesis, used: Mask) -> int:
-    """Their number; the sign of all efforts is one convention."""
-    number = len(hypothesis.findings)
-    if (hypothesis.sign[used] < 0.0).all():
-        number -= int(used.sum()) - 1
-    return number
-
-
 def _doubted(finding: Finding, kind: str, doubt: str) -> Finding:
     """A finding of a kind as a note that mends nothing, with what may be the matter instead."""
     if finding.kind != kind:
@@ -129,13 +111,12 @@ def _turned(columns: Columns, sign: Array, gravity: Array) -> Columns:
 
 
 def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
-    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    findings, sign, alone = turned_or_exchanged(_joint_efforts(names, columns), used)
     right = _turned(columns, sign, columns.gravity)
     # Constants that differ from joint to joint would look like another gravity.
-    torques = anchored(right, columns.gravity)
-    for _, factors in _scales(names, right, torques, alone):
+    for _, factors in scale_findings(_joint_efforts(names, right), alone):
         right = _turned(right, factors, columns.gravity)
-    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be told
+    whole = alone.sum() == used.sum()  # without some joints' efforts small tilts can't be found
     more, gravity = _gravity(right, alone) if whole else ([], columns.gravity)
     error = unexplained(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
@@ -144,15 +125,15 @@ def _efforts_then_gravity(names: tuple[str, ...], columns: Columns, used: Mask) 
 def _gravity_then_efforts(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
     findings, gravity = _gravity(columns, used)
     tilted = replace(columns, gravity=gravity)
-    more, sign, alone = _turned_or_exchanged(names, tilted, used)
+    more, sign, alone = turned_or_exchanged(_joint_efforts(names, tilted), used)
     error = unexplained(_turned(columns, sign, gravity), alone)
     return Hypothesis(findings + more, sign, gravity, alone, error)
 
 
 def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypothesis:
-    """An arm on the ceiling that is told to be on the floor, which free parameters hardly tell."""
+    """An arm on the ceiling that is configured on the floor: free parameters hardly show it."""
     columns = replace(columns, gravity=-columns.gravity)
-    findings, sign, alone = _turned_or_exchanged(names, columns, used)
+    findings, sign, alone = turned_or_exchanged(_joint_efforts(names, columns), used)
     error = unexplained(_turned(columns, sign, columns.gravity), alone)
     finding = Finding(
         "tilted base",
@@ -165,121 +146,15 @@ def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypoth
     return Hypothesis([finding, *findings], sign, columns.gravity, alone, error)
 
 
-def _turned_or_exchanged(
-    names: tuple[str, ...], columns: Columns, used: Mask
-) -> tuple[list[Finding], Array, Mask]:
-    """Findings, signs (k,), and the joints (k,) with efforts that aren't exchanged."""
-    torques = anchored(columns, columns.gravity)
-    findings = list(_exchanged(names, columns, torques, used))
-    mixed = {name for finding in findings for name in finding.joints}
-    alone = used & np.array([name not in mixed for name in names])
-    sign = np.ones(len(names))
-    for finding in _signs(names, columns, torques, alone):
-        findings.append(finding)
-        sign[names.index(finding.joints[0])] = -1.0
-    return findings, sign, alone
-
-
-def _fits(columns: Columns, torques: tuple[Array, Array], y: Array, joint: int) -> AnchoredFit:
-    inertia, weight = torques
-    return anchored_fit(y, inertia[:, joint], weight[:, joint], columns.effects[:, joint])
-
-
-def _signs(
-    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
-) -> Iterator[Finding]:
-    for k in np.flatnonzero(used):
-        y = columns.y[:, k]
-        as_is, turned = (_fits(columns, torques, s * y, int(k)).error for s in (1.0, -1.0))
-        if turned < TURNED * as_is and as_is - turned > GAIN:
-            yield Finding(
-                "effort sign",
-                f"the effort of {names[k]} has the opposite sign: with the URDF's torques and "
-                f"friction {100 * as_is:.0f} % of its variance is unexplained as it is, "
-                f"{100 * turned:.1f} % turned",
-                "samples.effort_scale turns it; or the joint's axis in the URDF is the wrong way "
-                "round",
-                (names[k],),
-                amount=-1.0,
-            )
-
-
-def _exchanged(
-    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
-) -> Iterator[Finding]:
-    joints = np.flatnonzero(used)
-    if joints.size < 2:
-        return
-    # error[i, j]: of the effort j by the torques of joint i, of either sign
-    error = np.ones((len(names), len(names)))
-    for i in joints:
-        for j in joints:
-            y = columns.y[:, j]
-            error[i, j] = min(_fits(columns, torques, s * y, int(i)).error for s in (1.0, -1.0))
-    left = set(joints.tolist())
-    pairs = [(i, j) for i in joints for j in joints if i < j]
-    ratios = {(i, j): (error[i, j] + error[j, i]) / (error[i, i] + error[j, j]) for i, j in pairs}
-    for i, j in sorted(pairs, key=lambda pair: ratios[pair]):
-        before, after = error[i, i] + error[j, j], error[i, j] + error[j, i]
-        both = error[i, j] < error[j, j] and error[j, i] < error[i, i]
-        if {i, j} <= left and both and ratios[i, j] < SWAPPED and before - after > 2.0 * GAIN:
-            left -= {i, j}
-            yield Finding(
-                EXCHANGED,
-                f"the efforts of {names[i]} and {names[j]} are exchanged: "
-                f"{50 * before:.0f} % of their variance is unexplained as they are, "
-                f"{50 * after:.1f} % the other way",
-                "put the names in the order of the values where the messages are filled",
-                (names[i], names[j]),
-                amount=ratios[i, j],
-            )
-
-
-def _scales(
-    names: tuple[str, ...], columns: Columns, torques: tuple[Array, Array], used: Mask
-) -> Iterator[tuple[Finding, Array]]:
-    """Efforts that are no N m; each with the factors (k,) that make them so."""
-    inertia, weight = torques
-    total = inertia + weight
-    factors, shares = np.ones(len(names)), np.zeros(len(names))
-    for k in np.flatnonzero(used):
-        y = columns.y[:, k]
-        fit = anchored_fit(y, total[:, k], 0.0 * y, columns.effects[:, k])
-        spread = float(y.std())
-        share = fit.inertia * float(total[:, k].std()) / spread if spread > 0.0 else 0.0
-        if fit.error < EXPLAINED and share > SHARE and fit.inertia > 0.0:
-            factors[k], shares[k] = 1.0 / fit.inertia, share
-    wrong = [k for k in np.flatnonzero(shares) if not SMALL < 1.0 / factors[k] < LARGE]
-    if not wrong:
-        return
-    all_wrong = len(wrong) == np.count_nonzero(shares)
-    told = ", ".join(f"{names[k]} {1.0 / factors[k]:.3g}" for k in wrong)
-    mend = np.where(np.isin(np.arange(len(names)), wrong), factors, 1.0)
-    unknown = [names[k] for k in range(len(names)) if not shares[k]]
-    if all_wrong and unknown:
-        # The same driver most likely: their factor is that of the others till it is known.
-        mend = np.where(shares == 0.0, np.median(factors[wrong]), mend)
-    guess = (
-        f"; {listing(unknown)} can't be told and got the others'" if all_wrong and unknown else ""
-    )
-    yield (
-        Finding(
-            "effort scale",
-            f"efforts are not in N m: measured over the URDF's torque {told}",
-            "currents need the torque constant times the gear: samples.effort_scale has the "
-            f"factors that fit the URDF's masses{guess}",
-            tuple(names[k] for k in wrong),
-            amount=float(np.median([factors[k] for k in wrong])),
-        ),
-        mend,
-    )
+def _joint_efforts(names: tuple[str, ...], columns: Columns) -> JointEfforts:
+    inertia, weight = anchored(columns, columns.gravity)
+    return JointEfforts(names, columns.y, inertia, weight, columns.effects)
 
 
 def unexplained(columns: Columns, used: Mask) -> float:
     """Mean over the joints; unlike the free fit it knows that friction can't push."""
-    torques = anchored(columns, columns.gravity)
-    errors = [_fits(columns, torques, columns.y[:, k], int(k)).error for k in np.flatnonzero(used)]
-    return float(np.mean(errors)) if errors else 1.0
+    names = tuple(map(str, range(len(used))))
+    return _joint_efforts(names, columns).unexplained(used)
 
 
 def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
@@ -289,7 +164,7 @@ def _gravity(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
         # It has to be there without a delay, too, which looks like a little tilt.
         fit = FreeFit(columns, used)
         _, lag = _delay(columns, fit.sharpened((gravity,)))
-        if abs(lag) > NOTED:
+        if abs(lag) > SMALL_DELAY:
             return _gravity_now(replace(columns, y=columns.shifted(lag)), used)
     return findings, gravity
 
@@ -303,7 +178,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     fit = fit.sharpened((gravity, nothing, _best_direction(fit, gravity)[0]))
     told, without = fit.error(gravity), fit.error(nothing)
     direction, best = _best_direction(fit, gravity)
-    if _weighed(columns, used) and without < min(SAME * told, ALIKE * best):
+    if _weighed(columns, used) and without < min(MAX_WEIGHTLESS_RATIO * told, LIKELY_RATIO * best):
         finding = Finding(
             "gravity left out",
             "the efforts have no gravity in them: without gravity the squared errors are "
@@ -314,17 +189,17 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
             amount=without / told,
         )
         return [finding], nothing
-    if _angle(direction, gravity) <= ANGLE:
+    if _angle(direction, gravity) <= MIN_TILT:
         return [], gravity
     if _opposite(columns, used, direction):
         direction, best = _narrowed(fit, -direction)
     angle = _angle(direction, gravity)
     by = ""
-    if best >= LEVEL * told:
+    if best >= MAX_TILTED_RATIO * told:
         # Where the arm moves little, free parameters can put on another gravity.
         best = unexplained(replace(columns, gravity=direction), used)
         told = unexplained(columns, used)
-        if best >= AGREED * told:
+        if best >= MAX_GRAVITY_RATIO * told:
             return [], gravity
         by = " by the URDF's torques"
     direction = np.round(direction, 3) + 0.0  # no -0
@@ -341,9 +216,9 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
 
 
 def _weighed(columns: Columns, used: Mask) -> bool:
-    """Whether the URDF's weight should make a good part of an effort."""
+    """Test that the URDF's weight is a good part of some effort."""
     _, weight = anchored(columns, columns.gravity)
-    return bool((weight.std(axis=0) > WEIGHED * columns.scale)[used].any())
+    return bool((weight.std(axis=0) > MIN_WEIGHT_SHARE * columns.scale)[used].any())
 
 
 def _angle(a: Array, b: Array) -> float:
@@ -353,7 +228,7 @@ def _angle(a: Array, b: Array) -> float:
 
 
 def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
-    """Whether the URDF's weight explains the efforts much better with gravity the other way.
+    """Test whether the URDF's weight explains the efforts much better with the opposite gravity.
 
     The free fit can't tell the two apart: with negative masses the opposite direction explains as
     much, and that of an arm on a wall is as far from the told one.
@@ -361,7 +236,7 @@ def _opposite(columns: Columns, used: Mask, direction: Array) -> bool:
     as_found, turned = (
         unexplained(replace(columns, gravity=sign * direction), used) for sign in (1.0, -1.0)
     )
-    return turned < AGREED * as_found
+    return turned < MAX_GRAVITY_RATIO * as_found
 
 
 def _best_direction(fit: FreeFit, gravity: Array) -> tuple[Array, float]:
@@ -385,7 +260,7 @@ def _narrowed(fit: FreeFit, best: Array) -> tuple[Array, float]:
     # On floors, walls and ceilings gravity is along an axis: that is taken where it is as likely.
     axes = size * np.vstack((np.eye(3), -np.eye(3)))
     nearest = axes[int(np.argmax(axes @ best))]
-    if (e := fit.error(nearest)) < ALIKE * error:
+    if (e := fit.error(nearest)) < LIKELY_RATIO * error:
         best, error = nearest, e
     return best, error
 
@@ -420,8 +295,9 @@ def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
     a, b, c = errors[k - 1 : k + 2]
     lag = float(LAGS[k] + 0.5 * (LAGS[1] - LAGS[0]) * (a - c) / max(a - 2.0 * b + c, 1e-300))
     now = squares[int(np.argmin(np.abs(LAGS)))]
-    slight = errors[k] > SLIGHT * now.sum()
-    if abs(lag) < NOTED or slight or _deviations(columns.times, now - squares[k]) < SURE:
+    slight = errors[k] > MAX_DELAYED_RATIO * now.sum()
+    slight |= _deviations(columns.times, now - squares[k]) < MIN_DEVIATIONS
+    if abs(lag) < SMALL_DELAY or slight:
         return [], lag
     finding = Finding(
         "effort delay",
@@ -432,7 +308,7 @@ def _delay(columns: Columns, fit: FreeFit) -> tuple[list[Finding], float]:
         "looks like a few ms",
         amount=lag,
         mends={"samples.effort_delay": round(lag, 4)},
-        fault=abs(lag) > LATE,
+        fault=abs(lag) > MIN_DELAY,
     )
     return [finding], lag
 

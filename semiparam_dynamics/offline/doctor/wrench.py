@@ -17,23 +17,22 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
 from semiparam_dynamics.base.errors import RobotModelError, listing
-from semiparam_dynamics.base.parameters import from_flat, to_flat
+from semiparam_dynamics.dynamics.effort_faults import MAX_SCALE, MIN_SCALE, Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.finding import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
-from semiparam_dynamics.offline.doctor.messages import CLIPPED, moving, spikes, stamp_findings
+from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
+from semiparam_dynamics.samples.bag import WRENCH, BagReader
 
-BLOCK = 0.2  # s over which readings are averaged before they are compared with weight
-LEAST_BLOCKS = 15
-TURNED = 0.1  # of the weight: spread of its direction at the sensor, from which it tells something
-UNEXPLAINED = 0.3  # of the variance: what leaves less explains the readings
-BETTER = 0.5  # of the error as it is told: what another sign, or other axes, must leave at most
-SMALL, LARGE = 0.3, 20.0  # measured over the URDF's: outside is another unit
-HELD = 0.1  # share of the messages in motion that repeat the reading before
-STUCK = 0.5  # s that one axis stays the same while the arm moves
-APART = 0.5  # share of the wrenches that the joint states must cover
+AVERAGED = 0.2  # s over which readings are averaged before they are compared with weight
+MIN_BLOCKS = 15
+MIN_WEIGHT_SPREAD = 0.1  # of the weight: the sensor has to turn that far in it
+MAX_FORCE_UNEXPLAINED = 0.3  # of the variance: what leaves less explains the readings
+MAX_TURNED_RATIO = 0.5  # of the errors with another sign, or other axes, and as it is
+MAX_REPEATED_SHARE = 0.1  # share of the messages in motion that repeat the reading before
+MIN_STUCK = 0.5  # s that one axis stays the same while the arm moves
+MIN_COVERED_SHARE = 0.5  # share of the wrenches that the joint states must cover
 
 
 @dataclass(frozen=True)
@@ -58,8 +57,6 @@ def read_wrench_log(path: str | Path, topic: str = "") -> WrenchLog:
 
     Raises BagError where the bag can't be read or has no such topic.
     """
-    from semiparam_dynamics.samples.bag import WRENCH, BagReader  # as in joint_log
-
     stamps, rows, frames = [], [], set()
     with BagReader(path) as bag:
         for _, message, _ in bag.messages([bag.choose(WRENCH, topic)]):
@@ -78,7 +75,7 @@ def wrench_findings(
     config: InverseDynamicsConfig,
     locked: Mapping[str, float] | None = None,
 ) -> tuple[list[Finding], str]:
-    """What is wrong with the wrenches, and why they were not compared with the URDF's weight.
+    """Find faults of wrenches, and the reason why they were not compared with the URDF's weight.
 
     joints: without what would spoil a comparison. urdf: text. locked: positions of its other
     joints. The second is empty where they were.
@@ -96,7 +93,7 @@ def wrench_findings(
     if len(clean) < 3 or len(joints) < 3:
         return findings, "there are too few readings"
     inside = (clean.stamps >= joints.stamps.min()) & (clean.stamps <= joints.stamps.max())
-    if np.mean(inside) < APART:
+    if np.mean(inside) < MIN_COVERED_SHARE:
         findings.append(
             Finding(
                 "wrench: another clock",
@@ -133,7 +130,7 @@ def _numbers(log: WrenchLog) -> Iterator[Finding]:
 
 
 def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
-    """What single axes show while the arm moves."""
+    """Check single axes while the arm moves."""
     times = (log.stamps - joints.stamps[0]) / SECOND
     active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
     if active.sum() < 50:
@@ -151,7 +148,7 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
     same = np.zeros(len(log), dtype=bool)
     same[1:] = (log.values[1:] == log.values[:-1]).all(axis=1)
     held = float(np.mean(same[active]))
-    if not constant.all() and held > HELD:
+    if not constant.all() and held > MAX_REPEATED_SHARE:
         yield Finding(
             "wrench: repeated readings",
             f"{100 * held:.0f} % of the wrenches in motion repeat the one before to the last digit",
@@ -165,20 +162,17 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
         changes = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1, [len(column)]))
         runs = [(a, b - 1) for a, b in itertools.pairwise(changes.tolist()) if active[a:b].all()]
         longest = max((float(times[b] - times[a]) for a, b in runs), default=0.0)
-        if longest > STUCK and held <= HELD:
+        if longest > MIN_STUCK and held <= MAX_REPEATED_SHARE:
             stuck.append(f"{WRENCH_AXES[k]} for {longest:.1f} s")
             continue
-        values, counts = np.unique(column[active], return_counts=True)
-        ends = counts[[0, -1]]
-        extreme = float(values[[0, -1]][int(np.argmax(ends))])
-        if ends.max() > max(CLIPPED * active.sum(), 10.0 * np.median(counts)):
+        if (clip := clipped(column[active])) is not None:
             yield Finding(
                 "wrench: clipped",
-                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * ends.max() / active.sum():.1f} % of the messages in motion",
+                f"{WRENCH_AXES[k]} stays exactly at its extreme {clip.extreme:.4g} in "
+                f"{100 * clip.share:.1f} % of the messages in motion",
                 "the sensor's range is too small: such samples aren't learned with "
                 "samples.saturation",
-                amount=abs(extreme),
+                amount=abs(clip.extreme),
             )
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if stuck:
@@ -207,10 +201,9 @@ def _weight(
     frame = config.robot.sensor_frame or (log.frames[0] if len(log.frames) == 1 else "")
     if not frame:
         return [], "neither the messages nor sensor_frame name the sensor's frame"
-    settings = to_flat(config) | {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
+    given = {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
     try:
-        robot = from_flat(InverseDynamicsConfig, settings).robot
-        model = RobotModel(urdf, robot, locked=locked)
+        model = RobotModel(urdf, config.robot, locked=locked, **given)
     except RobotModelError as error:
         lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
         return [lack], "the sensor's place in the URDF is not known"
@@ -225,9 +218,9 @@ def _weight(
                 "in samples.wrench_frames if it is the same place",
             )
         ], "the wrenches are in another frame"
-    block = np.asarray((log.stamps - log.stamps[0]) // round(BLOCK * SECOND), dtype=np.int64)
+    block = np.asarray((log.stamps - log.stamps[0]) // round(AVERAGED * SECOND), dtype=np.int64)
     _, first, of = np.unique(block, return_index=True, return_inverse=True)
-    if first.size < LEAST_BLOCKS:
+    if first.size < MIN_BLOCKS:
         return [], "there are too few readings"
     y = _means(log.values, of)
     seconds = (log.stamps - joints.stamps[0]) / SECOND
@@ -238,7 +231,7 @@ def _weight(
     size = float(np.linalg.norm(told[:, :3], axis=1).mean())
     if size < 1e-6:
         return [], "the URDF has no mass behind the sensor"
-    if float(np.sqrt(np.mean(np.sum(weight**2, axis=1)))) < TURNED * size:
+    if float(np.sqrt(np.mean(np.sum(weight**2, axis=1)))) < MIN_WEIGHT_SPREAD * size:
         return [], "the sensor hardly turns, so that weight tells nothing of its axes"
     if not force.any():
         return [], "the forces never change"
@@ -251,7 +244,7 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
         ((_fit(force @ Q, weight), Q) for Q in _right_angles()),
         key=lambda pair: pair[0][1] if pair[0][0] > 0.0 else 2.0,
     )
-    if best_error[1] > UNEXPLAINED:
+    if best_error[1] > MAX_FORCE_UNEXPLAINED:
         yield Finding(
             "wrench: not the URDF's weight",
             f"the weight that the URDF has behind the sensor leaves {100 * min(error, 1.0):.0f} % "
@@ -262,7 +255,7 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
             fault=False,
         )
         return
-    if factor < 0.0 or best_error[1] < BETTER * error:
+    if factor < 0.0 or best_error[1] < MAX_TURNED_RATIO * error:
         turned = bool((best == -np.eye(3)).all())
         axes = listing(
             [
@@ -282,10 +275,11 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
             amount=best_error[1],
         )
         factor = best_error[0]
-    if not SMALL < factor < LARGE:
+    if not MIN_SCALE < factor < MAX_SCALE:
         yield _unit("forces", "N", factor)
     torque_factor, left = _fit(_centered(y[:, 3:]), _centered(told[:, 3:]))
-    if left < UNEXPLAINED and not SMALL < torque_factor / factor < LARGE and torque_factor > 0.0:
+    right = MIN_SCALE < torque_factor / factor < MAX_SCALE
+    if left < MAX_FORCE_UNEXPLAINED and torque_factor > 0.0 and not right:
         yield _unit("moments", "N m", torque_factor)
 
 

@@ -20,11 +20,16 @@ from semiparam_dynamics.base.errors import BagError, RobotModelError, listing
 from semiparam_dynamics.base.parameters import parameters, replace, to_flat
 from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.sample import Sample, seconds_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import LOCKED
-from semiparam_dynamics.offline.doctor.messages import GAP, MISSING, stamp_findings
-from semiparam_dynamics.offline.evaluation.enough import check_varies
+from semiparam_dynamics.offline.doctor.joint_log import read_description
+from semiparam_dynamics.offline.doctor.messages import (
+    LITTLE_MOTION,
+    MIN_GAP,
+    MIN_MISSING_SHARE,
+    stamp_findings,
+)
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, Origin, Recording, evaluate
 from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
 from semiparam_dynamics.robot.urdf import (
@@ -49,15 +54,15 @@ from semiparam_dynamics.samples.stream import (
     without_strays,
 )
 
-OFTEN = 0.01  # of a bag's joint states: what more of them lack is told with its reason
+MAX_INCOMPLETE_SHARE = 0.01  # of a bag's joint states: what more of them lack is a warning
 # Reasons of `MeasurementStream.dropped` that `semiparam doctor` names and measures.
 BAD_STAMPS = ("zero stamp", "out of order", "clock jumped")
-STUCK = ("effort stuck", "wrench stuck")
+STUCK_REASONS = ("effort stuck", "wrench stuck")
 
 
 @dataclass(frozen=True)
 class Bags:
-    """Which bags are read, and which of their topics."""
+    """The bags that are read, and their topics."""
 
     test: Sequence[str | Path]
     train: Sequence[str | Path] = ()
@@ -89,7 +94,7 @@ def evaluate_bags(
         bags.warnings.append(f"{start} was learned under {', '.join(others)}")
     dropped: Counter[str] = Counter()
     train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
-    dropped.clear()  # the results speak of the test bags
+    dropped.clear()  # the results are of the test bags
     received: list[int] = []
     test = [measurements_of(path, bags, model, config, dropped, received) for path in bags.test]
     if all(m.y is None for recording in test for m in recording):
@@ -107,7 +112,7 @@ def evaluate_bags(
     evaluation.origin = Origin(
         tested=tuple(map(_recording, bags.test, test)),
         trained=tuple(map(_recording, bags.train, train)),
-        urdf=str(bags.urdf or _description(bags)[0]),
+        urdf=str(bags.urdf or read_description((*bags.train, *bags.test))[0]),
         urdf_sha256=model.urdf_sha256,
         model=str(start),
     )
@@ -115,7 +120,7 @@ def evaluate_bags(
 
 
 def differences(start: str | Path, config: InverseDynamicsConfig) -> list[str]:
-    """In which parameters the saved model `start` was learned under others, in words.
+    """List the parameters under which the saved model `start` was learned differently.
 
     Its numbers mean something else then, such as under another filter. Live parameters are meant to
     differ; others are part of the model's identity, so that it is not loaded. Raises
@@ -142,7 +147,7 @@ def robot_of(
     bags that hold another one are told in `bags.warnings`. Raises BagError where the joints of one
     are others.
     """
-    urdf = _urdf(bags)
+    urdf = bags.urdf or read_description((*bags.train, *bags.test))[1]
     tree = parse_urdf(read_urdf(urdf))
     _check_descriptions(bags, tree)
     with BagReader((*bags.train, *bags.test)[0]) as bag:
@@ -181,7 +186,7 @@ def measurements_of(
         wrench_topic=bags.wrench,
         **message_checks(model),
     )
-    often = OFTEN * recording.received["joint states"]
+    often = MAX_INCOMPLETE_SHARE * recording.received["joint states"]
     for reason, told in recording.details.items():
         lost = reason in MeasurementStream.INCOMPLETE and recording.dropped[reason] > often
         if lost or reason in (OTHER_FRAME, MOVED):
@@ -202,14 +207,14 @@ def measurements_of(
 def _faults(recording: BagRecording) -> list[str]:
     """Faults of a recording's stamps, and of sensors that stick, in the words that count them."""
     stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
-    dropped, most = recording.dropped, MISSING * recording.received["joint states"]
+    dropped, most = recording.dropped, MIN_MISSING_SHARE * recording.received["joint states"]
     kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
-    if np.count_nonzero(np.diff(stamps) > GAP * SECOND) == 1:  # between two motions, say
+    if np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND) == 1:  # such as between two motions
         kinds = [kind for kind in kinds if kind != "gaps"]
     kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
     if dropped["repeated stamp"] > most:
         kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
-    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK if dropped[reason]]
+    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK_REASONS if dropped[reason]]
 
 
 def _doctor(path: str | Path, bags: Bags, config: InverseDynamicsConfig) -> str:
@@ -236,17 +241,6 @@ def samples_of(
             yield k, measurements, sample
             if i % 100 == 0:
                 progress((k + i / len(measurements)) / len(paths))
-
-
-def _urdf(bags: Bags) -> str | Path:
-    return bags.urdf or _description(bags)[1]
-
-
-def _description(bags: Bags) -> tuple[str | Path, str]:
-    """The first bag that holds a URDF, and its text. Raises RobotModelError where none does."""
-    for path, text in _descriptions(bags):
-        return path, text
-    raise RobotModelError("no bag holds a robot_description: name the robot's file with --urdf")
 
 
 def _descriptions(bags: Bags) -> Iterator[tuple[str | Path, str]]:
@@ -328,3 +322,50 @@ def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDyna
         messages = [m for _, m, _ in islice(bag.messages([bag.choose(WRENCH, bags.wrench)]), 1)]
     frame = messages[0].header.frame_id.lstrip("/") if messages else ""
     return replace(config, sensor_frame=frame)
+
+
+# -------------------------------------------------------------------------------------------------
+# Recordings that nothing can be learned from, refused by one rule for all commands.
+
+MIN_MOTION = 1.5  # s: in less hardly a parameter shows
+MIN_READINGS = 50  # of which some may be left out as stuck: fewer are not judged
+MORE = "record a minute or more of varied motion (semiparam excite finds one)"
+
+
+def check_varies(
+    path: str | Path, measurements: Sequence[Measurement], axes: Sequence[str], target: str
+) -> None:
+    """Raise BagError where a bag's readings are constant on every axis that is measured."""
+    rows = [m.y for m in measurements if m.y is not None]
+    if len(measurements) < MIN_READINGS or len(rows) < 2:
+        return
+    y = np.array(rows)
+    measured = ~np.isnan(y)
+    low = np.min(y, axis=0, where=measured, initial=np.inf)
+    high = np.max(y, axis=0, where=measured, initial=-np.inf)
+    there = np.flatnonzero(measured.any(axis=0)).tolist()
+    if not there or (high > low).any():
+        return
+    # Adding 0 makes -0 a 0.
+    told = listing([f"{axes[k]} {low[k] + 0.0:g}" for k in there])
+    what = "effort" if target == "effort" else "axis of the wrench"
+    raise BagError(
+        f"every {what} in {path} is always the same ({told}): nothing can be learned from it; "
+        "look whether the driver measures it at all"
+    )
+
+
+def check_motion(stamps: Sequence[int]) -> str:
+    """Raise BagError where samples, by their stamps (ns), show too little motion to learn from.
+
+    Where it is little, the answer is a warning; else it is empty.
+    """
+    seconds = seconds_of(np.array(stamps, dtype=np.int64))
+    if seconds < MIN_MOTION:
+        raise BagError(
+            f"{len(stamps)} samples in {seconds:.1f} s of motion are too few, "
+            f"{MIN_MOTION:g} s are needed at least: {MORE}"
+        )
+    if seconds < LITTLE_MOTION:
+        return f"the arm moves for {seconds:.1f} s only, so that little is known of it: {MORE}"
+    return ""

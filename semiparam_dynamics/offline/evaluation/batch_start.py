@@ -22,7 +22,6 @@ from semiparam_dynamics.dynamics.residual import (
     FourierFeatures,
     KernelModel,
     KernelResidual,
-    kernel_width,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion, Sample
@@ -43,9 +42,6 @@ LEARNERS = {
 DEFAULTS = {"nystrom": "nystrom_krls", "random_fourier": "random_features"}
 CENTERS = ("novelty", "uniform", "leverage_scores")
 
-# From a model to be started, its inputs (n, d) and its targets (n, T): a batch model of them.
-Fit = Callable[[KernelModel, Array, Array], Any]
-
 
 @dataclass(frozen=True)
 class BatchStart:
@@ -58,42 +54,31 @@ class BatchStart:
     held_out: Array  # (n_axes,) the same with each sample left out of the residual's training
 
 
-def batch_start(data: TrainingData, learner: Any = None, centers: str = "novelty") -> BatchStart:
+def batch_start(data: TrainingData, learner: str = "", centers: str = "novelty") -> BatchStart:
     """Train an estimator on `data` in batch.
 
     Parameters
     ----------
-    learner : a name in `LEARNERS`; None takes the one for the residual. Or an estimator. One that
-        isn't fitted is fitted with the configuration's hyperparameters. One that was fitted to
-        `data.standardized()` becomes the residual as it is, and the configuration follows its
-        kernel's width and its penalty; the second level is fitted by copies of it.
+    learner : a name in `LEARNERS`; empty: the one for the residual. It is fitted with the
+        configuration's hyperparameters, the second level by copies of it.
     centers : how centers are chosen, see :class:`BatchFit`.
 
     The configuration of the estimator is `estimator.config`; a file of its `save` needs just it.
-    Raises ConfigurationError for a learner or a kernel that the residual can't have.
+    Raises ConfigurationError for an unknown name.
     """
-    config = data.config
-    if learner is None or isinstance(learner, str):
-        learner = batch_learner(learner or DEFAULTS[config.residual])
-    config = replace(config, residual=residual_of(learner))
-    fitted = _is_fitted(learner)
-    if fitted:
-        config = _following(learner, config, data)
+    name = learner or DEFAULTS[data.config.residual]
+    template = batch_learner(name)
+    config = replace(data.config, residual=LEARNERS[name][1])
     estimator = SemiparametricEstimator(data.model, config)
     estimator.rigid_body.restore(data.identifier.state())
-    residual = estimator.residual
-    fit = BatchFit(learner, centers, config.seed, data.share)
-
-    def given(model: KernelModel, X: Array, Z: Array) -> Any:
-        return learner if fitted and model is residual.shared else fit(model, X, Z)
-
-    trained, held_out = start_residual(residual, data, given)
+    fit = BatchFit(template, centers, config.seed, data.share)
+    trained, held_out = start_residual(estimator.residual, data, fit)
     # The standard deviations follow the errors made before each sample was learned.
     stamps, y = data.motion.stamps, data.motion.y
     before = {"rigid_body": y - data.rigid_body_before, "semiparametric": held_out}
     estimator.errors.record_block(stamps, y, before, lambda spreads: {})
     rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (y - data.rigid_body, trained, held_out)]
-    return BatchStart(estimator, type(learner).__name__, *rms)
+    return BatchStart(estimator, type(template).__name__, *rms)
 
 
 @dataclass(frozen=True)
@@ -123,16 +108,6 @@ class TrainingData:
             return np.concatenate((self.motion.y, self.motion.entries), axis=1)
         return self.motion.y - self.rigid_body
 
-    def standardized(self) -> tuple[Array, Array]:
-        """Inputs (n, d) and targets (n, T) of the residual as its batch estimator sees them.
-
-        Whoever selects an estimator outside fits it to these.
-        """
-        residual = SemiparametricEstimator(self.model, self.config).residual
-        inputs = self.inputs(residual)
-        residual.standardizer.fit(self.motion.stamps, inputs)
-        return residual.standardizer.transform(inputs), self.targets(residual)
-
 
 def training_data(
     model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]
@@ -151,7 +126,9 @@ def training_data(
     return TrainingData(model, config, motion, after, before, identifier)
 
 
-def start_residual(residual: KernelResidual, data: TrainingData, fit: Fit) -> tuple[Array, Array]:
+def start_residual(
+    residual: KernelResidual, data: TrainingData, fit: BatchFit
+) -> tuple[Array, Array]:
     """Continue from models that `fit` trains in batch on `data`.
 
     The second level is trained on what the first would have left of each sample had it not learned
@@ -277,45 +254,3 @@ def batch_learner(name: str) -> Any:
     from semiparam_dynamics import learning
 
     return getattr(learning, LEARNERS[name][0])()
-
-
-def residual_of(learner: Any) -> str:
-    """Which residual has an estimator's features: `nystrom` or `random_fourier`."""
-    for class_name, residual in LEARNERS.values():
-        if type(learner).__name__ == class_name:
-            return residual
-    return "random_fourier" if hasattr(learner, "frequencies_") else "nystrom"
-
-
-def _is_fitted(learner: Any) -> bool:
-    from sklearn.exceptions import NotFittedError
-    from sklearn.utils.validation import check_is_fitted
-
-    try:
-        check_is_fitted(learner)
-    except NotFittedError:
-        return False
-    return True
-
-
-def _following(fitted: Any, config: EstimatorConfig, data: TrainingData) -> EstimatorConfig:
-    """The configuration with the hyperparameters of a fitted estimator."""
-    from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
-
-    d = data.inputs(SemiparametricEstimator(data.model, config).residual).shape[1]
-    if fitted.n_features_in_ != d:
-        raise ConfigurationError(
-            f"the estimator was fitted to {fitted.n_features_in_} inputs, the residual has {d}: "
-            "fit it to data.standardized()"
-        )
-    kernel = as_kernel(getattr(fitted, "kernel", None))
-    width = np.unique(getattr(fitted, "length_scale", getattr(kernel, "length_scale", np.nan)))
-    if not isinstance(kernel, Gaussian) or len(width) > 1:
-        raise ConfigurationError("the residual needs a Gaussian kernel of one width for all inputs")
-    name = config.residual
-    changes: dict[str, object] = {f"{name}.length_scale": float(width[0]) / kernel_width(1.0, d)}
-    if hasattr(fitted, "penalty"):
-        changes[f"{name}.penalty"] = float(fitted.penalty) * len(data.motion) * data.share
-    if hasattr(fitted, "frequencies_"):
-        changes["random_fourier.n_features"] = 2 * len(fitted.frequencies_)
-    return replace(config, **changes)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError, listing
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
 from semiparam_dynamics.offline.page import (
     LOOKS,
@@ -24,14 +24,15 @@ from semiparam_dynamics.offline.page import (
     section,
     shorten,
     table,
+    warning_box,
 )
 
-SAME = 1e-6  # relative difference of errors that are called equal
+EQUAL_RATIO = 1e-6  # relative difference of errors that are called equal
 # Share of the scored samples that may lack: a stand before the first motion is not scored where
 # nothing was learned before.
-LACKING = 0.05
+MAX_LACKING = 0.05
 MODEL = "semiparametric"
-# Settings that change what is measured and scored, beside what is predicted.
+# Settings that change what is measured and scored, not only what is predicted.
 JOINTS = "joints"
 MEASURING = ("filter.", "samples.", "target", JOINTS, "sensor_frame", "gravity")
 
@@ -57,10 +58,9 @@ def read_result(place: Path) -> Result:
             f"{place}: no results of an evaluation can be read ({error}); name the folder that "
             "`semiparam evaluate --out` wrote"
         ) from None
-    wanted = {"samples", "target", "axes", "scores", "parameters"}
-    if not isinstance(values, dict) or not wanted <= values.keys():
+    if not isinstance(values, dict) or not WHOLE.keys() <= values.keys():
         raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
-    if damaged := [key for key, whole in WHOLE.items() if not whole(values.get(key))]:
+    if damaged := [key for key, whole in WHOLE.items() if not whole(values[key])]:
         raise ConfigurationError(
             f"{path} is damaged ({', '.join(damaged)}): this is not what `semiparam evaluate` "
             "writes; evaluate again"
@@ -69,7 +69,7 @@ def read_result(place: Path) -> Result:
 
 
 def _whole_scores(value: object) -> bool:
-    """Whether these are, by protocol and model, scores whose errors are numbers or null."""
+    """Test for scores, by protocol and model, whose errors are numbers or null."""
     return isinstance(value, dict) and all(
         isinstance(models, dict)
         and all(
@@ -81,7 +81,7 @@ def _whole_scores(value: object) -> bool:
 
 
 def _whole_origin(value: object) -> bool:
-    """Whether these are the files that an evaluation was made of; older results name none."""
+    """Test for the files that an evaluation was made of; of one made in Python: None."""
     if value is None:
         return True
     return (
@@ -111,10 +111,10 @@ WHOLE: Mapping[str, Callable[[object], bool]] = {
     "scores": _whole_scores,
     "parameters": lambda value: isinstance(value, dict),
     "scored": lambda value: (
-        value is None
-        or (isinstance(value, dict) and all(isinstance(n, int) for n in value.values()))
+        isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
     ),
     "origin": _whole_origin,
+    "version": lambda value: isinstance(value, str),
 }
 
 
@@ -133,8 +133,7 @@ def obstacles(results: Sequence[Result]) -> list[str]:
     """Why figures of the results do not compare, in sentences; none where they do.
 
     Bags are the same where their measurements begin at one stamp and have the same positions,
-    wherever they lie; URDFs by their text. An older results.json names neither: there the number of
-    samples and the URDF's own errors, in which nothing is learned, tell.
+    wherever they lie; URDFs by their text.
     """
     first = results[0]
     measuring = _measuring(results)
@@ -157,7 +156,7 @@ def _measuring(results: Sequence[Result]) -> list[str]:
 
 
 def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
-    """In sentences, why figures of two results do not compare, beside settings.
+    """Sentences on why figures of two results do not compare, settings apart.
 
     measuring: whether what is measured is treated otherwise, which changes the numbers that tell.
     """
@@ -171,39 +170,30 @@ def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
         return
     if not any(math.isfinite(ratio) for ratio in _all_ratios(first, other, ALL_MODELS)):
         yield f"{other.name} and {first.name} have no scores in common."
-    if first.values.get("origin") and other.values.get("origin"):
-        yield from _other_origin(first, other)
-        if not measuring:
-            for protocol, (here, there) in _scored_otherwise(first, other).items():
-                title = PROTOCOL_TITLES.get(protocol, protocol)
-                yield (
-                    f"{title}: {other.name} was scored on {there} samples, {first.name} on {here}: "
-                    "they do not compare."
-                )
+    if unnamed := [r.name for r in (first, other) if r.values["origin"] is None]:
+        yield f"{listing(unnamed)} names no bags and URDF: they may be others."
         return
-    a, b = first.values["samples"], other.values["samples"]
-    if a != b and not measuring:
-        yield f"{other.name} was scored on {b} samples, {first.name} on {a}: the bags differ."
-    elif not measuring and not _same_urdf(first, other):
-        yield (
-            f"The URDF's own errors, in which nothing is learned, differ between {other.name} "
-            f"and {first.name}: the bags or the URDFs differ."
-        )
+    yield from _other_origin(first, other)
+    if not measuring:
+        for protocol, (here, there) in _scored_otherwise(first, other).items():
+            title = PROTOCOL_TITLES.get(protocol, protocol)
+            yield (
+                f"{title}: {other.name} was scored on {there} samples, {first.name} on {here}: "
+                "they do not compare."
+            )
 
 
 def _before(result: Result) -> dict[str, object]:
-    """What was learned before the scoring, and by which version; of older results, what is told."""
-    told: dict[str, object] = {}
-    if version := result.values.get("version"):
-        told["semiparam_dynamics"] = version
-    if origin := result.values.get("origin"):
+    """The bags and the model learned before the scoring, and the version."""
+    found: dict[str, object] = {"semiparam_dynamics": result.values["version"]}
+    if origin := result.values["origin"]:
         names = ", ".join(Path(bag["path"]).name for bag in origin["trained"])
-        told |= {"bags learned before": names, "saved model": origin["model"]}
-    return told
+        found |= {"bags learned before": names, "saved model": origin["model"]}
+    return found
 
 
 def _other_origin(first: Result, other: Result) -> Iterator[str]:
-    """In sentences, what two results that name their files were not both made of."""
+    """Sentences on the files that differ between two results."""
     here, there = (r.values["origin"] for r in (first, other))
     a, b = ([(bag["begin"], bag["states"]) for bag in origin["tested"]] for origin in (here, there))
     if a != b:
@@ -218,15 +208,13 @@ def _other_origin(first: Result, other: Result) -> Iterator[str]:
 def _scored_otherwise(first: Result, other: Result) -> dict[str, tuple[int, int]]:
     """The protocols of both that scored other samples of the same bags, with both numbers.
 
-    Of other bags or URDFs the numbers tell nothing more, and older results name none.
+    Of other bags or URDFs the numbers tell nothing more.
     """
-    if not (first.values.get("origin") and other.values.get("origin")):
+    if not (first.values["origin"] and other.values["origin"]) or any(_other_origin(first, other)):
         return {}
-    if any(_other_origin(first, other)):
-        return {}
-    here, there = (r.values.get("scored") or {} for r in (first, other))
+    here, there = (r.values["scored"] for r in (first, other))
     pairs = {name: (here[name], there[name]) for name in here if name in there}
-    return {name: (a, b) for name, (a, b) in pairs.items() if abs(a - b) > LACKING * max(a, b)}
+    return {name: (a, b) for name, (a, b) in pairs.items() if abs(a - b) > MAX_LACKING * max(a, b)}
 
 
 def ratios(first: Result, other: Result, protocol: str, model: str) -> list[float]:
@@ -252,14 +240,14 @@ def mean_ratio(values: Sequence[float]) -> float:
 def protocols(results: Sequence[Result]) -> list[str]:
     """The protocols that all results have and scored on the same samples, in the report's order."""
     left_out: set[str] = set()
-    if not _measuring(results):  # else all numbers may differ, which is told once
+    if not _measuring(results):  # else all numbers may differ, which is reported once
         left_out = {p for other in results[1:] for p in _scored_otherwise(results[0], other)}
     shared = (p for p in PROTOCOL_TITLES if all(p in r.values["scores"] for r in results))
     return [p for p in shared if p not in left_out]
 
 
 def verdicts(results: Sequence[Result]) -> list[str]:
-    """A sentence for each protocol and result beside the first, on the semiparametric model."""
+    """A sentence on the semiparametric model for each protocol and result but the first."""
     first, told = results[0], []
     for other in results[1:]:
         for protocol in protocols(results):
@@ -269,7 +257,7 @@ def verdicts(results: Sequence[Result]) -> list[str]:
                 continue
             named = zip(axes, first.values["axes"], strict=True)
             worst = max((r, name) for r, name in named if math.isfinite(r))
-            if all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes):
+            if all(math.isnan(ratio) or abs(ratio - 1.0) < EQUAL_RATIO for ratio in axes):
                 sentence = "the same errors"
             else:
                 sentence = (
@@ -305,10 +293,6 @@ def comparison_text(results: Sequence[Result]) -> str:
 def comparison_page(results: Sequence[Result]) -> str:
     """The comparison as a self-contained page."""
     first, others, hindered = results[0], results[1:], obstacles(results)
-    warning = ""
-    if hindered:
-        told = bullets(hindered)
-        warning = f'<div class="warnings"><h3>These figures do not compare</h3>{told}</div>'
     rows = []
     for protocol in protocols(results):
         for model in ALL_MODELS:
@@ -325,7 +309,7 @@ def comparison_page(results: Sequence[Result]) -> str:
     settings = [[head(n), *(cell(str(v)) for v in values)] for n, values in differing.items()]
     sections = [
         f"<h1>Comparison with {escape(first.name)}</h1>{bullets(verdicts(results), 'verdicts')}",
-        warning,
+        warning_box("These figures do not compare", hindered) if hindered else "",
         section(
             "ratios",
             "Squared errors relative to the first",
@@ -347,12 +331,6 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object
         inner = isinstance(value, Mapping)
         pairs += _flat(value, f"{prefix}{name}.") if inner else [(f"{prefix}{name}", value)]
     return pairs
-
-
-def _same_urdf(first: Result, other: Result) -> bool:
-    """Whether the URDF's own errors are the same in all protocols of both."""
-    axes = _all_ratios(first, other, ["urdf"])
-    return all(math.isnan(ratio) or abs(ratio - 1.0) < SAME for ratio in axes)
 
 
 def _all_ratios(first: Result, other: Result, models: Sequence[str]) -> list[float]:

@@ -55,7 +55,7 @@ class Noticed:
 
 @dataclass(frozen=True)
 class Recording:
-    """A bag, and what tells its measurements from another's wherever it lies."""
+    """A bag, and what identifies its measurements wherever it lies."""
 
     path: str
     begin: int  # stamp of the first measurement, ns
@@ -112,7 +112,7 @@ class TrainingPart:
         self._end: float | None = None
 
     def is_over(self, sample: Sample, elapsed: float) -> bool:
-        """Whether a sample, `elapsed` s into the recordings, is past it; asked of all in turn."""
+        """Test whether a sample, `elapsed` s into the recordings, is past it; for all in turn."""
         if self._end is None:
             if not sample.informative:
                 return False
@@ -220,17 +220,16 @@ def evaluate(
     likewise with `start`, a saved model that the estimator continues from. (The nonparametric
     baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
     `test` is scored from its first motion on, sequential and delayed: while the arm stands before
-    anything was learned, the learned models have nothing to say. The models as they are after
-    60 % of its time from there on are scored `frozen` on the rest, and beside it stand
-    `sequential_rest` and `delayed_rest`, the other two protocols' scores on that rest alone.
+    anything was learned, the learned models predict nothing. The models as they are after 60 % of
+    its time from there on are scored `frozen` on the rest; `sequential_rest` and `delayed_rest` are
+    the other two protocols' scores on that rest alone.
 
     `progress` is called with the share of the work done. Raises BagError if nothing could be
     scored, and StorageError if `start` can't be read or is of another robot or configuration.
     """
     first = _first_run(model, config, start)
     evaluation = Evaluation(model, config, {})
-    every = first.every_sample
-    learned = LearnedStates(model.turning)
+    learned, every = LearnedStates(model.turning), first.every_sample
     clocks = [CoveredTime(r, config.filter.max_gap) for r in (*train, *test)]
     total = sum(clock.total for clock in clocks) or 1.0
     done = 0.0
@@ -249,7 +248,7 @@ def evaluate(
     trained = done
     evaluation.samples, evaluation.motion, evaluation.standing = 0, 0.0, 0.0
     evaluation.received = sum(map(len, test))
-    evaluation.skipped.clear()  # the results speak of the test recordings
+    evaluation.skipped.clear()  # the results are of the test recordings
     dropped = first.dropped
     _noticed(first, test, 0)
     scored = ScoredSamples(knows=frozen is not None)
@@ -265,8 +264,7 @@ def evaluate(
                     evaluation.skipped[UNSCORED] += 1
                 first.step(sample, score=score)
                 if frozen is not None:
-                    if frozen.every_sample or not sample.between:
-                        frozen.step(sample, score=score)
+                    frozen.step(sample, score=score)
                 elif sample.informative:
                     learned.add(sample)
                 if sample.y is not None and not sample.between:
@@ -283,10 +281,9 @@ def evaluate(
     evaluation.skipped.update(first.dropped - dropped)
     evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
-        reasons = (
-            ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items()) or "no messages"
-        )
-        raise BagError(f"no sample of the recordings could be scored ({reasons})")
+        skipped = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items())
+        why = skipped or "no messages"
+        raise BagError(f"no sample of the recordings could be scored ({why})")
     return evaluation
 
 
@@ -306,7 +303,7 @@ def _noticed(
         return []
     noticed = []
     for event in run.events:
-        # What ends with a recording is told with the next one's first sample.
+        # A change that ends with a recording is reported with the next one's first sample.
         times = [(k, r[0].stamp, r[-1].stamp) for k, r in enumerate(recordings[: number + 1]) if r]
         within = [(k, start) for k, start, end in times if start <= event.stamp <= end]
         k, start = (within or [time[:2] for time in times])[-1]
@@ -327,7 +324,7 @@ def _samples(
     changes = evaluation.config.changes.detect
     sampler = SampleFilter(evaluation.model, evaluation.config.filter, fast=changes)
     # Those that are not learned for coming too soon are scored as little: ten times as many
-    # samples of a recording at 1 kHz tell nothing more about it.
+    # samples of a recording at 1 kHz add nothing to it.
     samples = sampler.filter_recording(recording, between=every)
     last: int | None = None
     while True:

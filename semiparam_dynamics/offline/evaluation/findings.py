@@ -13,16 +13,16 @@ from semiparam_dynamics.dynamics.filtering import AFTER_UNREAD, BETWEEN, PARTIAL
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import LEAST_PART
+from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
 from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
-WORSE = 1.01  # less is not worth a word
-SHORT = 30.0  # s of motion
-UNFIT = 0.2  # mean nmse of the identified rigid body, which arms in order are far below
-UNFIT_JOINT = 0.5  # the same of a joint that contradicts the URDF: one whose sign is wrong has more
-ABSURD = 20.0  # nmse on one axis that puts a whole recording in doubt
-CONTRARY = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
+WORSE_RATIO = 1.01  # less is not worth a word
+SHORT_MOTION = 30.0  # s of motion
+MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
+MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more
+ABSURD_NMSE = 20.0  # nmse on one axis that puts a whole recording in doubt
+CONTRARY_NMSE = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 # Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
 ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, UNREAD, AFTER_UNREAD)
 
@@ -118,8 +118,8 @@ def _subject(evaluation: Evaluation) -> str:
 
 
 def _whens(evaluation: Evaluation) -> Mapping[str, str]:
-    """What is said of each of the scores, in the order in which it is said."""
-    if (evaluation.repeated_share() or 0.0) <= 1.0 - LEAST_PART:
+    """The words for each of the scores, in the order in which they are reported."""
+    if (evaluation.repeated_share() or 0.0) <= 1.0 - MIN_PART:
         return WHEN_UNKNOWN if _given(evaluation) else WHEN
     return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
 
@@ -130,7 +130,7 @@ def _given(evaluation: Evaluation) -> str:
 
 
 def _learned_before(evaluation: Evaluation) -> bool:
-    """Whether something was learned before the first sample, so that frozen has all of them."""
+    """Test whether something was learned before the first sample: frozen has all of them then."""
     frozen = evaluation.runs.get("frozen")
     sequential = evaluation.runs["sequential"].scores
     return frozen is not None and frozen.scores.samples == sequential.samples
@@ -165,7 +165,7 @@ def _verdict(when: str, scores: RunningScores) -> str:
     else:
         how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
     words = f"{how} {when}"
-    if semi > WORSE * rigid:
+    if semi > WORSE_RATIO * rigid:
         words += ": the learned model is worse than the rigid body alone"
     return f"{words} (nmse {number(semi)} against {number(rigid)})."
 
@@ -177,15 +177,16 @@ def _doubt(evaluation: Evaluation) -> str:
     """
     model, scores = evaluation.model, evaluation.runs["sequential"].scores
     nmse = scores.nmse("urdf")
-    contrary = np.flatnonzero(nmse > CONTRARY)
+    contrary = np.flatnonzero(nmse > CONTRARY_NMSE)
     # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
     varied = ~np.isnan(nmse)
     rigid = scores.nmse("rigid_body")
     fits = not contrary.size or (
-        float(np.mean(rigid[varied])) <= UNFIT and float(rigid[contrary].max()) <= UNFIT_JOINT
+        float(np.mean(rigid[varied])) <= MAX_RIGID_BODY_NMSE
+        and float(rigid[contrary].max()) <= MAX_JOINT_NMSE
     )
     if model.config.target != "effort" or not (
-        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD) or not fits
+        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD_NMSE) or not fits
     ):
         return ""
     return (
@@ -196,12 +197,13 @@ def _doubt(evaluation: Evaluation) -> str:
 
 def _contradictions(evaluation: Evaluation) -> Iterator[str]:
     axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
-    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY)]
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY_NMSE)]
     if contrary:
         yield (
-            f"The URDF's own parameters are far from the measurement, nmse above {CONTRARY:g}, on "
-            f"{listing(contrary)}: check its sign and unit, the order of the joints' names, the "
-            "URDF's <dynamics>, and the sensor's frame if it is one. Learning hides such a mistake."
+            "The URDF's own parameters are far from the measurement, nmse above "
+            f"{CONTRARY_NMSE:g}, on {listing(contrary)}: check its sign and unit, the order of the "
+            "joints' names, the URDF's <dynamics>, and the sensor's frame if it is one. Learning "
+            "hides such a mistake."
         )
 
 
@@ -213,7 +215,7 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             mean_nmse(scores, name)
             for name in ("semiparametric", "rigid_body", "persistence", "urdf")
         )
-        if semi > WORSE * last:
+        if semi > WORSE_RATIO * last:
             yield (
                 f"{title}: persistence, the rigid body's prediction plus the last residual, is "
                 f"better than the semiparametric model (nmse {number(last)} against "
@@ -221,7 +223,7 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             )
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
-        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE]
+        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE_RATIO]
         if worse:
             named = listing([f"{axes[i]} ({ratios[i]:.2f} ×)" for i in worse])
             yield f"{title}: semiparametric is worse than the rigid body alone on {named}."
@@ -249,13 +251,13 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
 
 def _leakage(evaluation: Evaluation) -> Iterator[str]:
     share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
-    if share is None or frozen is None or share < LEAST_PART:
+    if share is None or frozen is None or share < MIN_PART:
         return
     words = (
         f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
         "figure is better than on new motion"
     )
-    if share > 1.0 - LEAST_PART:
+    if share > 1.0 - MIN_PART:
         yield f"{words}. There is hardly anything else: test on another motion."
         return
     told = [
@@ -298,7 +300,7 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
         )
     yield from _leakage(evaluation)
     moving = evaluation.motion - evaluation.standing
-    if moving < SHORT:
+    if moving < SHORT_MOTION:
         yield f"Only {moving:.1f} s of motion were scored: the figures may be chance."
     if not (estimator.residual.standardizer.ready and estimator.residual.n_features):
         yield "The residual model never began to learn: the motion was shorter than its window."

@@ -25,8 +25,7 @@ from semiparam_dynamics.dynamics.consistent import (
 )
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.bags import Bags, robot_of, samples_of
-from semiparam_dynamics.offline.evaluation.enough import check_motion
+from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
 from semiparam_dynamics.offline.evaluation.experiment import CoveredTime
 from semiparam_dynamics.offline.identification.urdf_export import (
     export_urdf,

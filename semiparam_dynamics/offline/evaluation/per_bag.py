@@ -5,10 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, Future, as_completed
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -19,7 +18,7 @@ from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
-from semiparam_dynamics.offline.evaluation.report import FILES, write_results
+from semiparam_dynamics.offline.evaluation.report import FILES, result_files
 from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     cell,
@@ -29,6 +28,7 @@ from semiparam_dynamics.offline.page import (
     page,
     plain,
     table,
+    warning_box,
 )
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
@@ -70,11 +70,9 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
         "</section>",
     ]
     if failed:
-        items = "".join(f"<li>{escape(bag['bag'])}: {escape(bag['error'])}</li>" for bag in failed)
         heading = f"{len(failed)} of {len(summary)} bags could not be evaluated"
-        sections.insert(
-            1, f'<div class="warnings"><h3>{escape(heading)}</h3><ul>{items}</ul></div>'
-        )
+        items = [f"{bag['bag']}: {bag['error']}" for bag in failed]
+        sections.insert(1, warning_box(heading, items))
     return page(TITLE, sections)
 
 
@@ -102,7 +100,7 @@ class BagResult:
 
     name: str  # of its folder among the results
     path: str
-    files: dict[str, bytes]  # results.json, params.yaml and report.html; none after an error
+    files: dict[str, str]  # results.json, params.yaml and report.html; none after an error
     warnings: tuple[str, ...] = ()
     error: str = ""
 
@@ -142,25 +140,12 @@ def evaluate_each(
         replace(bags, test=[str(path)], train=(), warnings=[], doubts=[]) for path in bags.test
     ]
     tasks = [(*each, config, start) for each in zip(_names(bags.test), alone, strict=True)]
-    if executor is None:
-        results = []
-        for task in tasks:
-            results.append(evaluate_one(*task))
-            progress(len(results) / len(tasks))
-        return results
-    futures: dict[Future[BagResult], int] = {
-        executor.submit(evaluate_one, *task): i for i, task in enumerate(tasks)
-    }
-    found: dict[int, BagResult] = {}
-    try:
-        for future in as_completed(futures):
-            found[futures[future]] = future.result()
-            progress(len(found) / len(tasks))
-    except BaseException:
-        for future in futures:
-            future.cancel()
-        raise
-    return [found[i] for i in range(len(tasks))]
+    run = map if executor is None else executor.map
+    results: list[BagResult] = []
+    for result in run(evaluate_one, *zip(*tasks, strict=True)):
+        results.append(result)
+        progress(len(results) / len(tasks))
+    return results
 
 
 def evaluate_one(
@@ -170,16 +155,14 @@ def evaluate_one(
     path = str(bags.test[0])
     try:
         evaluation = evaluate_bags(bags, config, start=start)
-        with TemporaryDirectory() as folder:
-            write_results(evaluation, Path(folder))
-            files = {file.name: file.read_bytes() for file in Path(folder).iterdir()}
+        files = result_files(evaluation)
     except SemiparamError as error:
         return BagResult(name, path, {}, tuple(bags.warnings), str(error))
     return BagResult(name, path, files, (*bags.warnings, *evaluation.doubts))
 
 
 def write_each(results: Sequence[BagResult], directory: Path) -> None:
-    """Write each bag's files to a folder of its name, and bags.json and report.html beside them.
+    """Write each bag's files to a folder of its name, and bags.json and report.html next to them.
 
     Raises StorageError where that fails, BagError if no bag could be evaluated.
     """
@@ -199,7 +182,7 @@ def write_each(results: Sequence[BagResult], directory: Path) -> None:
         }
         for result in results
     ]
-    contents: dict[Path, str | bytes] = {
+    contents = {
         directory / result.name / name: content
         for result in results
         for name, content in result.files.items()

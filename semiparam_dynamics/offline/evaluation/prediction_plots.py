@@ -26,7 +26,7 @@ from semiparam_dynamics.offline.page import (
     shorten,
 )
 
-SHOWN = 10.0  # s of motion in which predictions can still be told from measurements
+SHOWN = 10.0  # s of motion in which predictions and measurements are still distinct lines
 NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
 MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
 LOG_RATIO = 12.0  # curves that span more than this are drawn on a logarithmic scale
@@ -104,7 +104,7 @@ def scale_axis(axes: Axes, low: float, high: float, log: bool) -> None:
 
 
 def _limits(curves: list[dict[str, Array]]) -> tuple[float, float, bool]:
-    """Of the vertical axis, and whether it is logarithmic: set by the models, not the baselines."""
+    """Limits of the vertical axis, and whether it is logarithmic: by the models, not baselines."""
     values = [models[name] for models in curves for name in MODELS]
     found = np.concatenate(values) if values else np.zeros(0)
     found = found[np.isfinite(found) & (found > 0.0)]
@@ -173,7 +173,7 @@ def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]
 
 
 def score_histogram(runs: Mapping[str, ProtocolRun]) -> str:
-    """An <svg>: errors over their predicted standard deviation, beside the normal distribution."""
+    """An <svg>: errors over their predicted standard deviation, with the normal distribution."""
 
     def plot(axes: Axes) -> None:
         edges = np.linspace(-5.0, 5.0, 51)

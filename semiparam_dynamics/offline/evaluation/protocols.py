@@ -62,9 +62,9 @@ class ProtocolRun:
 
     Attributes
     ----------
-    every_sample : whether it takes also those `between` the ones that are learned.
+    every_sample : whether it takes also those `between` the ones that are learned, else ignored.
     events : the changes that were detected since it was last emptied, in order.
-    delayed : the delayed run beside this sequential one, see :meth:`add_delayed`.
+    delayed : the delayed run led with this sequential one, see :meth:`add_delayed`.
     """
 
     def __init__(
@@ -119,16 +119,16 @@ class ProtocolRun:
 
     @property
     def _shares(self) -> bool:
-        """Whether its blocks are those of a delayed run with the same learner."""
+        """True where its blocks are those of a delayed run with the same learner."""
         return self.delayed is not None and self.delayed.learner is self.learner
 
     def step(self, sample: Sample, score: bool = True) -> None:
         """Take in a sample; once a block is together it is predicted, scored and learned."""
-        if self.delayed is not None and not self._shares and not sample.between:
+        if self.delayed is not None and not self._shares:
             self.delayed.step(sample, score)
         if self.every_sample:
             self._step_in_turn(sample, score)
-        elif sample.y is not None:
+        elif sample.y is not None and not sample.between:
             self._waiting.append((sample, score, self._rest))
             if self._is_block():
                 self._advance()

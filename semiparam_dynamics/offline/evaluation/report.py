@@ -54,6 +54,7 @@ from semiparam_dynamics.offline.page import (
     section,
     setting,
     table,
+    warning_box,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
@@ -62,13 +63,18 @@ TERMINAL_WIDTH = 100  # letters
 FILES = ("results.json", "params.yaml", "report.html")
 
 
+def result_files(evaluation: Evaluation) -> dict[str, str]:
+    """The texts of results.json, params.yaml and report.html by these names."""
+    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
+    return dict(zip(FILES, contents, strict=True))
+
+
 def write_results(evaluation: Evaluation, directory: Path) -> None:
-    """Write results.json, params.yaml and report.html into `directory`, made if need be.
+    """Write the `result_files` into `directory`, made if need be.
 
     Raises StorageError where that fails.
     """
-    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
-    write_files({directory / name: text for name, text in zip(FILES, contents, strict=True)})
+    write_files({directory / name: text for name, text in result_files(evaluation).items()})
 
 
 def results_json(evaluation: Evaluation) -> str:
@@ -171,11 +177,8 @@ def report(evaluation: Evaluation) -> str:
 
 
 def _summary(evaluation: Evaluation, findings: Findings) -> str:
-    warned = findings.warnings
-    if warned:
-        box = f'<div class="warnings"><h3>Be careful</h3>{bullets(warned)}</div>'
-    else:
-        box = '<div class="warnings none"><p>Nothing in the figures calls for a warning.</p></div>'
+    title = "Be careful" if findings.warnings else "Nothing in the figures calls for a warning."
+    box = warning_box(title, findings.warnings)
     header = [head("Mean nmse"), *(head(LOOKS[name].name) for name in ALL_MODELS)]
     rows = [
         [
@@ -357,7 +360,7 @@ def _run_facts(evaluation: Evaluation) -> list[str]:
 
 
 def _origin(evaluation: Evaluation) -> list[str]:
-    """Which files were read, and by which command; nothing of either where none is known."""
+    """The files that were read, and the command, where they are known."""
     command = f"<p><code>{escape(evaluation.command)}</code></p>" if evaluation.command else ""
     if (origin := evaluation.origin) is None:
         return [command]
@@ -419,7 +422,7 @@ def _configuration(config: InverseDynamicsConfig) -> str:
 
 
 # -------------------------------------------------------------------------------------------------
-# The identified parameters beside the URDF's, and how well the motion showed each.
+# The identified and the URDF's parameters, and how well the motion excited each.
 
 UNITS = {
     "m": "kg",
@@ -471,7 +474,7 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
 
 
 def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
-    """By which factor the motion shrank each parameter's standard deviation, (n_parameters,)."""
+    """Factors by which the motion shrank the parameters' standard deviations, (n_parameters,)."""
     # Before any sample the ridge alone held a parameter.
     core, expected = identified.core, expected_scales(model).parameter
     factor: Array = expected / np.sqrt(core.penalty * core.covariance_diagonal())

@@ -18,11 +18,11 @@ from semiparam_dynamics.robot.model import RobotModel
 ALL_MODELS = ("urdf", *MODELS, "persistence")
 
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
-# that only remembers does well on them. So they are told apart from the others and scored apart.
-SPACING = 0.01  # s between the states that are kept
-STILL = 1e-3  # rad or m, and per second
+# that only remembers does well on them. So they are scored apart from the others.
+STATE_SPACING = 0.01  # s between the states that are kept
+REST_RANGE = 1e-3  # rad or m, and per second
 TURN = 2.0 * np.pi
-REACH = 0.05  # s: a state is repeated if it is nearer to a learned one than motion goes in this
+REPEATED_WITHIN = 0.05  # s: a repeated state is nearer to a learned one than motion goes in it
 
 
 class LearnedStates:
@@ -38,7 +38,7 @@ class LearnedStates:
 
     def add(self, sample: Sample) -> None:
         """Take in a sample that is learned."""
-        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < SPACING * 1e9:
+        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < STATE_SPACING * 1e9:
             return
         self._stamps.append(sample.stamp)
         self._states.append(np.concatenate((sample.q, sample.dq)))
@@ -56,10 +56,10 @@ class LearnedStates:
             return None
         # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
         usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
-        ahead = np.arange(len(stamps)) + max(round(REACH / usual_gap), 1)
+        ahead = np.arange(len(stamps)) + max(round(REPEATED_WITHIN / usual_gap), 1)
         pairs = np.flatnonzero(ahead < len(stamps))
         gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
-        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REACH)]
+        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REPEATED_WITHIN)]
         if not len(pairs):
             return None
         ways = _differences(states[ahead[pairs]], states[pairs], self._turning)
@@ -75,7 +75,7 @@ def _differences(states: Array, others: Array, turning: Mask) -> Array:
 
 
 class Repeats:
-    """Tells whether a state is as near to a learned one as motion takes it in 50 ms.
+    """A test of whether a state is as near to a learned one as motion takes it in 50 ms.
 
     Distances are Euclidean over positions and velocities, each in units of its standard deviation
     while learning. Those of `turning` entries are modulo a turn.
@@ -93,11 +93,11 @@ class Repeats:
         self.radius = radius
 
     def __call__(self, states: Array) -> Mask:
-        """Which of the states (q, dq), (k, 2 n_joints), repeat one that was learned; (k,)."""
-        # What stood still while learning tells by moving at all.
+        """Mask (k,) of the states (q, dq), (k, 2 n_joints), that repeat one that was learned."""
+        # A joint at rest while learning makes a state new by moving at all.
         still = ~self._moving
         ways = _differences(states[:, still], self._still, self._turning[still])
-        moved = np.any(np.abs(ways) > STILL, axis=1)
+        moved = np.any(np.abs(ways) > REST_RANGE, axis=1)
         scaled = self._scaled(states)
         distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
         near: Mask = np.isfinite(distance) & ~moved
@@ -113,8 +113,8 @@ class Repeats:
         return scaled
 
 
-WINDOWS = 400  # at most; windows double in length when they are used up
-POINTS = 4000  # last samples kept whole
+MAX_WINDOWS = 400  # at most; windows double in length when they are used up
+MAX_POINTS = 4000  # last samples kept whole
 
 
 class Trace:
@@ -124,8 +124,8 @@ class Trace:
         self.models = tuple(models)
         self.window = 0.5  # s, of motion
         self._n_axes = n_axes
-        self._squares = np.zeros((WINDOWS, len(self.models), n_axes))
-        self._counts = np.zeros((WINDOWS, n_axes))
+        self._squares = np.zeros((MAX_WINDOWS, len(self.models), n_axes))
+        self._counts = np.zeros((MAX_WINDOWS, n_axes))
         self._elapsed = 0.0
         self._last: int | None = None
         self._points: list[tuple[float, Array, Array, Array]] = []
@@ -142,17 +142,17 @@ class Trace:
         elapsed = np.cumsum(np.concatenate(([self._elapsed], steps)))[1:]
         self._last, self._elapsed = int(stamps[-1]), float(elapsed[-1])
         values = np.stack([predictions[name] for name in self.models], axis=1)
-        while int(self._elapsed / self.window) >= WINDOWS:
+        while int(self._elapsed / self.window) >= MAX_WINDOWS:
             self._double()
         index = (elapsed / self.window).astype(np.intp)
-        # Time goes on: samples of one window follow each other.
+        # Time increases: samples of one window follow each other.
         starts = np.flatnonzero(np.diff(index, prepend=-1))
         measured = ~np.isnan(y)
         squares = np.where(measured[:, None], (y[:, None] - values) ** 2, 0.0)
         self._squares[index[starts]] += np.add.reduceat(squares, starts, axis=0)
         self._counts[index[starts]] += np.add.reduceat(measured.astype(np.float64), starts, axis=0)
-        if len(self._points) >= 2 * POINTS:
-            del self._points[:POINTS]
+        if len(self._points) >= 2 * MAX_POINTS:
+            del self._points[:MAX_POINTS]
         self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
 
     def rmse(self) -> tuple[Array, Array, Mask]:
@@ -167,8 +167,8 @@ class Trace:
         return centres, np.sqrt(mean), self._counts[used] > 0.0
 
     def points(self) -> tuple[Array, Array, Array, Array]:
-        """Of the last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
-        last = self._points[-POINTS:]
+        """The last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
+        last = self._points[-MAX_POINTS:]
         if not last:
             none = np.zeros((0, self._n_axes))
             return np.zeros(0), none, np.zeros((0, len(self.models), self._n_axes)), none
@@ -176,14 +176,14 @@ class Trace:
         return np.array(time), np.array(y), np.array(values), np.array(std)
 
     def _double(self) -> None:
-        half = WINDOWS // 2
+        half = MAX_WINDOWS // 2
         for array in (self._squares, self._counts):
             array[:half] = array[0::2] + array[1::2]
             array[half:] = 0.0
         self.window *= 2.0
 
 
-LEAST_PART = 0.05  # of the samples: fewer aren't scored apart
+MIN_PART = 0.05  # of the samples: fewer aren't scored apart
 
 
 class ScoredPredictions:
@@ -219,7 +219,7 @@ class ScoredPredictions:
         values["urdf"] = block.regressors @ self._urdf
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
-        self.scores.add_rows(y, values, stds)
+        self.scores.add(y, values, stds)
         parts: list[tuple[RunningScores, Mask]] = []
         if rest.any():
             if self.rest is None:
@@ -231,12 +231,12 @@ class ScoredPredictions:
         for part, rows in parts:
             if rows.any():
                 of = BlockPrediction(values, stds).rows(rows)
-                part.add_rows(y[rows], of.values, of.stds)
+                part.add(y[rows], of.values, of.stds)
         self.trace.add(block.stamps, y, values, stds["semiparametric"])
 
     def scores_apart(self) -> dict[str, RunningScores]:
         """The scores of parts of the samples, by the name that they have in the results."""
         parts = {"rest": self.rest}
-        if min(self.repeated.samples, self.new.samples) > LEAST_PART * self.scores.samples:
+        if min(self.repeated.samples, self.new.samples) > MIN_PART * self.scores.samples:
             parts |= {"repeated": self.repeated, "new": self.new}
         return {f"{self.protocol}_{name}": s for name, s in parts.items() if s is not None}

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -20,9 +19,8 @@ from semiparam_dynamics.base.storage import save_state
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
-from semiparam_dynamics.offline.evaluation.bags import Bags, robot_of, samples_of
+from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
 from semiparam_dynamics.offline.evaluation.batch_start import BatchStart, batch_start, training_data
-from semiparam_dynamics.offline.evaluation.enough import check_motion
 
 MODEL_FILE, PARAMETERS_FILE = "model.npz", "params.yaml"
 
@@ -40,7 +38,7 @@ class Training:
 def train_on_bags(
     bags: Bags,
     config: InverseDynamicsConfig,
-    learner: Any = None,
+    learner: str = "",
     centers: str = "novelty",
     progress: Callable[[float], None] = lambda share: None,
 ) -> Training:

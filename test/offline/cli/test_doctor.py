@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import subprocess
 from pathlib import Path
@@ -12,12 +11,9 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.config_files import load_yaml
-from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.doctor.joint_log import read_joint_log
-from semiparam_dynamics.offline.doctor.motion import main as examine_motion_file
-from semiparam_dynamics.offline.doctor.motion import save_motion
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.samples.stream import naming_remedy
@@ -136,14 +132,6 @@ def test_a_torso_that_is_not_learned_stands_where_it_is_published(
     assert main(command) == 0
     said = capsys.readouterr().out
     assert "No fault was found." in said and "names not in the URDF" not in said
-    # As a node hands its first motion over.
-    model = standing_arm.model(tilt=tilt)
-    log = read_joint_log(tmp_path / "bag", standing_arm.LEARNED)
-    log = dataclasses.replace(log, dq=None, unknown=())
-    config = replace(InverseDynamicsConfig(), joints=standing_arm.LEARNED)
-    save_motion(tmp_path / "motion.npz", log, model, config)
-    examine_motion_file(str(tmp_path / "motion.npz"))
-    assert json.loads(capsys.readouterr().out) == {"faults": [], "mends": {}}
 
 
 def test_names_with_a_prefix_are_told_the_remedy(

@@ -12,10 +12,8 @@ from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.kernels import Gaussian, Matern
+from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.offline.evaluation.batch_start import (
     LEARNERS,
     TrainingData,
@@ -114,7 +112,10 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
     """Half in batch and half by recursion is all in batch: first level, fixed centres."""
     values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
     whole = data(samples, **values)
-    X, Z = whole.standardized()
+    residual = SemiparametricEstimator(MODEL, whole.config).residual
+    residual.standardizer.fit(whole.motion.stamps, whole.inputs(residual))
+    X = residual.standardizer.transform(whole.inputs(residual))
+    Z = whole.targets(residual)
     C, half = X[::20], len(X) // 2
     width = 1.0 * np.sqrt(X.shape[1] / 2)
     first = NystromKRLS(Gaussian(width), 5.0 / half, centers=C).fit(X[:half], Z[:half])
@@ -127,38 +128,6 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
     predicted = np.array([local.predict(x)[0] for x in X[::7]])
     scale = np.abs(Z).max(axis=0)
     assert np.abs((predicted - both.predict(X[::7])) / np.where(scale > 0, scale, 1)).max() < 1e-7
-
-
-def test_a_fitted_estimator_brings_its_hyperparameters(
-    samples: Parts,
-) -> None:
-    training = data(samples)
-    X, Z = training.standardized()
-    width = 0.5 * np.sqrt(X.shape[1] / 2)
-    chosen = Falkon(Gaussian(width), 2.0 / len(X), n_centers=60, random_state=1).fit(X, Z)
-    estimator = batch_start(training, chosen).estimator
-    assert estimator.config.nystrom.length_scale == pytest.approx(0.5)
-    assert estimator.config.nystrom.penalty == pytest.approx(2.0 * training.share)
-    shared = estimator.residual.shared
-    assert shared.core.n_features == len(chosen.centers_)
-    outputs = np.array([shared.predict(x)[0] for x in X[::50]])
-    np.testing.assert_allclose(outputs, chosen.predict(X[::50]), atol=1e-8 * np.abs(Z).max())
-
-
-def test_fitted_random_features_bring_their_frequencies(
-    samples: Parts,
-) -> None:
-    training = data(samples, residual="random_fourier")
-    X, left = training.standardized()
-    width = 1.5 * np.sqrt(X.shape[1] / 2)
-    chosen = RandomFeaturesKRLS(Gaussian(width), 1e-3, 80, random_state=4).fit(X, left)
-    estimator = batch_start(training, chosen).estimator
-    assert estimator.config.random_fourier.n_features == 160  # each phase is a pair
-    assert estimator.config.random_fourier.penalty == pytest.approx(1e-3 * len(X) * training.share)
-    guess = estimator.predict(samples[0][30]).residual
-    assert guess.inputs is not None
-    np.testing.assert_allclose(guess.inputs, X[30], atol=1e-10)
-    np.testing.assert_allclose(guess.value, chosen.predict(X[30:31])[0], atol=1e-8)
 
 
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
@@ -179,9 +148,3 @@ def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
     for few in (samples[0][:1], dead):
         with pytest.raises(LearningError, match="no two samples measured on all axes"):
             training_data(MODEL, config(), few)
-    training = data(samples)
-    X, Z = training.standardized()
-    with pytest.raises(ConfigurationError, match="Gaussian kernel of one width"):
-        batch_start(training, NystromKRLS(Matern(), n_centers=10).fit(X, Z))
-    with pytest.raises(ConfigurationError, match="was fitted to 2 inputs"):
-        batch_start(training, NystromKRLS(n_centers=10).fit(X[:, :2], Z))

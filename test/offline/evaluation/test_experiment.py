@@ -16,12 +16,7 @@ from semiparam_dynamics.dynamics.filtering import STANDING
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.evaluation.experiment import (
-    UNSCORED,
-    CoveredTime,
-    TrainingPart,
-    evaluate,
-)
+from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, CoveredTime, evaluate
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, MODELS
 from semiparam_dynamics.samples.measurement import Measurement
@@ -186,20 +181,6 @@ def test_frozen_learns_nothing_after_the_training_part() -> None:
     assert names == {"sequential", "delayed", "frozen", "sequential_rest", "delayed_rest"}
 
 
-def test_training_recordings_are_learned_and_not_scored() -> None:
-    model = small_arm()
-    train, test = (list(measurements(model, 5.0, seed=s)) for s in (0, 1))
-    found = evaluate(model, CONFIG, [test], [train])
-    assert found.runs["sequential"].scores.samples == found.samples == len(test) - 2
-    assert found.runs["frozen"].scores.samples == found.samples
-    assert found.runs["frozen"].estimator.n_learned == len(train) - 2
-    untrained = evaluate(model, CONFIG, [test])
-    key = "rigid_body"
-    assert np.all(
-        found.runs["sequential"].scores.rmse(key) < untrained.runs["sequential"].scores.rmse(key)
-    )
-
-
 def test_a_node_scores_as_an_evaluation_and_its_recent_scores_are_of_motion() -> None:
     """Static friction holds the arm for fifteen seconds."""
     model = small_arm()
@@ -269,19 +250,6 @@ def test_the_training_part_begins_with_the_first_motion(detect: bool) -> None:
     assert frozen.samples == found.scores()["sequential_rest"].samples
     ratio = np.mean(frozen.nmse("rigid_body")) / np.mean(expected.nmse("rigid_body"))
     assert 1.0 / 1.5 < ratio < 1.5
-
-
-def test_a_training_part_is_of_the_time_from_the_first_informative_sample_on() -> None:
-    config = CONFIG.filter
-    n = np.zeros(4)
-    moves = Sample(0, n, n, n, np.zeros((4, 1)))
-    stands = dataclasses.replace(moves, informative=False)
-    soon, late, short = (TrainingPart(total, config) for total in (100.0, 100.0, 0.5))
-    assert not soon.is_over(stands, 0.1) and not soon.is_over(moves, 0.9)  # filters begin
-    assert not soon.is_over(moves, 60.0) and soon.is_over(moves, 60.1)
-    assert not late.is_over(stands, 80.0) and not late.is_over(moves, 90.0)
-    assert not late.is_over(moves, 95.9) and late.is_over(moves, 96.1)
-    assert not short.is_over(moves, 0.4)  # which is the first that teaches
 
 
 def test_a_learner_scores_the_samples_that_an_evaluation_does(tmp_path: Path) -> None:

@@ -208,29 +208,22 @@ def test_the_headline_of_a_contradicted_urdf_is_that() -> None:
     assert find(wrong).verdicts == [find(right).headline, *find(right).verdicts]
 
 
-def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_either() -> None:
-    urdf = np.array([2.0, 0.5, 0.5, 0.5])
-    wrong = judged(GOOD | {"urdf": urdf, "rigid_body": 0.6})  # type: ignore[dict-item]
-    right = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
-    assert find(wrong).headline.startswith("The measurement contradicts the URDF on 1 of 4 joints")
-    assert "less squared error" in find(right).headline
-
-
-def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit_it_alone() -> None:
-    """As where its sign is wrong and the others are right."""
-    urdf = np.array([3.0, 0.5, 0.5, 0.5])
-    for own, told in ((0.9, True), (0.6, False)):
-        rigid = np.array([own, 0.05, 0.05, 0.05])
-        headline = find(judged(GOOD | {"urdf": urdf, "rigid_body": rigid})).headline  # type: ignore[dict-item]
-        assert headline.startswith("The measurement contradicts the URDF on 1 of 4") == told
-
-
-def test_a_joint_whose_effort_never_varies_does_not_count_as_one_that_nothing_fits() -> None:
-    urdf = np.array([2.0, 0.5, 0.5, 0.5])
-    evaluation = judged(GOOD | {"urdf": urdf})  # type: ignore[dict-item]
-    evaluation.runs["sequential"].scores._spread[3] = 0.0
-    assert np.isnan(evaluation.runs["sequential"].scores.nmse("rigid_body")[3])
-    assert "less squared error" in find(evaluation).headline
+@pytest.mark.parametrize(
+    ("urdf", "rigid_body", "told"),
+    [
+        (2.0, 0.6, True),  # of all joints
+        (2.0, 0.2, False),
+        (3.0, np.array([0.9, 0.05, 0.05, 0.05]), True),  # of this joint alone, as of a wrong sign
+        (3.0, np.array([0.6, 0.05, 0.05, 0.05]), False),
+    ],
+)
+def test_one_contradicted_joint_is_the_headline_where_no_parameters_fit(
+    urdf: float, rigid_body: object, told: bool
+) -> None:
+    errors = {"urdf": np.array([urdf, 0.5, 0.5, 0.5]), "rigid_body": rigid_body}
+    headline = find(judged(GOOD | errors)).headline  # type: ignore[arg-type]
+    start = "The measurement contradicts the URDF on 1 of 4 joints"
+    assert headline.startswith(start) == told
 
 
 def test_an_effort_that_was_never_measured_is_told_as_such_and_hides_no_other() -> None:

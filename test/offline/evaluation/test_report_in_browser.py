@@ -76,11 +76,6 @@ def page(request: pytest.FixtureRequest) -> Path:
     return Path(request.getfixturevalue(request.param)) / "report.html"
 
 
-def text_of(browser: Browser, selector: str) -> str:
-    """What can be read in an element."""
-    return str(browser.evaluate(f"document.querySelector('{selector}').innerText"))
-
-
 def is_drawn(image: np.ndarray, name: str) -> bool:
     """Whether something in a model's colour goes on through the picture."""
     distance = np.abs(image - np.array(COLORS[name])).max(axis=2)
@@ -123,47 +118,3 @@ def test_every_picture_is_drawn(browser: Browser, page: Path, width: int) -> Non
         assert drawn, label
         found[section] |= drawn
     assert found == DRAWN
-
-
-def test_tables_say_what_the_run_was(browser: Browser, page: Path) -> None:
-    browser.open(page, 1280)
-    rows = browser.evaluate("document.querySelectorAll('table.parameters tbody tr').length")
-    bars = browser.evaluate(
-        "[...document.querySelectorAll('svg.bar circle')].filter("
-        "c => c.getBoundingClientRect().width > 4).length"
-    )
-    assert rows == bars > 10
-    run = text_of(browser, "#run")
-    for part in ("Time per sample", "p99", "Messages not used", "Configuration", "filter.cutoff"):
-        assert part in run, part
-    times = browser.evaluate(
-        "[...document.querySelector('#run table').querySelectorAll('td')].map(c => +c.innerText)"
-    )
-    assert len(times) == 3 and 0.0 < times[0] <= times[1] <= times[2]
-    told = browser.evaluate("[...document.querySelectorAll('#run td.best')].map(c => c.innerText)")
-    assert told  # what isn't at its default stands out
-
-
-def test_repeated_motion_is_warned_of_and_scored_apart(browser: Browser, repeated: Path) -> None:
-    browser.open(repeated / "report.html", 1280)
-    warning = text_of(browser, ".warnings")
-    assert "of the samples repeat states that were learned" in warning
-    assert "on those and" in warning
-    scores = text_of(browser, "#scores")
-    assert "Frozen, states learned before" in scores and "Frozen, new states" in scores
-
-
-def test_what_goes_wrong_would_be_seen(browser: Browser, effort_results: Path, tmp_path) -> None:
-    worse = tmp_path / "worse.html"
-    text = (effort_results / "report.html").read_text(encoding="utf-8")
-    image = '<img src="http://outside.example/a.png">'
-    wide = '<div style="width: 2000px">wide</div>'
-    worse.write_text(text.replace("</body>", f"{image}{wide}</body>"), encoding="utf-8")
-    browser.open(worse, 1280)
-    assert any("Content Security Policy" in said for said in browser.complaints)
-    assert browser.evaluate("document.documentElement.scrollWidth") > 1280
-    assert len(browser.evaluate(TOO_WIDE)) == 1
-    freed = text.replace("Content-Security-Policy", "nothing").replace("</body>", f"{image}</body>")
-    worse.write_text(freed, encoding="utf-8")
-    browser.open(worse, 1280)
-    assert "http://outside.example/a.png" in browser.requests

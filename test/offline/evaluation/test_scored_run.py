@@ -14,8 +14,8 @@ from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluat
 from semiparam_dynamics.offline.evaluation.findings import find
 from semiparam_dynamics.offline.evaluation.report import report
 from semiparam_dynamics.offline.evaluation.scored_run import (
-    POINTS,
-    WINDOWS,
+    MAX_POINTS,
+    MAX_WINDOWS,
     LearnedStates,
     Repeats,
     Trace,
@@ -202,11 +202,11 @@ def test_windows_hold_the_errors_root_mean_square() -> None:
 def test_a_long_run_needs_no_more_windows_or_points() -> None:
     trace, errors = filled(60_000, 0.02)
     times, rmse, _ = trace.rmse()
-    assert len(times) <= WINDOWS
+    assert len(times) <= MAX_WINDOWS
     assert times[-1] < 1200.0 < times[-1] + trace.window
     np.testing.assert_allclose(np.sqrt(np.mean(rmse**2)), np.sqrt(np.mean(errors**2)), rtol=0.02)
     t, y, values, std = trace.points()
-    assert len(t) <= POINTS
+    assert len(t) <= MAX_POINTS
     np.testing.assert_allclose(values[:, 0, 0] - y[:, 0], errors[-len(t) :], atol=1e-9)
     assert std.shape == y.shape
 
