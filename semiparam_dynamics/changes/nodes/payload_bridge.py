@@ -25,14 +25,16 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import MissingExtraError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description, publish_status
-from semiparam_dynamics.base.nodes.messages import payload_parameters, stamp_of
+from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status
+from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
 from semiparam_dynamics.changes.payload_bridge import (
     Call,
     PayloadBridge,
     PayloadBridgeNodeConfig,
 )
+from semiparam_dynamics.learner.nodes.change_messages import payload_parameters
 
 LEARNER = "inverse_dynamics"
 PERIOD_S = 0.05  # between two checks of whether a call is due
@@ -216,7 +218,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
             if bridge.trouble or bridge.release.failure or self._refused:
                 level = DiagnosticStatus.WARN
             values |= bridge.values()
-        publish_status(self._diagnostics, self, level, summary, values)
+        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -29,8 +29,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description, publish_status
+from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
+from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import (
     MOST_POINTS,
     NANOSECONDS,
@@ -286,7 +286,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         values |= timing_values({"held back": self._held_us})
         level = DiagnosticStatus.WARN if self._problem else DiagnosticStatus.OK
         summary = self._problem or f"{self._filled} of {self._sent} trajectories with efforts"
-        publish_status(self._diagnostics, self, level, summary, values)
+        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
 
 
 # -------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import ERROR, SessionReport
+from semiparam_dynamics.base.nodes.diagnostics import ERROR
 from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     NO_TEXT,
@@ -30,11 +30,12 @@ from semiparam_dynamics.base.nodes.managed import (
     QueueDelay,
     is_text,
 )
-from semiparam_dynamics.base.nodes.model_services import ModelServices, SnapshotServices, answering
+from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.base.nodes.serialized import JointStateReader
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, Step
+from semiparam_dynamics.learner.nodes.change_report import SnapshotServices
 from semiparam_dynamics.learner.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.learner.nodes.outputs import (
     ChangeOutputs,
@@ -43,6 +44,7 @@ from semiparam_dynamics.learner.nodes.outputs import (
     Outputs,
 )
 from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.learner.nodes.session_report import SessionReport
 from semiparam_dynamics.robot.model import check_robot, told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
