@@ -43,7 +43,7 @@ from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
-from semiparam_dynamics.changes.unusual_errors import LEAST
+from semiparam_dynamics.changes.unusual_errors import MIN_STD_SHARE
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.learner.nodes.session import TOGETHER
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -492,7 +492,7 @@ def alike(arm: ArmSimulator, arguments: argparse.Namespace) -> None:
 def usual_means(kept: dict[str, Array]) -> Array:
     """(n_axes, n_axes) of means of errors over `MEAN_S` where nothing was pushed."""
     shown, n = kept["shown"], len(kept["scales"])
-    means = MeanErrors(LEAST * kept["scales"])
+    means = MeanErrors(MIN_STD_SHARE * kept["scales"])
     for row in shown:
         if row[1] and not any(b < row[0] < end + 0.6 for b, end, _ in kept["pushes"]):
             means.count(round(row[0] * 1e9), row[3 : 3 + n])

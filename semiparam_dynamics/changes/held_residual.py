@@ -103,25 +103,20 @@ class HeldResidual:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        own = {"learned": np.array(self.n_learned), "length": np.array(CONFIG.length_scale)}
+        own = {"learned": np.array(self.n_learned)}
         if self.n_learned:
             return self._residual.state() | own
         scales = self._residual.standardizer.state()
         return {f"standardizer.{name}": value for name, value in scales.items()} | own
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
+        """Continue from a :meth:`state`."""
         self.drop()
-        if not state:
-            return
-        # An earlier version's kernels had another length, by which its weights mean nothing here.
-        same = float(state.get("length", np.nan)) == CONFIG.length_scale
-        learned = int(state["learned"]) if same else 0
-        if learned:
+        self.n_learned = int(state["learned"])
+        if self.n_learned:
             self._residual.restore(state)
         else:
             self._residual.standardizer.restore(sub_state(state, "standardizer."))
-        self.n_learned = learned
 
     def _inputs(self, sample: Sample, prediction: Prediction) -> Array:
         return self._residual.inputs(sample.q, sample.dq, sample.ddq, prediction.rigid_body)
