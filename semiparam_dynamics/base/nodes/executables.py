@@ -9,6 +9,8 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 
 from semiparam_dynamics.base.errors import MissingExtraError
 from semiparam_dynamics.base.extras import EXTRAS, missing_extra
@@ -41,54 +43,11 @@ def start(name: str) -> int:
     return 2
 
 
-def inverse_dynamics() -> int:
-    """Run the node of this name."""
-    return start("inverse_dynamics")
-
-
-def arm_simulator() -> int:
-    """Run the node of this name."""
-    return start("arm_simulator")
-
-
-def computed_torque() -> int:
-    """Run the node of this name."""
-    return start("computed_torque")
-
-
-def trajectory_efforts() -> int:
-    """Run the node of this name."""
-    return start("trajectory_efforts")
-
-
-def live_page() -> int:
-    """Run the node of this name."""
-    return start("live_page")
-
-
-def image_source() -> int:
-    """Run the node of this name."""
-    return start("image_source")
-
-
-def objects_page() -> int:
-    """Run the node of this name."""
-    return start("objects_page")
-
-
-def object_recognition() -> int:
-    """Run the node of this name."""
-    return start("object_recognition")
-
-
-def object_stream() -> int:
-    """Run the node of this name."""
-    return start("object_stream")
-
-
-def payload_bridge() -> int:
-    """Run the node of this name."""
-    return start("payload_bridge")
+def __getattr__(name: str) -> Callable[[], int]:
+    """Return the entry point of the node `name`, which setup.py lists."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    return partial(start, name)
 
 
 if __name__ == "__main__":

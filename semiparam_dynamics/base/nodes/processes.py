@@ -22,8 +22,8 @@ from semiparam_dynamics.base.nodes.live_server import HOST
 from semiparam_dynamics.base.output_files import write_files
 
 EXECUTABLES = "semiparam_dynamics.base.nodes.executables"
-PATIENCE = 5.0  # s that a node gets to end by itself
-PAGE_PATIENCE = 20.0  # s until a page must be there
+END_TIMEOUT_S = 5.0  # for a node to end by itself
+PAGE_TIMEOUT_S = 20.0  # until a page must be there
 PARTICIPANTS = 16  # whose ports are tried to find a domain that is free
 DOMAINS = range(1, 102)  # higher domains' ports may collide with those the system hands out
 
@@ -108,7 +108,7 @@ class NodeProcess:
             if self._process.poll() is None:
                 self._process.send_signal(how)
             try:
-                return self._process.wait(PATIENCE)
+                return self._process.wait(END_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 continue
         return self._process.wait()
@@ -196,7 +196,7 @@ def serve_page(
         return
     port = free_port(port)
     with NodeProcess(node, {**parameters, "port": port}, logs / f"{node}.log") as page:
-        end = time.monotonic() + PAGE_PATIENCE
+        end = time.monotonic() + PAGE_TIMEOUT_S
         while not (there := answers(port)) and time.monotonic() < end and not interrupted.is_set():
             try:
                 page.check()
