@@ -70,7 +70,7 @@ class ContactDetector:
     low-pass (`Sharpened`), where a strong push is seen some milliseconds sooner and noise is
     larger; and their moving average. That is a quarter as large where nothing touches the robot,
     since noise and what a reversal leaves mostly cancel, and as large as the force where a push
-    lasts: so it tells weak pushes, some ten milliseconds later.
+    lasts: so it detects weak pushes, some ten milliseconds later.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ class ContactDetector:
 
     @property
     def deviation(self) -> float:
-        """What is external in the last sample, in standard deviations of usual errors.
+        """External part of the last sample, in standard deviations of expected errors.
 
         Of the axis, or of all together, and by the test that is nearest to a contact.
         """
@@ -140,7 +140,7 @@ class ContactDetector:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the last sample may be the beginning of a contact.
+        """Return whether the last sample may be the beginning of a contact.
 
         Sharpened errors do not count: they come near their limit often, and only for moments.
         """
@@ -148,7 +148,7 @@ class ContactDetector:
 
     @property
     def pressed(self) -> bool:
-        """Whether the last sample has the contact's force: the average has it for longer."""
+        """Return whether the last sample has the contact's force: the average has it for longer."""
         test = self.sudden if self.largest > 1.0 else self.nearest
         return test.share > PRESSED_SHARE
 
@@ -289,7 +289,7 @@ class ContactDetector:
         return Scaled(usual, quick, lasting)
 
     def _resumes(self, stamp: int) -> bool:
-        """Whether a pause is so short ago that filters still show it."""
+        """Return whether a pause is so short ago that filters still show it."""
         if not 0 <= stamp - self._at <= PAUSE:
             self._resumed = stamp
         if stamp < self._at:  # what waits would do so until the clock is there again
@@ -300,13 +300,13 @@ class ContactDetector:
         return stamp - self._resumed < RESUMING
 
     def _was_short(self) -> bool:
-        """Whether the contact was over too soon to be a push."""
+        """Return whether the contact was over too soon to be a push."""
         sudden = (self.sudden.last_beyond - self.since) * 1e-9
         lasting = (self.lasting.last_beyond - self.since) * 1e-9
         return sudden < SHORT_S and lasting < SHORT_S + LASTING_LATER_S
 
     def _waits(self, stamp: int) -> bool:
-        """Whether a sample just before one at `stamp` waits, as whose part that counts."""
+        """Return whether a sample just before one at `stamp` waits, as whose part that counts."""
         return bool(self._pending) and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP
 
     def _wait(self, scaled: Scaled) -> None:

@@ -116,7 +116,7 @@ class Correction:
     def switch(self, found: Hypothesis) -> None:
         """Explain everything since the change began by another cause.
 
-        A payload that goes on being estimated keeps the name that it was given meanwhile.
+        A payload whose estimation continues keeps the name that it was given meanwhile.
         """
         before, self.estimating = self.estimating, found
         if found.cause != PAYLOAD:

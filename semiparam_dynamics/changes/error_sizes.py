@@ -1,4 +1,4 @@
-"""How large errors usually are: by a joint's speed, by reversals, and in the motion of now."""
+"""Expected sizes of errors: by a joint's speed, by reversals, and in the present motion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIPPED = 4.0  # standard deviations that an error counts for at most, after `FI
 # Classes of speed, between these (rad/s or m/s), of which errors have their own sizes.
 SPEEDS = (0.01, 0.03, 0.06, 0.12, 0.25)
 RECOVERY = 1.0  # rad/s^2 or m/s^2, by which a joint that turned round counts as faster again
-NEIGHBOUR = 2.0  # of the speed of a joint beside, that counts as well
+NEIGHBOUR = 2.0  # of the speed of a neighbouring joint, that counts as well
 # Classes of the time, up to these (s), since a joint, or another one, was in the slowest one.
 SLOW_S = (0.0, 0.025, 0.06)
 STANDING_S = 0.3  # in the slowest one, after which a joint no longer jerks others
@@ -30,7 +30,7 @@ LEVEL_DELAY_S = 0.2  # after which errors count for it
 LEVEL_CLIPPED = 3.0  # standard deviations that an error counts for in it at most
 USUAL_LEVEL = 1.1  # a level up to that is chance
 MEAN_S = 0.1  # over which means of errors have a covariance of their own
-MEANS_PER_AXIS = 5.0  # of them, before their covariance is told
+MEANS_PER_AXIS = 5.0  # of them, before their covariance is known
 
 
 class ScaledErrors(NamedTuple):
@@ -100,7 +100,7 @@ class ErrorStatistics:
         """(n_axes,) standard deviations in the classes looked at; infinite where none is known.
 
         Where the motion isn't known (`confidence` 0), errors last as long as it stays there, and
-        the standard deviations grow. between: (n_axes,) others, of errors that come beside.
+        the standard deviations grow. between: (n_axes,) others, of errors in addition.
         """
         spread = np.empty(len(self._classes))
         unknown = UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR)
@@ -146,7 +146,7 @@ class ErrorStatistics:
 
 
 class Novelty:
-    """How new the motion is, in [0, 1], and was within the last seconds.
+    """Novelty of the motion of the last seconds, in [0, 1].
 
     A residual of random features is confident nearly anywhere: what tells a motion that it does not
     know is that its confidence lacks several times what it usually lacks. The errors of such a
@@ -221,7 +221,7 @@ class MeanErrors:
         self._total = np.zeros_like(self._total)
 
     def covariance(self) -> Array | None:
-        """(n_axes, n_axes); None before as many means are known as tell one."""
+        """(n_axes, n_axes); None while too few means are known."""
         weights = self.sums[-1]
         if weights.max() < MEANS_PER_AXIS * len(weights):
             return None
@@ -329,7 +329,7 @@ def _fill_spread(
 
 @compiled_in_turn
 def _fill_squares(error: Array, scaled: Array, levels: Array, squares: Array) -> None:
-    """What errors count for in the level, see `ErrorStatistics.follow`; NaN where not measured."""
+    """The part of errors in the level, see `ErrorStatistics.follow`; NaN where not measured."""
     for j in range(error.size):
         size = scaled[j] ** 2 * max(levels[j] / USUAL_LEVEL, 1.0)
         squares[j] = math.nan if math.isnan(error[j]) else min(size, LEVEL_CLIPPED**2)

@@ -1,4 +1,4 @@
-"""What the robot's errors are while it holds a payload, beside the payload's own part of them.
+"""The robot's errors while it holds a payload, in addition to the payload's own part of them.
 
 Links that twist under a load turn the weight of the arm itself, and friction grows with what the
 joints carry: no body at the hand explains that, and the arm without the load has none of it. So it

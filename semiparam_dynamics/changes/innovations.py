@@ -370,14 +370,14 @@ class SlowErrors:
         self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
 
 
-RATIO_HORIZON_S = 120.0  # over which errors beside their predicted size are forgotten
+RATIO_HORIZON_S = 120.0  # over which ratios of errors to their predicted size are forgotten
 RATIO_DELAY_S = 1.0  # after which errors without a contact count
 UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
 MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
 
 
 class ErrorRatios:
-    """Errors beside predicted standard deviations over the last minutes, root mean square."""
+    """Ratios of errors to predicted standard deviations over the last minutes, root mean square."""
 
     def __init__(self, n_axes: int) -> None:
         self._square: Array = np.ones(n_axes)

@@ -67,7 +67,7 @@ UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 # means need no others, which cost as much each.
 ENOUGH_RATIO = 10.0
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
-MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not told
+MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not reported
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
@@ -120,7 +120,7 @@ class ChangeMonitor:
     status: after the last sample. events: the last ones, oldest first. counts: of all, by cause.
     external: (n_axes,) measured minus predicted of the last sample, by which contacts are looked
         for; None where it was not measured. contact: looks for them.
-    correction: the present changes. held: the errors under a payload beside them.
+    correction: the present changes. held: the errors under a payload in addition.
     snapshots: known payloads. exclusions: from learning.
     """
 
@@ -136,7 +136,7 @@ class ChangeMonitor:
 
     @property
     def _efforts(self) -> bool:
-        """Whether the axes are joint efforts, not a sensor's."""
+        """Return whether the axes are joint efforts, not a sensor's."""
         return self._model.config.target == "effort"
 
     def reset(self) -> None:
@@ -223,7 +223,7 @@ class ChangeMonitor:
             return self._report(sample.stamp, external)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
-        # What was learned beside a payload would hide that it is gone, so it counts as error here;
+        # What was learned under a payload would hide that it is gone, so it counts as error here;
         # not within a push, which passes for a release where it comes with errors that are known.
         pushed = self.contact.active or self._now.blocks_since_contact <= AFTER_CONTACT_BLOCKS
         if pushed and self.correction.estimating is None:
@@ -393,8 +393,8 @@ class ChangeMonitor:
         """Test whether a payload was taken, or put down, that is known, while the robot stands.
 
         In one posture a new body explains any efforts, and an offset does: those of brakes that
-        hold the arm, of a person who leans on it, of friction. So at rest a change is only told
-        where nothing about it is unknown; others are when the robot moves.
+        hold the arm, of a person who leans on it, of friction. So at rest a change is only
+        reported where nothing about it is unknown; others are when the robot moves.
         """
         if not self.contact.suspicious and self._now.likely == 0.0:
             self.exclusions.release()
@@ -407,7 +407,7 @@ class ChangeMonitor:
             self._accept(finding, block)
 
     def _payload_is_likely(self) -> bool:
-        """Whether the evidence for a payload still stands: it has not fallen to half its largest.
+        """Return whether the evidence for a payload is still above half its largest.
 
         What is learned meanwhile hides the payload, and is wrong when it is named.
         """
@@ -418,7 +418,7 @@ class ChangeMonitor:
         return self._now.likely > 0.0
 
     def _is_body(self, finding: Finding) -> bool:
-        """Whether what a new payload's parameters are found to be is nearly a body, of some mass.
+        """Return whether a new payload's parameters are nearly those of a body, of some mass.
 
         A jerk that the model does not follow looks like inertia at the hand without a weight, and a
         push like a mass far from it, or with the inertia of a ring, which no body has.
@@ -497,7 +497,7 @@ class ChangeMonitor:
         return best, scores
 
     def _count_restart(self, found: Hypothesis, stamp: int) -> bool:
-        """Count an estimate that another cause replaces; tell once that there are too many.
+        """Count an estimate that another cause replaces; report once that there are too many.
 
         What swings or rolls in the hand is another body at each moment, so that none lasts for as
         long as payloads are estimated. Returns whether the new cause is an event of its own.
@@ -608,7 +608,7 @@ class ChangeMonitor:
             self._resume_learning(block.end)
 
     def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:
-        """Whether a push explains what was seen since a payload was found better, for sure.
+        """Return whether a push explains what was seen since a payload was found better, for sure.
 
         Both beside errors that last: several seconds of a model's own errors look like a push.
         """
@@ -657,7 +657,7 @@ class ChangeMonitor:
         return self.status
 
     def verdict(self, stamp: int) -> str:
-        """Whether the sample at `stamp` (ns) is to be learned: LEARN, DEFER or EXCLUDE."""
+        """Return whether the sample at `stamp` (ns) is to be learned: LEARN, DEFER or EXCLUDE."""
         return self.exclusions.verdict(stamp)
 
     @property
@@ -755,7 +755,7 @@ class LearningExclusions:
 
     @property
     def active(self) -> bool:
-        """Whether present samples are deferred or excluded."""
+        """Return whether present samples are deferred or excluded."""
         return self._deferred_from is not None or self._excluded_from is not None
 
     def defer(self, stamp: int) -> None:

@@ -164,7 +164,7 @@ def at_sensor(q: Array, external: Array, covariance: Array, shares: Array) -> To
 
 
 class Touch(NamedTuple):
-    """What explains external efforts best: one force at a point of one link."""
+    """The best explanation of external efforts: one force at a point of one link."""
 
     link: str  # empty where it isn't known
     force: Array  # (3,) N, that the surroundings exert, in the base's or the sensor's axes

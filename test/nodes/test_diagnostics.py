@@ -78,7 +78,7 @@ def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_p
 
 
 def test_errors_are_told_once_there_was_motion_enough_for_their_variance(say, tmp_path) -> None:
-    early = "too little motion yet to tell errors; learns"
+    early = "too little motion yet for errors; learns"
     messages = moving(1200)
     _, sentence = say(messages[:400])
     assert early in sentence and "MSE" not in sentence

@@ -44,7 +44,7 @@ def publish_status(outlet: Publisher, node: Node, status: DiagnosticStatus) -> N
 
 
 def how_often(count: int) -> str:
-    """How often, in words."""
+    """Return a count in words."""
     return "once" if count == 1 else f"{count} times"
 
 
@@ -88,7 +88,7 @@ class LastingWarnings:
         self._logged: dict[str, float] = {}  # when each kind was, s
 
     def due(self, sentence: str) -> bool:
-        """Whether to log the sentence; empty where nothing is wrong."""
+        """Return whether to log the sentence; empty where nothing is wrong."""
         now = time.monotonic()
         if not sentence:
             self._kind, self._wait_s = "", SETTLING_S

@@ -105,7 +105,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         next(self._left, None)
 
     def drop_report(self) -> None:
-        """Leave out what is left of a report: what it is about is no more."""
+        """Leave out the rest of a report, whose subject is gone."""
         self._left = iter(())
 
     def start(self) -> bool:
@@ -224,11 +224,11 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
 
 NO_TEXT = "a robot_description came without a URDF's text: publish the text, not a file"
-OTHERS = 20  # that are told of
+OTHERS = 20  # that are reported
 
 
 def is_text(description: str) -> bool:
-    """Whether a `robot_description` is a URDF's text: one that isn't would name a file.
+    """Return whether a `robot_description` is a URDF's text: one that isn't would name a file.
 
     No message may name a file.
     """
@@ -242,7 +242,7 @@ class OtherDescriptions:
         self._node = node
         self._told: set[int] = set()
 
-    def tell(self, kept: str, description: str) -> None:
+    def report(self, kept: str, description: str) -> None:
         """Take one that came while `kept` is in use."""
         other = hash(description)
         if description == kept or other in self._told or len(self._told) >= OTHERS:
@@ -256,7 +256,8 @@ def await_description(
 ) -> None:
     """Set a node up by the first `robot_description` that serves, which is kept.
 
-    refuse: is told why one does not, by the SemiparamError of `set_up`, or for want of a text.
+    refuse: is given the reason why one does not, which is the SemiparamError of `set_up`, or that
+        it is no text.
     """
     kept: str | None = None
     tried: str | None = None
@@ -265,7 +266,7 @@ def await_description(
     def take(message: String) -> None:
         nonlocal kept, tried
         if kept is not None:
-            others.tell(kept, message.data)
+            others.report(kept, message.data)
             return
         if message.data == tried:
             return
@@ -315,7 +316,7 @@ class Outlet:
         self._subscribed, self._asked = False, -math.inf  # s
 
     def has_subscribers(self) -> bool:
-        """Whether anybody subscribed up to `ASKED_PERIOD` ago; at the process's end nobody does."""
+        """Return whether anybody subscribed up to `ASKED_PERIOD` ago; False at the process's end."""
         now = time.monotonic()
         if now - self._asked >= ASKED_PERIOD:
             self._subscribed, self._asked = self._ask(), now
@@ -386,7 +387,7 @@ class QueueDelay:
         self.behind = False
 
     def too_late(self, waited: float) -> bool:
-        """Whether to leave out a message that waited for so many seconds."""
+        """Return whether to leave out a message that waited for so many seconds."""
         now, self.behind = self._clock(), waited > BEHIND
         if waited <= self.deadline:
             self._since, self._leaves_out = None, False
@@ -399,7 +400,7 @@ class QueueDelay:
 
 
 class MonitoredSubscription:
-    """A subscription that counts messages and can tell why none come.
+    """A subscription that counts messages and knows why none come.
 
     Parameters
     ----------

@@ -135,7 +135,7 @@ class ModelServices:
         return True
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the saved model belongs to, and its parameters; empty where none can be read."""
+        """Return the saved model's identity and parameters; empty where none can be read."""
         if self._path is not None and any_saved(self._path):
             with suppress(StorageError):
                 return saved_header(self._path)

@@ -38,7 +38,7 @@ class NodeProcess:
     log: file that its output goes to.
     params_file: YAML file of further parameters.
     namespace: of the node and its topics.
-    program: how Python is told to run it, such as a script's path; empty: as ROS 2 does.
+    program: Python's arguments to run it, such as a script's path; empty: as ROS 2 does.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class NodeProcess:
 def write_params(folder: Path, node: str, config: object) -> Path:
     """Write a node's parameters to FOLDER/NODE.yaml; returns the file.
 
-    A file of that name that says something else is kept beside, see
+    A file of that name that says something else is kept, see
     :func:`semiparam_dynamics.base.storage.previous_of`. Raises StorageError.
     """
     path = folder / f"{node}.yaml"
@@ -167,7 +167,7 @@ def free_domain(candidates: Sequence[int] = DOMAINS) -> int:
 
 
 def is_free(domain: int) -> bool:
-    """Whether no node of this machine runs in a ROS domain, by the ports of DDS."""
+    """Return whether no node of this machine runs in a ROS domain, by the ports of DDS."""
     for participant in range(PARTICIPANTS):  # the first may have ended, and others go on
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
@@ -226,7 +226,7 @@ def free_port(wanted: int) -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether something listens at the port of this machine."""
+    """Return whether something listens at the port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((HOST, port)) == 0

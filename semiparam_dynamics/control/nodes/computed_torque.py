@@ -94,7 +94,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
     def _set_up(self, urdf: str) -> None:
         self._urdf = read_urdf(urdf)
         tree = parse_urdf(self._urdf)
-        joints = self._make_session().joint_names  # here, since what is wrong is told at once
+        joints = self._make_session().joint_names  # here, so that faults are reported at once
         bear = locked_positions(tree, joints, dict.fromkeys(tree.joints, 0.0))
         self._awaited = bear.keys() & set(tree.actuated())
         self._problem = ""

@@ -1,8 +1,8 @@
 """The `trajectory_efforts` node: fills efforts into trajectories on their way to a controller.
 
 Each trajectory is held back until the learner has answered on `inverse_dynamics/desired` about its
-points, but not for longer than `timeout`, and then goes on as it was, with the efforts to feed
-forward. Where there are none to trust it goes on without.
+points, but not for longer than `timeout`, and then is sent on as it was, with the efforts to feed
+forward. Where there are none to trust it is sent on without.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ AGAIN_S = 0.02  # until a trajectory that the network refused is sent again
 NOT_SENT = "not sent on: it has positions, velocities or accelerations that are not finite"
 NO_URDF = "the robot's URDF has not come on robot_description"
 NO_LEARNER = "nobody answers on '{}': the learner needs the parameter feedforward: true"
-LATE = "the learner did not answer in time; its diagnostics tell whether it refused the question"
+LATE = "the learner did not answer in time; its diagnostics show whether it refused the question"
 CROWDED = "many came before the learner answered"
 
 
@@ -300,14 +300,14 @@ def waypoints(message: JointTrajectory, names: Sequence[str]) -> Waypoints:
     """
     q, dq, ddq = (rows_of(message, names, field, optional=field != STATE[0]) for field in STATE)
     if len(message.joint_names) > len(names):
-        raise SampleError(f"there are joints beside {', '.join(names)}")
+        raise SampleError(f"there are joints other than {', '.join(names)}")
     starts = [point.time_from_start for point in message.points]
     times = [start.sec * NANOSECONDS + start.nanosec for start in starts]
     return Waypoints(np.array(times, dtype=np.int64), q, dq, ddq)
 
 
 def is_finite(message: JointTrajectory) -> bool:
-    """Whether all positions, velocities and accelerations are finite numbers."""
+    """Return whether all positions, velocities and accelerations are finite numbers."""
     rows = (getattr(point, field) for point in message.points for field in STATE)
     return all(bool(np.isfinite(row).all()) for row in rows)
 

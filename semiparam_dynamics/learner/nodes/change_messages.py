@@ -103,7 +103,7 @@ def event_message(
 
 
 def contact_message(node: str, event: ContactEvent) -> DiagnosticArray:
-    """What is told of a contact as one status: a warning, an error where it is a collision.
+    """A contact's event as one status: a warning, an error where it is a collision.
 
     node : the node's full name. Forces in N, in the base's axes or the sensor's.
     """

@@ -425,7 +425,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _described(self, message: String) -> None:
         if self.session is not None:
-            self._descriptions.tell(self._urdf, message.data)
+            self._descriptions.report(self._urdf, message.data)
             return
         if not is_text(message.data):
             self._refuse_description()

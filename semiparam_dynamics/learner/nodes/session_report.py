@@ -31,7 +31,7 @@ from semiparam_dynamics.samples.sensor_faults import SUSPECTED
 from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
 
 # No reason for a warning while predictions are made: the messages of another publisher, such as a
-# gripper's, and velocities and efforts that a driver does not know, which `news` tells once.
+# gripper's, and velocities and efforts that a driver does not know, which `news` reports once.
 OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 
 # As it is meant to be, or what follows from a fault that is counted by itself.
@@ -41,7 +41,7 @@ INTENDED = (
 )
 
 
-SHORTEST = 0.2  # s over which a rate is told
+MIN_RATE_PERIOD_S = 0.2  # the shortest time over which a rate is reported
 SILENT = 0.05  # confidence below which the residual has no part in a prediction worth naming
 
 
@@ -100,7 +100,7 @@ class SessionReport:
         """Sum up the recent errors of both models, over the axes that were measured."""
         learner = self._session.learner
         if not learner.telling:
-            return "too little motion yet to tell errors; "
+            return "too little motion yet for errors; "
         recent = learner.recent
         told = [
             f"{words} {np.mean(nmse[known]):.3g}"
@@ -110,7 +110,7 @@ class SessionReport:
         return f"recent normalised MSE: {', '.join(told)}; " if told else ""
 
     def _doing(self, new: int, since: Counter[str], taught: int, pace: str) -> str:
-        """What was done since the last call with `new` samples predicted, `taught` learned.
+        """Sum up the time since the last call, with `new` samples predicted, `taught` learned.
 
         since: how many were left out, by reason.
         """
@@ -133,10 +133,10 @@ class SessionReport:
         return told
 
     def _pace(self, taught: int) -> str:
-        """How often was learned since the last call, and with which part of a core."""
+        """Return the rate of learning since the last call, and its share of a core."""
         before, self._clocks = self._clocks, clocks()
         seconds, busy = (now - then for now, then in zip(self._clocks, before, strict=True))
-        if seconds < SHORTEST:
+        if seconds < MIN_RATE_PERIOD_S:
             return ""
         cutoff = self._session.learner.config.filter.cutoff
         times = f" ({taught / seconds / cutoff:.2g} times the cut-off)" if cutoff > 0.0 else ""

@@ -394,7 +394,7 @@ def _follow(
 
 
 def _make_room(bag: Path) -> None:
-    """Keep an earlier demo's bag beside, in place of one before it.
+    """Keep an earlier demo's bag, in place of one before it.
 
     Anything else in its place stays, and the recorder refuses.
     """
