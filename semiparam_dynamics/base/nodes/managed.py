@@ -316,7 +316,7 @@ class Outlet:
         self._subscribed, self._asked = False, -math.inf  # s
 
     def has_subscribers(self) -> bool:
-        """Return whether anybody subscribed up to `ASKED_PERIOD` ago; False at the process's end."""
+        """Return whether anybody subscribed up to `ASKED_PERIOD` ago; at the end nobody does."""
         now = time.monotonic()
         if now - self._asked >= ASKED_PERIOD:
             self._subscribed, self._asked = self._ask(), now
