@@ -20,7 +20,6 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import MissingExtraError, SemiparamError
@@ -97,12 +96,12 @@ class Service:
 
     def __init__(self, node: Node, kind: Any, name: str) -> None:
         self.client = node.create_client(kind, name)
-        self._pending: Future | None = None
+        self._pending: Any = None  # the last request, until it is answered
 
     def ask(self, request: Any, answered: Callable[[bool, str], None]) -> None:
         """Send a request; `answered` is given whether it succeeded, and why not."""
 
-        def done(future: Future) -> None:
+        def done(future: Any) -> None:
             if future.cancelled() or future is not self._pending:
                 return
             self._pending = None
