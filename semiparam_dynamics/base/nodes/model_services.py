@@ -116,7 +116,7 @@ class ModelServices:
     def resume(self, session: LearningSession) -> bool:
         """Load the saved model, if there is one, into a new session; returns whether it did.
 
-        One of another robot, configuration or format is set aside. Raises StorageError.
+        One of another robot or configuration is set aside. Raises StorageError.
         """
         if self._path is None or not any_saved(self._path):
             return False
