@@ -20,9 +20,9 @@ import numpy as np
 from arms import SEVEN, SEVEN_JOINTS
 from changes import UR10
 from output import make_parser, parse
+from semiparam_dynamics.control.payload_trial import PayloadTrial, TrialConfig
 
 from semiparam_dynamics.base.parameters import from_flat
-from semiparam_dynamics.control.payload_trial import PayloadTrial, TrialConfig
 
 TAKEN, RELEASED, END = 40.0, 60.0, 75.0  # s
 OFFSET = np.array([0.0, 0.0, 0.08])  # m, of the body's centre from the hand

@@ -106,7 +106,11 @@ def protocols(args: argparse.Namespace) -> None:
         runs = evaluation.runs.items()
         split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
         print(f"\n{arm}, {split} ({evaluation.samples} samples, {took:.1f} s)")
-        table(arm, model, {p: run.scored.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs})
+        table(
+            arm,
+            model,
+            {p: run.scored.scores_apart().get(f"{p}_rest", run.scores) for p, run in runs},
+        )
 
 
 def table(name: str, model: RobotModel, scores: dict[str, RunningScores]) -> None:

@@ -49,7 +49,7 @@ def load_yaml(
 
 
 def is_empty(path: str | Path) -> bool:
-    """Whether a YAML file sets nothing, comments beside.
+    """Return whether a YAML file sets nothing, comments apart.
 
     Raises ConfigurationError as :func:`load_yaml`.
     """
@@ -82,7 +82,7 @@ def parameter_names(path: str | Path) -> dict[str, set[str]]:
 
 
 def applies(pattern: str, node: str) -> bool:
-    """Whether ROS gives a section's parameters to a node, such as ``/left/inverse_dynamics``."""
+    """Return whether ROS gives a section's parameters to a node, such as ``/left/arm``."""
     levels = {"**": "(/[^/]+)*", "*": "/[^/]+"}  # the first stands for none as well
     names = pattern.removeprefix("/").split("/")
     regex = "".join(levels.get(name, f"/{re.escape(name)}") for name in names)

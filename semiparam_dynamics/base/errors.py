@@ -40,7 +40,7 @@ class DamagedModelError(StorageError):
 
 
 class ForeignModelError(StorageError):
-    """A saved model is whole, and of another robot, configuration or format."""
+    """A saved model is whole, and of another robot or configuration."""
 
 
 class MissingExtraError(SemiparamError, ImportError):

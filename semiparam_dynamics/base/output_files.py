@@ -40,7 +40,7 @@ def reserved(paths: Iterable[Path], *, overwrite: bool) -> Iterator[None]:
 def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
     """Raise StorageError where some of the paths are there already, unless `overwrite`.
 
-    And where that can't be told, as of a name that is too long.
+    And where that is not known, as of a name that is too long.
     """
     there = []
     for path in paths:
@@ -56,7 +56,7 @@ def check_replaced(paths: Iterable[Path], *, overwrite: bool) -> None:
 
 
 def _told(paths: list[Path]) -> str:
-    """The paths, told by the folder that holds all of them, if there is one."""
+    """Name the paths by the folder that holds all of them, if there is one."""
     try:
         folder = Path(os.path.commonpath([path.parent for path in paths]))
     except ValueError:  # some are relative
@@ -68,7 +68,7 @@ def write_files(contents: Mapping[Path, str | bytes]) -> None:
     """Write files, text as UTF-8, whose folders are made if need be.
 
     All are written under temporary names and synced before the first is renamed, so that a full
-    disk leaves what was there. A file that is replaced is kept beside, see
+    disk leaves what was there. A file that is replaced is kept, see
     :func:`semiparam_dynamics.base.storage.previous_of`. Raises StorageError.
     """
     parts = {path: path.parent / f".{path.name}.part" for path in contents}

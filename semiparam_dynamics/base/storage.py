@@ -63,7 +63,7 @@ def save_state(
     parameters: Mapping[str, object] | None = None,
     keep_previous: bool = False,
 ) -> None:
-    """Write `state` with the `identity` of what it belongs to, and the `parameters` beside it.
+    """Write `state` with the `identity` of what it belongs to, and the `parameters` with it.
 
     The file is written beside its place, synced and renamed, and its folder synced, so that a
     crash or a full disk leaves either the old file or the new one. With `keep_previous` the old
@@ -188,7 +188,7 @@ def previous_of(path: str | Path) -> Path:
 
 
 def any_saved(path: str | Path) -> bool:
-    """Whether there is a model at `path`, or the one before it."""
+    """Return whether there is a model at `path`, or the one before it."""
     return bool(saved_files(path))
 
 
@@ -409,7 +409,7 @@ def _content(path: Path) -> bytes:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether there is a file that is not damaged, as far as it may be read."""
+    """Return whether there is a file that is not damaged, as far as it may be read."""
     try:
         _content(path)
     except StorageError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import parameter
 
-# Phases and causes of a status or an event, beside the causes of `hypotheses`.
+# Phases and causes of a status or an event, in addition to the causes of `hypotheses`.
 SETTLING, WATCHING, DISTURBED, ESTIMATING = "settling", "watching", "disturbed", "estimating"
 CONTACT, OVER, UNEXPLAINED = "contact", "contact over", "unexplained"
 COLLISION, GIVEN_UP = "collision", "contact given up"
@@ -18,7 +18,7 @@ LEARN, DEFER, EXCLUDE = "learn", "defer", "exclude"
 
 @dataclass(frozen=True)
 class ChangesConfig:
-    """Which changes are detected, and with which certainty.
+    """Changes that are detected, and the certainty asked for.
 
     The defaults suit arms of human size. benchmarks/results/changes.md has measured alarm rates.
     """

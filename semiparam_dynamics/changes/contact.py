@@ -24,8 +24,8 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled_in_turn
 from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.error_sizes import MeanErrors, Novelty, Usual
-from semiparam_dynamics.changes.unusual_errors import LEAST, USUAL_STEP, UnusualErrors
+from semiparam_dynamics.changes.error_sizes import MeanErrors, Novelty, ScaledErrors
+from semiparam_dynamics.changes.unusual_errors import MIN_STD_SHARE, USUAL_STEP, DeviationTest
 
 SUSPICION_SHARE = 0.75  # of the limit, above which a contact may be beginning
 PRESSED_SHARE = 0.5  # of the limit, above which a contact's force is there
@@ -55,22 +55,22 @@ BETWEEN = 12.0**-0.5
 BETWEEN_S = 0.1  # over which a low-pass forgets the error that comes of it
 
 
-class Looked(NamedTuple):
+class Scaled(NamedTuple):
     """A sample as each test has it; None where none is due."""
 
-    sudden: Usual
-    quick: Usual | None
-    lasting: Usual | None
+    sudden: ScaledErrors
+    quick: ScaledErrors | None
+    lasting: ScaledErrors | None
 
 
 class ContactDetector:
     """Tests each sample, so that no contact waits for a block to be complete.
 
-    Errors are tested three times (`UnusualErrors`): each sample's; the same behind a wider
+    Errors are tested three times (`DeviationTest`): each sample's; the same behind a wider
     low-pass (`Sharpened`), where a strong push is seen some milliseconds sooner and noise is
     larger; and their moving average. That is a quarter as large where nothing touches the robot,
     since noise and what a reversal leaves mostly cancel, and as large as the force where a push
-    lasts: so it tells weak pushes, some ten milliseconds later.
+    lasts: so it detects weak pushes, some ten milliseconds later.
 
     Parameters
     ----------
@@ -91,21 +91,21 @@ class ContactDetector:
 
     def __init__(self, config: ChangesConfig, scales: Array, *, by_speed: bool = False) -> None:
         self.config = config
-        self.sudden = UnusualErrors(scales, by_speed=by_speed)
-        self.quick = UnusualErrors(
+        self.sudden = DeviationTest(scales, by_speed=by_speed)
+        self.quick = DeviationTest(
             scales, by_speed=by_speed, above=QUICK_ABOVE, test_time=QUICK_TEST_S
         )
-        self.lasting = UnusualErrors(
+        self.lasting = DeviationTest(
             scales, by_speed=by_speed, above=LASTING_ABOVE, later=LASTING_LATER_S
         )
         self._tests = self.sudden, self.quick, self.lasting
         self._sharpened = Sharpened(len(scales))
-        self._means = MeanErrors(LEAST * scales)
+        self._means = MeanErrors(MIN_STD_SHARE * scales)
         self._novelty = Novelty()
         self._average: Array = np.zeros(len(scales))
         self._expected: Array = np.full(len(scales), np.nan)  # of the last sample
         self._between: Array = np.zeros(len(scales))  # standard deviations, see `BETWEEN`
-        self._pending: deque[Looked] = deque()
+        self._pending: deque[Scaled] = deque()
         # ns, stamps of the last sample, and of the first after a pause
         self._at = self._resumed = 0
         self._ahead = 0.0  # s from the sample before to the last one
@@ -121,13 +121,13 @@ class ContactDetector:
         self._pending.clear()
 
     @property
-    def nearest(self) -> UnusualErrors:
+    def nearest(self) -> DeviationTest:
         """The test that is nearest to a contact."""
         return max(self._tests, key=attrgetter("share"))
 
     @property
     def deviation(self) -> float:
-        """What is external in the last sample, in standard deviations of usual errors.
+        """External part of the last sample, in standard deviations of expected errors.
 
         Of the axis, or of all together, and by the test that is nearest to a contact.
         """
@@ -140,7 +140,7 @@ class ContactDetector:
 
     @property
     def suspicious(self) -> bool:
-        """Whether the last sample may be the beginning of a contact.
+        """Return whether the last sample may be the beginning of a contact.
 
         Sharpened errors do not count: they come near their limit often, and only for moments.
         """
@@ -148,7 +148,7 @@ class ContactDetector:
 
     @property
     def pressed(self) -> bool:
-        """Whether the last sample has the contact's force: the average has it for longer."""
+        """Return whether the last sample has the contact's force: the average has it for longer."""
         test = self.sudden if self.largest > 1.0 else self.nearest
         return test.share > PRESSED_SHARE
 
@@ -189,9 +189,9 @@ class ContactDetector:
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
         threshold, resumes, begins = self.config.contact, self._resumes(stamp), False
-        looked = self._look(stamp, error, confidence, speeds, expected, cutoff)
+        scaled = self._scale(stamp, error, confidence, speeds, expected, cutoff)
         accumulate = not (resumes or self.active or self.given_up)
-        for test, usual in zip(self._tests, looked, strict=True):
+        for test, usual in zip(self._tests, scaled, strict=True):
             if usual is None:
                 continue
             begun = test.test(usual, threshold, accumulate=accumulate)
@@ -221,14 +221,14 @@ class ContactDetector:
             self.given_up = not ended
         elif begins:
             self.active, self.largest = True, self.sudden.share
-            for test, usual in zip(self._tests, looked, strict=True):
+            for test, usual in zip(self._tests, scaled, strict=True):
                 test.begin_peak()
                 if usual is not None:
                     test.raise_peak(usual)
                 test.drop_recent()
             self._pending.clear()
             return "begins"
-        self._wait(looked)
+        self._wait(scaled)
         return ""
 
     def observe(
@@ -242,11 +242,11 @@ class ContactDetector:
     ) -> None:
         """Count a sample's errors as usual, once `USUAL_DELAY_S` has passed without a contact."""
         resumes = self._resumes(stamp)
-        looked = self._look(stamp, error, confidence, speeds, expected, cutoff)
+        scaled = self._scale(stamp, error, confidence, speeds, expected, cutoff)
         if not resumes:
-            self._wait(looked)
+            self._wait(scaled)
 
-    def _look(
+    def _scale(
         self,
         stamp: int,
         error: Array,
@@ -254,8 +254,8 @@ class ContactDetector:
         speeds: Array | None,
         expected: Array | None,
         cutoff: float,
-    ) -> Looked:
-        self._novelty.look(stamp, confidence, grows=not self.active)
+    ) -> Scaled:
+        self._novelty.follow(stamp, confidence, grows=not self.active)
         known, ahead = min(confidence, 1.0 - self._novelty.level), self._ahead
         if stamp - self._resumed < RESUMING or not self._average_since:
             self._average_since, ahead = stamp, 0.0
@@ -268,13 +268,13 @@ class ContactDetector:
             kept = math.exp(-ahead / BETWEEN_S)
             _follow_change(expected, kept, self._expected, self._between)
         grows = known, self._between
-        usual = self.sudden.look(stamp, error, confidence, speeds, *grows)
+        usual = self.sudden.scale(stamp, error, confidence, speeds, *grows)
         quick, sharp = None, self._sharpened.follow(error, self._ahead, cutoff)
         if sharp is None:
             if self.quick.share > 0.0:
                 self.quick.reset()
         elif self._sharpened.closer or not self._waits(stamp):
-            quick = self.quick.look(stamp, sharp, confidence, speeds, *grows)
+            quick = self.quick.scale(stamp, sharp, confidence, speeds, *grows)
             self._sharpened.usual = self.quick.spread
         else:
             self.quick.skip(stamp)
@@ -282,14 +282,14 @@ class ContactDetector:
         _average(error, share, self._average)
         begun = stamp - self._average_since >= LASTING_AFTER
         if not begun or 0 <= stamp - self._lasting_at < LASTING_STEP:
-            return Looked(usual, quick, None)
+            return Scaled(usual, quick, None)
         self._lasting_at = stamp
         average = np.where(np.isnan(error), np.nan, self._average)
-        lasting = self.lasting.look(stamp, average, confidence, speeds, *grows)
-        return Looked(usual, quick, lasting)
+        lasting = self.lasting.scale(stamp, average, confidence, speeds, *grows)
+        return Scaled(usual, quick, lasting)
 
     def _resumes(self, stamp: int) -> bool:
-        """Whether a pause is so short ago that filters still show it."""
+        """Return whether a pause is so short ago that filters still show it."""
         if not 0 <= stamp - self._at <= PAUSE:
             self._resumed = stamp
         if stamp < self._at:  # what waits would do so until the clock is there again
@@ -300,43 +300,43 @@ class ContactDetector:
         return stamp - self._resumed < RESUMING
 
     def _was_short(self) -> bool:
-        """Whether the contact was over too soon to be a push."""
+        """Return whether the contact was over too soon to be a push."""
         sudden = (self.sudden.last_beyond - self.since) * 1e-9
         lasting = (self.lasting.last_beyond - self.since) * 1e-9
         return sudden < SHORT_S and lasting < SHORT_S + LASTING_LATER_S
 
     def _waits(self, stamp: int) -> bool:
-        """Whether a sample just before one at `stamp` waits, as whose part that counts."""
+        """Return whether a sample just before one at `stamp` waits, as whose part that counts."""
         return bool(self._pending) and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP
 
-    def _wait(self, looked: Looked) -> None:
+    def _wait(self, scaled: Scaled) -> None:
         # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
-        stamp = looked.sudden.stamp
+        stamp = scaled.sudden.stamp
         if self._waits(stamp):
             first = self._pending[-1]
-            _raise_deviations(first.sudden, looked.sudden)
-            if first.quick is not None and looked.quick is not None:
-                _raise_deviations(first.quick, looked.quick)
-            if looked.lasting is not None:
-                self._pending[-1] = first._replace(lasting=looked.lasting)
-                self.lasting.sizes.follow(looked.lasting)
+            _raise_deviations(first.sudden, scaled.sudden)
+            if first.quick is not None and scaled.quick is not None:
+                _raise_deviations(first.quick, scaled.quick)
+            if scaled.lasting is not None:
+                self._pending[-1] = first._replace(lasting=scaled.lasting)
+                self.lasting.sizes.follow(scaled.lasting)
             return
-        self._pending.append(looked)
-        for test, usual in zip(self._tests, looked, strict=True):
+        self._pending.append(scaled)
+        for test, usual in zip(self._tests, scaled, strict=True):
             if usual is not None:
                 test.sizes.follow(usual)
         while stamp - self._pending[0].sudden.stamp > USUAL_DELAY_S * 1e9:
             self._count(self._pending.popleft())
 
-    def _count(self, looked: Looked) -> None:
-        usual = looked.sudden
+    def _count(self, scaled: Scaled) -> None:
+        usual = scaled.sudden
         ahead = self.sudden.count(usual)
         self._means.count(usual.stamp, usual.error)
         self._novelty.count(ahead, usual.confidence)
-        if looked.quick is not None:
-            self.quick.count(looked.quick)
-        if looked.lasting is not None:
-            self.lasting.count(looked.lasting)
+        if scaled.quick is not None:
+            self.quick.count(scaled.quick)
+        if scaled.lasting is not None:
+            self.lasting.count(scaled.lasting)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -349,18 +349,14 @@ class ContactDetector:
         """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
         self.reset()
         self.sudden.restore(state)
-        self.quick.restore(sub_state(state, "quick."))  # an earlier version had none
+        self.quick.restore(sub_state(state, "quick."))
         self.lasting.restore(sub_state(state, "lasting."))
-        if "correlation" not in state:
-            return  # of an earlier version, which knew other errors
-        if "means" in state:  # an earlier version had none
-            self._means.sums = state["means"].copy()
-        self._novelty = Novelty()  # what is new to one model is not to another
-        if "unknown" in state:  # an earlier version had none
-            self._novelty.sums = state["unknown"].copy()
+        self._means.sums = state["means"].copy()
+        self._novelty = Novelty()  # motion that is new to one model is not to another
+        self._novelty.sums = state["unknown"].copy()
 
 
-def _raise_deviations(first: Usual, later: Usual) -> None:
+def _raise_deviations(first: ScaledErrors, later: ScaledErrors) -> None:
     np.maximum(first.deviations, later.deviations, out=first.deviations)
 
 

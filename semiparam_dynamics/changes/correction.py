@@ -116,7 +116,7 @@ class Correction:
     def switch(self, found: Hypothesis) -> None:
         """Explain everything since the change began by another cause.
 
-        A payload that goes on being estimated keeps the name that it was given meanwhile.
+        A payload whose estimation continues keeps the name that it was given meanwhile.
         """
         before, self.estimating = self.estimating, found
         if found.cause != PAYLOAD:
@@ -277,9 +277,9 @@ class Correction:
         self.accepted[:n_held] = state["theta"]
         self._accepted_covariance[:n_held, :n_held] = state["covariance"]
         self.name = as_text(state["name"])
-        self.gain_covariance = state.get("gains", np.zeros((10, 10))).copy()
+        self.gain_covariance = state["gains"].copy()
         self._gains_before = self.gain_covariance
-        self.offset_before = state.get("beside", np.zeros(len(self._slow))).copy()
+        self.offset_before = state["beside"].copy()
         self.estimating, self.seen = None, Sums.empty(len(self.accepted))
         self._refresh()
 

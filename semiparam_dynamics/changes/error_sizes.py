@@ -1,4 +1,4 @@
-"""How large errors usually are: by a joint's speed, by reversals, and in the motion of now."""
+"""Expected sizes of errors: by a joint's speed, by reversals, and in the present motion."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CLIPPED = 4.0  # standard deviations that an error counts for at most, after `FI
 # Classes of speed, between these (rad/s or m/s), of which errors have their own sizes.
 SPEEDS = (0.01, 0.03, 0.06, 0.12, 0.25)
 RECOVERY = 1.0  # rad/s^2 or m/s^2, by which a joint that turned round counts as faster again
-NEIGHBOUR = 2.0  # of the speed of a joint beside, that counts as well
+NEIGHBOUR = 2.0  # of the speed of a neighbouring joint, that counts as well
 # Classes of the time, up to these (s), since a joint, or another one, was in the slowest one.
 SLOW_S = (0.0, 0.025, 0.06)
 STANDING_S = 0.3  # in the slowest one, after which a joint no longer jerks others
@@ -30,10 +30,10 @@ LEVEL_DELAY_S = 0.2  # after which errors count for it
 LEVEL_CLIPPED = 3.0  # standard deviations that an error counts for in it at most
 USUAL_LEVEL = 1.1  # a level up to that is chance
 MEAN_S = 0.1  # over which means of errors have a covariance of their own
-MEANS_PER_AXIS = 5.0  # of them, before their covariance is told
+MEANS_PER_AXIS = 5.0  # of them, before their covariance is known
 
 
-class Usual(NamedTuple):
+class ScaledErrors(NamedTuple):
     """A sample's errors, which may turn out to be usual."""
 
     stamp: int  # ns
@@ -45,8 +45,8 @@ class Usual(NamedTuple):
     turning: Indices  # (n_axes + 1,) 1 where they are in a class of reversals
 
 
-class ErrorSizes:
-    """Usual errors over the last minutes, root mean square.
+class ErrorStatistics:
+    """ScaledErrors errors over the last minutes, root mean square.
 
     Of each axis, and with `by_speed` of each class of its joint's speed: where a joint turns round,
     friction changes its sign within milliseconds, and errors are larger. The low-pass shows that
@@ -85,7 +85,7 @@ class ErrorSizes:
         self._recent: deque[tuple[int, Array]] = deque()
         self._followed = 0  # ns, stamp of the last error in them
 
-    def look(self, stamp: int, speeds: Array | None) -> Indices:
+    def classify(self, stamp: int, speeds: Array | None) -> Indices:
         """Choose each axis' class at its joint's speed (n_axes,); None: not known."""
         if self._by_speed and speeds is not None:
             ahead = max((stamp - self._at) * 1e-9, 0.0)
@@ -100,7 +100,7 @@ class ErrorSizes:
         """(n_axes,) standard deviations in the classes looked at; infinite where none is known.
 
         Where the motion isn't known (`confidence` 0), errors last as long as it stays there, and
-        the standard deviations grow. between: (n_axes,) others, of errors that come beside.
+        the standard deviations grow. between: (n_axes,) others, of errors in addition.
         """
         spread = np.empty(len(self._classes))
         unknown = UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR)
@@ -108,7 +108,7 @@ class ErrorSizes:
         _fill_spread(*kept, self._levels, unknown, self._least, between, spread)
         return spread
 
-    def count(self, usual: Usual, most: float) -> float:
+    def count(self, usual: ScaledErrors, most: float) -> float:
         """Count a sample's errors, of at most so many standard deviations each.
 
         Returns the seconds since the last ones, 0 for the first, 1 at most.
@@ -119,7 +119,7 @@ class ErrorSizes:
         _count(*arrays, math.exp(-ahead / USUAL_HORIZON_S), usual.confidence, most)
         return ahead
 
-    def follow(self, usual: Usual) -> None:
+    def follow(self, usual: ScaledErrors) -> None:
         """Count the errors of the sample looked at for the level, `LEVEL_DELAY_S` later."""
         squares = np.empty_like(self._levels)
         _fill_squares(usual.error, usual.scaled, self._levels, squares)
@@ -140,15 +140,13 @@ class ErrorSizes:
         return {"squares": self._squares.copy(), "weights": self._weights.copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`; from one of an earlier version, of other classes, anew."""
-        if state["squares"].shape != self._squares.shape:
-            return
+        """Continue from a :meth:`state`."""
         self._squares, self._weights = state["squares"].copy(), state["weights"].copy()
         self._last = 0
 
 
 class Novelty:
-    """How new the motion is, in [0, 1], and was within the last seconds.
+    """Novelty of the motion of the last seconds, in [0, 1].
 
     A residual of random features is confident nearly anywhere: what tells a motion that it does not
     know is that its confidence lacks several times what it usually lacks. The errors of such a
@@ -166,7 +164,7 @@ class Novelty:
         self._lacks = 0.0
         self._at = 0  # ns
 
-    def look(self, stamp: int, confidence: float, *, grows: bool = True) -> None:
+    def follow(self, stamp: int, confidence: float, *, grows: bool = True) -> None:
         """Follow the level to a sample; unless it `grows`, as in a contact, it only decays."""
         ahead = min(max((stamp - self._at) * 1e-9, 0.0), 1.0)
         self._at = stamp
@@ -223,7 +221,7 @@ class MeanErrors:
         self._total = np.zeros_like(self._total)
 
     def covariance(self) -> Array | None:
-        """(n_axes, n_axes); None before as many means are known as tell one."""
+        """(n_axes, n_axes); None while too few means are known."""
         weights = self.sums[-1]
         if weights.max() < MEANS_PER_AXIS * len(weights):
             return None
@@ -252,7 +250,7 @@ def _classify(
     weights: Array,
     classes: Indices,
 ) -> None:
-    """See `ErrorSizes`.
+    """See `ErrorStatistics`.
 
     slowest : (n_axes,) the speeds that count. times : (2, n_axes) s since each joint was in the
         slowest class, and for which it is. Both are kept from call to call.
@@ -319,7 +317,7 @@ def _fill_spread(
     between: Array,
     spread: Array,
 ) -> None:
-    """See `ErrorSizes.spread`."""
+    """See `ErrorStatistics.spread`."""
     every = len(squares) - 1
     for j in range(spread.size):
         spread[j] = np.inf
@@ -331,7 +329,7 @@ def _fill_spread(
 
 @compiled_in_turn
 def _fill_squares(error: Array, scaled: Array, levels: Array, squares: Array) -> None:
-    """What errors count for in the level, see `ErrorSizes.follow`; NaN where not measured."""
+    """The part of errors in the level, see `ErrorStatistics.follow`; NaN where not measured."""
     for j in range(error.size):
         size = scaled[j] ** 2 * max(levels[j] / USUAL_LEVEL, 1.0)
         squares[j] = math.nan if math.isnan(error[j]) else min(size, LEVEL_CLIPPED**2)

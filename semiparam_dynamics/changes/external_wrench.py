@@ -24,7 +24,7 @@ FACTORS = np.array([0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8])
 PROBABLE = np.array([0.05, 0.1, 0.2, 0.3, 0.2, 0.1, 0.05])
 FACTOR_S = 5.0  # for which a factor lasts
 DEPENDENT_S = 1.0  # for which a model's errors repeat one another
-LEAST, LARGEST = 1e-12, 1e40  # that numbers stay within
+MIN_STD, MAX_NUMBER = 1e-12, 1e40  # N or N m, and of scaled numbers, so that none overflows
 RATIOS = (SHARES / FACTORS[:, None])[:, :, None] ** 2
 NAMES = ("force x", "force y", "force z", "torque x", "torque y", "torque z")
 
@@ -103,7 +103,7 @@ class ExternalWrench:
         stamp : ns; 0: of no instant, nothing of the samples before is used or kept.
         """
         prior = self._prior
-        known = np.isfinite(external) & (stds > LEAST)
+        known = np.isfinite(external) & (stds > MIN_STD)
         if self._sensor:
             X = self._motion.from_frame(q, self._sensor)
             if not known.all():
@@ -113,9 +113,9 @@ class ExternalWrench:
             return WrenchEstimate(-X @ external, covariance, prior, covariance)
         # Along these axes, scaled by `prior`, efforts tell of one direction apart from another.
         rows = (self._motion.jacobian(q)[:, known] * prior[:, None]) / stds[known]
-        scaled = np.clip(external[known] / stds[known], -LARGEST, LARGEST)
+        scaled = np.clip(external[known] / stds[known], -MAX_NUMBER, MAX_NUMBER)
         told, axes = np.linalg.eigh(rows @ rows.T)
-        told = np.clip(told, 0.0, LARGEST)
+        told = np.clip(told, 0.0, MAX_NUMBER)
         along = axes.T @ (rows @ scaled)
         # (factors, shares, 6): gains from `along` to the mean, and from it to the variances.
         shrunk = 1.0 + RATIOS * told
@@ -183,6 +183,31 @@ def unseen_directions(estimate: WrenchEstimate) -> list[str]:
 # Where a frame of the robot is, and how the learned joints move it.
 
 
+class LearnedJoints:
+    """Pinocchio's model of a robot whose other joints are locked. Not thread-safe.
+
+    Attributes
+    ----------
+    model, data: pinocchio's. ids: of the learned joints. columns: (n_joints,) theirs in a Jacobian.
+    q: the configuration placed last.
+    """
+
+    def __init__(self, model: RobotModel, tree: UrdfTree) -> None:
+        self.model = reduced_model(tree, model.joint_names, model.locked)
+        self.data = self.model.createData()
+        self.ids = [self.model.getJointId(name) for name in model.joint_names]
+        joints = [self.model.joints[k] for k in self.ids]
+        self.columns = np.array([joint.idx_v for joint in joints])
+        self._places = np.array([joint.idx_q for joint in joints])
+        self._continuous = np.array([joint.nq == 2 for joint in joints])  # a cosine and a sine
+        self.q: Array = pin.neutral(self.model)
+
+    def place(self, q: Array) -> None:
+        """Set the learned joints' positions (n_joints,)."""
+        self.q[self._places] = np.where(self._continuous, np.cos(q), q)
+        self.q[self._places[self._continuous] + 1] = np.sin(q[self._continuous])
+
+
 class FrameMotion:
     """The motion of a frame of the URDF by the joints of a model, the others locked.
 
@@ -205,17 +230,11 @@ class FrameMotion:
         tree = parse_urdf(model.urdf_text)
         self.frame = _link(tree, frame) if frame else tool_frame(tree, model.joint_names)
         self.axes = _link(tree, axes) if axes else self.frame
-        self._tree = tree
-        self._model = reduced_model(tree, model.joint_names, model.locked)
-        self._data = self._model.createData()
-        joints = [self._model.joints[self._model.getJointId(name)] for name in model.joint_names]
-        self._columns = np.array([joint.idx_v for joint in joints])
-        self._places = np.array([joint.idx_q for joint in joints])
-        self._round = np.array([joint.nq == 2 for joint in joints])  # a cosine and a sine
-        self._q: Array = pin.neutral(self._model)
+        self._tree, self._joints = tree, LearnedJoints(model, tree)
+        self._model, self._data = self._joints.model, self._joints.data
         self._frame, self._axes = self._id(self.frame), self._id(self.axes)
         carrying = set(self._model.supports[self._model.frames[self._frame].parentJoint])
-        self.moved: Mask = np.array([joint.id in carrying for joint in joints])
+        self.moved: Mask = np.array([joint in carrying for joint in self._joints.ids])
 
     def jacobian(self, q: Array) -> Array:
         """J (6, n_joints) at q (n_joints,): J dq is the velocity of the frame's origin and the
@@ -223,16 +242,16 @@ class FrameMotion:
         """
         self._place(q)
         local = pin.computeFrameJacobian(
-            self._model, self._data, self._q, self._frame, pin.LOCAL_WORLD_ALIGNED
+            self._model, self._data, self._joints.q, self._frame, pin.LOCAL_WORLD_ALIGNED
         )
-        world = local.reshape(6, -1)[:, self._columns]  # of one joint it comes as (6,)
+        world = local.reshape(6, -1)[:, self._joints.columns]  # of one joint it comes as (6,)
         turn = self._rotation(self._axes).T
         return np.concatenate((turn @ world[:3], turn @ world[3:]))
 
     def origin(self, q: Array) -> Array:
         """(3,) m, the frame's origin at q (n_joints,), seen from the axes' link."""
         self._place(q)
-        pin.forwardKinematics(self._model, self._data, self._q)
+        pin.forwardKinematics(self._model, self._data, self._joints.q)
         here, axes = (
             pin.updateFramePlacement(self._model, self._data, frame)
             for frame in (self._frame, self._axes)
@@ -244,7 +263,7 @@ class FrameMotion:
         """X (6, 6) at q (n_joints,): X w is here what w, a wrench at the link `frame`, is there."""
         self._place(q)
         other = self._id(_link(self._tree, frame))
-        pin.forwardKinematics(self._model, self._data, self._q)
+        pin.forwardKinematics(self._model, self._data, self._joints.q)
         for frame_id in (other, self._frame):
             pin.updateFramePlacement(self._model, self._data, frame_id)
         here, there = self._data.oMf[self._frame], self._data.oMf[other]
@@ -259,11 +278,9 @@ class FrameMotion:
         return rotation
 
     def _place(self, q: Array) -> None:
-        self._q[self._places] = np.where(self._round, np.cos(q), q)
-        turning = self._places[self._round] + 1
-        self._q[turning] = np.sin(q[self._round])
+        self._joints.place(q)
         if self.axes != self.frame:  # of which the Jacobian's joints may not be all
-            pin.forwardKinematics(self._model, self._data, self._q)
+            pin.forwardKinematics(self._model, self._data, self._joints.q)
 
     def _id(self, link: str) -> int:
         return int(self._model.getFrameId(link, pin.FrameType.BODY))

@@ -1,4 +1,4 @@
-"""What the robot's errors are while it holds a payload, beside the payload's own part of them.
+"""The robot's errors while it holds a payload, in addition to the payload's own part of them.
 
 Links that twist under a load turn the weight of the arm itself, and friction grows with what the
 joints carry: no body at the hand explains that, and the arm without the load has none of it. So it
@@ -103,25 +103,20 @@ class HeldResidual:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        own = {"learned": np.array(self.n_learned), "length": np.array(CONFIG.length_scale)}
+        own = {"learned": np.array(self.n_learned)}
         if self.n_learned:
             return self._residual.state() | own
         scales = self._residual.standardizer.state()
         return {f"standardizer.{name}": value for name, value in scales.items()} | own
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
+        """Continue from a :meth:`state`."""
         self.drop()
-        if not state:
-            return
-        # An earlier version's kernels had another length, by which its weights mean nothing here.
-        same = float(state.get("length", np.nan)) == CONFIG.length_scale
-        learned = int(state["learned"]) if same else 0
-        if learned:
+        self.n_learned = int(state["learned"])
+        if self.n_learned:
             self._residual.restore(state)
         else:
             self._residual.standardizer.restore(sub_state(state, "standardizer."))
-        self.n_learned = learned
 
     def _inputs(self, sample: Sample, prediction: Prediction) -> Array:
         return self._residual.inputs(sample.q, sample.dq, sample.ddq, prediction.rigid_body)

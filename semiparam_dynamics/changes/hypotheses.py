@@ -152,7 +152,7 @@ class Finding:
     sums: Sums  # of the stretch
 
     def explains(self) -> bool:
-        """Whether a known payload leaves nothing of the stretch that is beyond usual errors."""
+        """Return whether a known payload leaves only expected errors of the stretch."""
         shift = np.zeros(self.sums.moment.shape[-1])
         if self.hypothesis.mean is not None:
             shift[self.hypothesis.columns] = self.hypothesis.mean

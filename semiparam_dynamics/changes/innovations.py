@@ -309,7 +309,7 @@ class NoiseModel:
         """Continue from a :meth:`state`."""
         self._square, self._product = state["square"].copy(), state["product"].copy()
         self._outer = state["outer"].copy()
-        self._weights = _of_each(state["weight"], self._square)
+        self._weights = state["weight"].copy()
         self._refresh()
 
 
@@ -364,28 +364,20 @@ class SlowErrors:
         }
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew."""
-        if not state:
-            return
-        self._square = state["square"].copy()
-        self._weights = _of_each(state["weight"], self._square)
+        """Continue from a :meth:`state`."""
+        self._square, self._weights = state["square"].copy(), state["weight"].copy()
         self._predicted = state["predicted"].copy()
         self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
 
 
-def _of_each(weight: Array, like: Array) -> Array:
-    """(n_axes,) a weight of each axis, as it was saved; an earlier version had one for all."""
-    return np.broadcast_to(weight, like.shape).astype(np.float64)
-
-
-RATIO_HORIZON_S = 120.0  # over which errors beside their predicted size are forgotten
+RATIO_HORIZON_S = 120.0  # over which ratios of errors to their predicted size are forgotten
 RATIO_DELAY_S = 1.0  # after which errors without a contact count
 UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
 MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
 
 
 class ErrorRatios:
-    """Errors beside predicted standard deviations over the last minutes, root mean square."""
+    """Ratios of errors to predicted standard deviations over the last minutes, root mean square."""
 
     def __init__(self, n_axes: int) -> None:
         self._square: Array = np.ones(n_axes)
@@ -432,12 +424,7 @@ class ErrorRatios:
         return {"square": self._square.copy(), "weight": np.array(self._weight)}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`; from an empty one, of an earlier version, anew.
-
-        Raises ValueError where it has another number of axes.
-        """
-        if not state:
-            return
+        """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
         if state["square"].shape != self._square.shape:
             raise ValueError("the usual errors that were saved are of another number of axes")
         self._square, self._weight = state["square"].copy(), float(state["weight"])

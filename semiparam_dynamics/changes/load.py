@@ -95,7 +95,7 @@ class LoadFrame:
     name: a link of the URDF, fixed to the one that payloads are estimated for.
 
     Raises RobotModelError, also where a joint that is not among `joints` lies between that link and
-    `name`: the load would be told as if it stood at 0.
+    `name`: the load would be given as if it stood at 0.
 
     Attributes
     ----------

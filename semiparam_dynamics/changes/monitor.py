@@ -67,7 +67,7 @@ UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 # means need no others, which cost as much each.
 ENOUGH_RATIO = 10.0
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
-MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not told
+MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not reported
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
@@ -79,6 +79,26 @@ MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer i
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
 MAX_INTERVALS = 256  # past intervals from which late samples are still excluded
+
+
+@dataclasses.dataclass(slots=True)
+class Progress:
+    """The detection's progress since a reset; blocks are those in motion, stamps in ns."""
+
+    last: int | None = None  # stamp of the last sample
+    untested: Block | None = None  # see `ChangeMonitor._push_block`
+    learned_s: float = 0.0
+    evidence: dict[str, float] = dataclasses.field(default_factory=dict)
+    unclear_blocks: int = 0  # for which evidence was found, but no clear cause
+    likely: float = 0.0  # the largest evidence for a payload that was not named
+    blocks_since_contact: int = AFTER_CONTACT_BLOCKS + 1
+    blocks_since_end: int = AFTER_CONTACT_BLOCKS + 1
+    ended: int = 0  # stamp at which the last contact ended
+    still: bool = False  # whether the robot is at rest
+    onset: int = 0  # stamp of the change that is being estimated
+    estimated_s: float = 0.0  # for which it has been
+    restarted: list[Array] = dataclasses.field(default_factory=list)  # (10,) that did not last
+    payload: PayloadStatus | None = None  # held, where it is known
 
 
 class ChangeMonitor:
@@ -100,7 +120,7 @@ class ChangeMonitor:
     status: after the last sample. events: the last ones, oldest first. counts: of all, by cause.
     external: (n_axes,) measured minus predicted of the last sample, by which contacts are looked
         for; None where it was not measured. contact: looks for them.
-    correction: the present changes. held: the errors under a payload beside them.
+    correction: the present changes. held: the errors under a payload in addition.
     snapshots: known payloads. exclusions: from learning.
     """
 
@@ -111,30 +131,32 @@ class ChangeMonitor:
         self.causes = Causes(model, config)
         self.held = HeldResidual(model, self.causes)
         self.snapshots = Snapshots()
-        self._cutoff, self._gap = filter_config.cutoff, filter_config.max_gap
-        self._wide_cutoff = filter_config.wide_cutoff
-        self._enough = filter_config.learn_ratio >= ENOUGH_RATIO
-        n = model.n_axes
-        self._efforts = model.config.target == "effort"
-        self._scales = expected_scales(model).output
-        self._kinds = np.arange(n) if self._efforts else np.arange(n) // 3
-        std = one_or_each("changes.effort_gain_std", config.effort_gain_std, n, "joints")
-        self._drive_std = std if self._efforts else np.zeros(n)
+        self._model, self._filter = model, filter_config
         self.reset()
+
+    @property
+    def _efforts(self) -> bool:
+        """Return whether the axes are joint efforts, not a sensor's."""
+        return self._model.config.target == "effort"
 
     def reset(self) -> None:
         """Forget all changes; the snapshots stay."""
-        length = 0.5 / self._cutoff if self._cutoff > 0.0 else UNFILTERED_BLOCK_S
-        self._blocks = BlockMean(length, self._gap)
+        n, cutoff = self._model.n_axes, self._filter.cutoff
+        length = 0.5 / cutoff if cutoff > 0.0 else UNFILTERED_BLOCK_S
+        self._blocks = BlockMean(length, self._filter.max_gap)
+        drives = one_or_each("changes.effort_gain_std", self.config.effort_gain_std, n, "joints")
+        drives = drives if self._efforts else np.zeros(n)
+        kinds = np.arange(n) if self._efforts else np.arange(n) // 3
         # Blocks in motion, as if the robot never stood; and all blocks, by the same noise.
-        columns, kinds, drives = self.causes.n_columns, self._kinds, self._drive_std
+        columns = self.causes.n_columns
         self.innovations = Innovations(columns, kinds, length, drives)
         self._whole = Innovations(columns, kinds, length, drives, self.innovations.noise)
-        self.contact = ContactDetector(self.config, self._scales, by_speed=self._efforts)
-        self.ratios = ErrorRatios(len(self._kinds))
+        scales = expected_scales(self._model).output
+        self.contact = ContactDetector(self.config, scales, by_speed=self._efforts)
+        self.ratios = ErrorRatios(n)
         self.external: Array | None = None
         i, j = self.innovations.gain_pairs
-        own = np.hypot(LASTING_GAIN_ERROR, self._drive_std[i])
+        own = np.hypot(LASTING_GAIN_ERROR, drives[i])
         gains = np.where(i == j, own, LASTING_TURN)
         common = self.config.effort_gain_common_std if self._efforts else 0.0
         self.correction = Correction(self.causes, gains, common)
@@ -143,20 +165,7 @@ class ChangeMonitor:
         self.events: deque[ChangeEvent] = deque(maxlen=MAX_EVENTS)
         self.counts: Counter[str] = Counter()
         self.status = ChangeStatus()
-        self._last: int | None = None  # stamp of the last sample
-        self._untested: Block | None = None  # see `_push_block`
-        self._learned_s = 0.0
-        self._unclear_blocks = 0  # for which evidence was found, but no clear cause
-        self._likely = 0.0  # the largest evidence for a payload that was not named
-        # Blocks in motion.
-        self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
-        self._ended = 0  # ns, of the last contact
-        self._still = False  # whether the robot stands
-        self._estimated_s = 0.0
-        self._restarted: list[Array] = []  # (10,) estimates of payloads that did not last
-        self._onset = 0  # ns, of the change that is being estimated
-        self._evidence: dict[str, float] = {}
-        self._payload: PayloadStatus | None = None
+        self._now = Progress()
 
     def configure(self, config: ChangesConfig) -> None:
         """Continue with other values of the live parameters."""
@@ -184,15 +193,15 @@ class ChangeMonitor:
         fast : of `sample.fast`, by which contacts are looked for; without it by the sample itself.
         expected : (n_axes,) see `ContactDetector.add`.
         """
-        if (block := self._untested) is not None:
-            self._untested = None
+        if (block := self._now.untested) is not None:
+            self._now.untested = None
             self._test_block(block)
         self._check_pause(sample.stamp)
         self.external = None
         if sample.y is None or not prediction.residual.ready:
             return self._report(sample.stamp, None)
         if not sample.between:
-            self._still = not sample.informative
+            self._now.still = not sample.informative
         confidence = prediction.confidence
         self.held.observe(sample, prediction)
         beside = self._beside(sample, prediction)
@@ -200,33 +209,33 @@ class ChangeMonitor:
         external = sample.y - corrected.semiparametric - beside
         before, cutoff = sample, 0.0
         if fast is not None and sample.fast is not None and sample.fast.y is not None:
-            before, cutoff = sample.fast, self._wide_cutoff
+            before, cutoff = sample.fast, self._filter.wide_cutoff
             corrected = self.correction.apply(fast, before.regressor)
         assert before.y is not None
         self.external = before.y - corrected.semiparametric - beside
         speeds = before.dq if self._efforts else None
         shown = sample.stamp, self.external, confidence, speeds, expected
-        if self._learned_s >= self.config.settle:
+        if self._now.learned_s >= self.config.settle:
             self._test_contact(*shown, cutoff)
-        elif self._learned_s >= 0.5 * self.config.settle:
+        elif self._now.learned_s >= 0.5 * self.config.settle:
             self.contact.observe(*shown, cutoff)
-        if sample.between and self._enough:
+        if sample.between and self._filter.learn_ratio >= ENOUGH_RATIO:
             return self._report(sample.stamp, external)
         columns = self.causes.columns_of(sample)
         error = sample.y - prediction.semiparametric
-        # What was learned beside a payload would hide that it is gone, so it counts as error here;
+        # What was learned under a payload would hide that it is gone, so it counts as error here;
         # not within a push, which passes for a release where it comes with errors that are known.
-        pushed = self.contact.active or self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
+        pushed = self.contact.active or self._now.blocks_since_contact <= AFTER_CONTACT_BLOCKS
         if pushed and self.correction.estimating is None:
             error = error - beside
         std = np.maximum(prediction.spread, 1e-12)
-        if self._learned_s >= 0.5 * self.config.settle and not self.contact.active:
+        if self._now.learned_s >= 0.5 * self.config.settle and not self.contact.active:
             scaled = external / std
             if not prediction.spread.all():  # nothing was learned of an axis: no size is predicted
                 scaled[prediction.spread == 0.0] = np.nan
             self.ratios.push(sample.stamp, scaled, confidence)
         std = self.ratios.spread(std, confidence)
-        block = self._blocks.add(sample.stamp, error, columns, std, still=self._still)
+        block = self._blocks.add(sample.stamp, error, columns, std, still=self._now.still)
         if block is not None:
             self._push_block(block)
         return self._report(sample.stamp, external)
@@ -252,7 +261,7 @@ class ChangeMonitor:
         touched = self.contact.active and self.correction.estimating is None
         if self.correction.name == BARE or touched or sample.y is None:
             return
-        risen = self._onset + round(Windows.RISE * self._blocks.length * 1e9)
+        risen = self._now.onset + round(Windows.RISE * self._blocks.length * 1e9)
         if sample.stamp > risen and self.verdict(sample.stamp) != DEFER:
             self.held.learn(sample, prediction, self.correction.theta)
 
@@ -263,27 +272,27 @@ class ChangeMonitor:
     def _beside(self, sample: Sample, prediction: Prediction) -> Array:
         """(n_axes,) of the errors under a payload that is held."""
         if not self._holding:
-            return np.zeros(len(self._kinds))
+            return np.zeros(self._model.n_axes)
         return self.held.value(sample, prediction, self.correction.theta)
 
     def _check_pause(self, stamp: int) -> None:
         """End a contact at a pause, or where the clock went back."""
-        last, self._last = self._last, stamp
-        longest = max(self._gap, self._blocks.length)
+        last, self._now.last = self._now.last, stamp
+        longest = max(self._filter.max_gap, self._blocks.length)
         if last is None or 0.0 <= (stamp - last) * 1e-9 <= longest:
             return
         self.break_off(last)
         if stamp < last:
             self.exclusions.restart(stamp)
-            self._ended = 0
-            self._onset = min(self._onset, stamp)
+            self._now.ended = 0
+            self._now.onset = min(self._now.onset, stamp)
 
     def break_off(self, stamp: int) -> None:
         """End a contact at the last sample before a pause, or before nothing was measured."""
         in_contact, since = self.contact.active, self.contact.since
         self.contact.reset()
         self.ratios.discard()
-        self._blocks_since_contact, self._unclear_blocks = 0, 0
+        self._now.blocks_since_contact, self._now.unclear_blocks = 0, 0
         if in_contact:
             self._record(stamp, since, OVER)
         self._resume_learning(stamp)
@@ -312,7 +321,7 @@ class ChangeMonitor:
             if transition == "over" or not estimating:
                 cause = OVER if transition == "over" else UNEXPLAINED
                 self._record(stamp, self.contact.since, cause)
-            self._blocks_since_end, self._ended = 0, stamp
+            self._now.blocks_since_end, self._now.ended = 0, stamp
             self._resume_learning(stamp)
         elif self.contact.suspicious:
             self.exclusions.defer(stamp)
@@ -336,44 +345,46 @@ class ChangeMonitor:
             self.innovations.push(block, before, watching)
         elif not block.follows:
             self.innovations.clear()
-        if self._learned_s < self.config.settle:
-            self._learned_s += self._blocks.length
+        if self._now.learned_s < self.config.settle:
+            self._now.learned_s += self._blocks.length
         else:
-            self._untested = block
+            self._now.untested = block
 
     def _test_block(self, block: Block) -> None:
         """Test the stretches that end with a block, or refine the change that is estimated."""
         if self.contact.active:
-            self._blocks_since_contact = 0
+            self._now.blocks_since_contact = 0
         if block.still:
             self._test_standing(block)
             return
-        self._blocks_since_contact += not self.contact.active
-        self._blocks_since_end += 1
+        self._now.blocks_since_contact += not self.contact.active
+        self._now.blocks_since_end += 1
         if self.correction.estimating is not None:
             self._refine(block)
-        finding, self._evidence = self._best_explanation()
+        finding, self._now.evidence = self._best_explanation()
         pushed = finding is None or finding.hypothesis.cause == PUSH
         if finding is None or pushed or finding.score <= self.threshold:
-            self._unclear_blocks = 0
+            self._now.unclear_blocks = 0
             if not self.contact.suspicious and not self._payload_is_likely():
                 self.exclusions.release()
             return
         if finding.hypothesis.cause == PAYLOAD:
-            self._likely = max(self._likely, finding.score)
+            self._now.likely = max(self._now.likely, finding.score)
         if not self._is_body(finding):
             # Something is there, but does not weigh anything for sure yet.
             self.exclusions.defer(block.start)
             self.innovations.discard_usual()
             return
-        self._unclear_blocks += 1
-        known = [score for name, score in self._evidence.items() if name in self.snapshots.names]
+        self._now.unclear_blocks += 1
+        known = [
+            score for name, score in self._now.evidence.items() if name in self.snapshots.names
+        ]
         new = finding.hypothesis.cause == PAYLOAD and not finding.hypothesis.name
         clear = finding.margin > CLEAR_MARGIN
         clear &= not new or finding.score > max(known, default=-np.inf) + KNOWN_MARGIN
         steady = STEADY_BLOCKS * self._blocks.length * 1e9
         braked = new and self.contact.active and block.end - self.contact.since < steady
-        if not braked and (clear or self._unclear_blocks > MAX_UNCLEAR_BLOCKS):
+        if not braked and (clear or self._now.unclear_blocks > MAX_UNCLEAR_BLOCKS):
             self._accept(finding, block)
         else:
             self.exclusions.defer(block.start)
@@ -382,32 +393,32 @@ class ChangeMonitor:
         """Test whether a payload was taken, or put down, that is known, while the robot stands.
 
         In one posture a new body explains any efforts, and an offset does: those of brakes that
-        hold the arm, of a person who leans on it, of friction. So at rest a change is only told
-        where nothing about it is unknown; others are when the robot moves.
+        hold the arm, of a person who leans on it, of friction. So at rest a change is only
+        reported where nothing about it is unknown; others are when the robot moves.
         """
-        if not self.contact.suspicious and self._likely == 0.0:
+        if not self.contact.suspicious and self._now.likely == 0.0:
             self.exclusions.release()
-        since = round((block.end - self._ended) * 1e-9 / self._blocks.length)
+        since = round((block.end - self._now.ended) * 1e-9 / self._blocks.length)
         known = self._hypotheses({PUSH}, self.correction.theta, self.correction.offset)
-        finding, self._evidence = self._best_of(self._whole, known, {PAYLOAD: since})
+        finding, self._now.evidence = self._best_of(self._whole, known, {PAYLOAD: since})
         if finding is None or not finding.hypothesis.name or finding.score <= self.threshold:
             return
         if finding.margin > CLEAR_MARGIN and finding.explains():
             self._accept(finding, block)
 
     def _payload_is_likely(self) -> bool:
-        """Whether the evidence for a payload still stands: it has not fallen to half its largest.
+        """Return whether the evidence for a payload is still above half its largest.
 
         What is learned meanwhile hides the payload, and is wrong when it is named.
         """
         names = (PAYLOAD, *self.snapshots.names)
-        evidence = max(self._evidence.get(name, -np.inf) for name in names)
-        if evidence <= LIKELY_SHARE * self._likely:
-            self._likely = 0.0
-        return self._likely > 0.0
+        evidence = max(self._now.evidence.get(name, -np.inf) for name in names)
+        if evidence <= LIKELY_SHARE * self._now.likely:
+            self._now.likely = 0.0
+        return self._now.likely > 0.0
 
     def _is_body(self, finding: Finding) -> bool:
-        """Whether what a new payload's parameters are found to be is nearly a body, of some mass.
+        """Return whether a new payload's parameters are nearly those of a body, of some mass.
 
         A jerk that the model does not follow looks like inertia at the hand without a weight, and a
         push like a mass far from it, or with the inertia of a ring, which no body has.
@@ -461,8 +472,8 @@ class ChangeMonitor:
     def _best_explanation(self) -> tuple[Finding | None, dict[str, float]]:
         """The best finding of all stretches, and every candidate's best score by its name."""
         # A stretch in which a contact ends tells of that. Friction is no force that comes and goes.
-        since = self._blocks_since_end
-        longest = {PAYLOAD: since, OFFSET: since, FRICTION: self._blocks_since_contact}
+        since = self._now.blocks_since_end
+        longest = {PAYLOAD: since, OFFSET: since, FRICTION: self._now.blocks_since_contact}
         return self._best_of(self.innovations, self._candidates(), longest)
 
     def _best_of(
@@ -471,7 +482,7 @@ class ChangeMonitor:
         """The same of these candidates. longest: see `weigh`."""
         correction = self.correction
         # A change may also have begun before the stretch, during what seemed a contact at first.
-        began_before = self._blocks_since_contact <= AFTER_CONTACT_BLOCKS
+        began_before = self._now.blocks_since_contact <= AFTER_CONTACT_BLOCKS
         best: Finding | None = None
         scores: dict[str, float] = {}
         for begins in (True, False) if began_before else (True,):
@@ -486,7 +497,7 @@ class ChangeMonitor:
         return best, scores
 
     def _count_restart(self, found: Hypothesis, stamp: int) -> bool:
-        """Count an estimate that another cause replaces; tell once that there are too many.
+        """Count an estimate that another cause replaces; report once that there are too many.
 
         What swings or rolls in the hand is another body at each moment, so that none lasts for as
         long as payloads are estimated. Returns whether the new cause is an event of its own.
@@ -494,47 +505,50 @@ class ChangeMonitor:
         estimated = self.correction.estimating
         if found.name or estimated is None or PAYLOAD not in (found.cause, estimated.cause):
             return True
-        self._restarted.append(self.correction.held.mean)
-        if len(self._restarted) == MAX_RESTARTS + 1:
-            self._record(stamp, self._onset, UNEXPLAINED)
-        return len(self._restarted) <= MAX_RESTARTS
+        self._now.restarted.append(self.correction.held.mean)
+        if len(self._now.restarted) == MAX_RESTARTS + 1:
+            self._record(stamp, self._now.onset, UNEXPLAINED)
+        return len(self._now.restarted) <= MAX_RESTARTS
 
     def _widen(self) -> None:
         """Let a payload be as uncertain as the estimates that did not last differ."""
         scatter = np.zeros((10, 10))
-        if len(self._restarted) > MAX_RESTARTS:
-            scatter = np.cov(np.array(self._restarted), rowvar=False)
+        if len(self._now.restarted) > MAX_RESTARTS:
+            scatter = np.cov(np.array(self._now.restarted), rowvar=False)
         self.correction.widen(scatter)
 
     def _accept(self, finding: Finding, block: Block) -> None:
         found = finding.hypothesis
         tell = self._count_restart(found, block.end)
-        self._onset = block.end - round(finding.length * self._blocks.length * 1e9)
-        self._unclear_blocks, self._estimated_s = 0, finding.length * self._blocks.length
-        self._likely = 0.0
+        self._now.onset = block.end - round(finding.length * self._blocks.length * 1e9)
+        self._now.unclear_blocks, self._now.estimated_s = (
+            0,
+            finding.length * self._blocks.length,
+        )
+        self._now.likely = 0.0
         self.contact.reset()
-        self._blocks_since_contact = self._blocks_since_end = AFTER_CONTACT_BLOCKS + 1
+        self._now.blocks_since_contact = self._now.blocks_since_end = AFTER_CONTACT_BLOCKS + 1
         if found.cause == PAYLOAD:
-            self.exclusions.exclude(self._onset)
+            self.exclusions.exclude(self._now.onset)
             self.held.drop()
         if found.name:
             self._set_payload(found.name, block.end, finding.score)
             return
         self.correction.begin(found, finding.sums, self.innovations.slow.std)
         self._widen()
-        self._payload = None
+        self._now.payload = None
         if tell:
-            self._record(block.end, self._onset, found.cause, found.name, finding.score)
+            self._record(block.end, self._now.onset, found.cause, found.name, finding.score)
         self._restart_windows()
         self._resume_learning(block.end)
 
     def _set_payload(self, name: str, stamp: int, evidence: float) -> None:
         """Hold a known payload, or none, from the change's onset on."""
-        self._restarted.clear()
+        self._now.restarted.clear()
         self.correction.set_payload(name, self.snapshots[name])
         self.held.drop()
-        self._payload = None
-        self._record(stamp, self._onset, PAYLOAD, name, evidence)
+        self._now.payload = None
+        self._record(stamp, self._now.onset, PAYLOAD, name, evidence)
         self._restart_windows()
         self._resume_learning(stamp)
 
@@ -542,7 +556,7 @@ class ChangeMonitor:
         """Begin new stretches, since the correction became another."""
         self.innovations.restart()
         self._whole.restart()
-        self._untested = None
+        self._now.untested = None
 
     def _refine(self, block: Block) -> None:
         """Continue the estimation, and test whether another cause, or none, explains it better."""
@@ -552,8 +566,8 @@ class ChangeMonitor:
         own, nuisance = self.correction.payload, self.correction.nuisance
         gains = self.innovations.gain_errors(nuisance, own) if found.cause == PAYLOAD else None
         self.correction.add(self.innovations.last, gains)
-        self._payload = None
-        self._estimated_s += self._blocks.length
+        self._now.payload = None
+        self._now.estimated_s += self._blocks.length
         seen = self.correction.seen
         candidates = [h for h in self._candidates() if not h.name]
         if not found.name:
@@ -585,16 +599,16 @@ class ChangeMonitor:
             else:
                 self._resume_learning(block.end)
             if tell:
-                self._record(block.end, self._onset, best.cause, "", score)
-        if self._estimated_s >= self.config.payload_time:
-            self._restarted.clear()
+                self._record(block.end, self._now.onset, best.cause, "", score)
+        if self._now.estimated_s >= self.config.payload_time:
+            self._now.restarted.clear()
             self._widen()
             self.correction.accept()
             self._restart_windows()  # errors are those with the load from now on
             self._resume_learning(block.end)
 
     def _is_push(self, found: Hypothesis, pushes: list[Hypothesis]) -> bool:
-        """Whether a push explains what was seen since a payload was found better, for sure.
+        """Return whether a push explains what was seen since a payload was found better, for sure.
 
         Both beside errors that last: several seconds of a model's own errors look like a push.
         """
@@ -610,7 +624,7 @@ class ChangeMonitor:
         self.correction.retract()
         self.held.drop()
         self._restart_windows()
-        self._record(stamp, self._onset, UNEXPLAINED)
+        self._record(stamp, self._now.onset, UNEXPLAINED)
         self._resume_learning(stamp)
 
     def _record(
@@ -622,12 +636,12 @@ class ChangeMonitor:
     def _report(self, stamp: int, external: Array | None) -> ChangeStatus:
         estimating, in_contact = self.correction.estimating, self.contact.active
         phase, cause, since = WATCHING, "", 0
-        if self._learned_s < self.config.settle:
+        if self._now.learned_s < self.config.settle:
             phase = SETTLING
         elif in_contact:
             phase, cause, since = DISTURBED, CONTACT, self.contact.since
         elif estimating is not None:
-            phase, cause, since = ESTIMATING, estimating.cause, self._onset
+            phase, cause, since = ESTIMATING, estimating.cause, self._now.onset
         self.status = ChangeStatus(
             stamp=stamp,
             phase=phase,
@@ -637,13 +651,13 @@ class ChangeMonitor:
             contact=in_contact,
             deviation=self.contact.deviation,
             external=external,
-            evidence=self._evidence,
+            evidence=self._now.evidence,
             threshold=self.threshold,
         )
         return self.status
 
     def verdict(self, stamp: int) -> str:
-        """Whether the sample at `stamp` (ns) is to be learned: LEARN, DEFER or EXCLUDE."""
+        """Return whether the sample at `stamp` (ns) is to be learned: LEARN, DEFER or EXCLUDE."""
         return self.exclusions.verdict(stamp)
 
     @property
@@ -651,13 +665,13 @@ class ChangeMonitor:
         """The payload held, None for the bare hand. Costs some milliseconds after each block."""
         if self.correction.name == BARE:
             return None
-        if self._payload is None:
+        if self._now.payload is None:
             correction, reach = self.correction, self.config.payload_reach
             settled = correction.estimating is None or correction.estimating.cause != PAYLOAD
-            self._payload = payload_status(
+            self._now.payload = payload_status(
                 correction.held, reach, self.causes.link, correction.name, settled
             )
-        return self._payload
+        return self._now.payload
 
     def remember(self, name: str) -> None:
         """Store the payload held under a name.
@@ -670,20 +684,20 @@ class ChangeMonitor:
             )
         self.snapshots.store(name, self.correction.held)
         self.correction.call(name)
-        self._payload = None
+        self._now.payload = None
 
     def forget(self, name: str) -> None:
         """Remove a name; a payload that is held stays, without one. Raises ConfigurationError."""
         self.snapshots.remove(name)
         self.correction.forget(name)
-        self._payload = None
+        self._now.payload = None
 
     def recall(self, name: str) -> None:
         """Set the payload held from now on, or none ("bare"). Raises ConfigurationError."""
-        self._restarted.clear()
+        self._now.restarted.clear()
         self.correction.set_payload(name, self.snapshots[name])
         self.held.drop()
-        self._payload = None
+        self._now.payload = None
         self._restart_windows()
         self.contact.reset()
         self._record(self.status.stamp, self.status.stamp, PAYLOAD, name)
@@ -702,7 +716,7 @@ class ChangeMonitor:
         }
         state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
         link = as_array(self.causes.link)
-        return state | {"settled": np.array(self._learned_s), "link": link}
+        return state | {"settled": np.array(self._now.learned_s), "link": link}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`; from an empty one, of a model without changes, anew.
@@ -724,7 +738,7 @@ class ChangeMonitor:
         self.ratios.restore(sub_state(state, "ratios."))
         self.snapshots.restore(sub_state(state, "snapshots."))
         self.held.restore(sub_state(state, "held."))
-        self._learned_s = float(state["settled"])
+        self._now.learned_s = float(state["settled"])
 
 
 class LearningExclusions:
@@ -741,7 +755,7 @@ class LearningExclusions:
 
     @property
     def active(self) -> bool:
-        """Whether present samples are deferred or excluded."""
+        """Return whether present samples are deferred or excluded."""
         return self._deferred_from is not None or self._excluded_from is not None
 
     def defer(self, stamp: int) -> None:

@@ -107,9 +107,7 @@ class Snapshots:
         """Continue from a :meth:`state`. Raises ValueError where its parts don't match."""
         text = as_text(state["names"])
         names = text.split("\n") if text else []
-        means, covariances = state["means"], state["covariances"]
-        gains = state.get("gains", np.zeros_like(covariances))  # none in older files
-        rows = zip(names, means, covariances, gains, strict=True)
+        rows = zip(names, state["means"], state["covariances"], state["gains"], strict=True)
         self._known = {name: Snapshot(m.copy(), c.copy(), g.copy()) for name, m, c, g in rows}
 
 

@@ -309,7 +309,7 @@ class PayloadBridge:
         return True
 
     def release_answered(self, now: float, accepted: bool, error: str = "") -> None:
-        """Take the learner's answer; what it had estimated before counts no more."""
+        """Take the learner's answer; what it had estimated before no longer counts."""
         if self.release.sent == np.inf:
             return  # of before another change
         if accepted:
@@ -418,7 +418,7 @@ class PayloadBridge:
 
     @property
     def _has(self) -> bool:
-        """Whether the driver has all of the aim."""
+        """Return whether the driver has all of the aim."""
         return self.driver.known and np.array_equal(self.driver.load, self._aim)
 
     def _wait(self, why: str) -> None:
@@ -437,7 +437,7 @@ class PayloadBridge:
         return step
 
     def _differs(self, wanted: Array) -> bool:
-        """Whether a load is another than the aim, by more than estimates differ."""
+        """Return whether a load is another than the aim, by more than estimates differ."""
         bare = [np.array_equal(load, self._tool) for load in (wanted, self._aim)]
         if any(bare):
             return not all(bare)
@@ -467,7 +467,7 @@ class PayloadBridge:
                 self._want(now, estimate)
 
     def _follows(self, now: float) -> str:
-        """Why an estimate may be of efforts with an earlier load of the driver, or nothing."""
+        """Return why an estimate may be of efforts with an earlier load, or nothing."""
         driver, timeout = self.driver, self.config.timeout
         if not self.config.compensated:
             return ""
@@ -515,7 +515,7 @@ class PayloadBridge:
             self._wanted = total if is_body(total) else compact
 
     def _unsettled(self, now: float, estimate: Estimate) -> str:
-        """Why an estimate can't be given yet, or nothing."""
+        """Return why an estimate can't be given yet, or nothing."""
         config, masses = self.config, self._masses
         if not estimate.mass:
             return ""
@@ -533,7 +533,7 @@ class PayloadBridge:
         return "" if settled else "the estimate is not settled"
 
     def _implausible(self, total: Array) -> str:
-        """Why a load can't be true, or nothing."""
+        """Return why a load can't be true, or nothing."""
         config, mass = self.config, float(total[0])
         if np.array_equal(total, self._tool) or not total.any():
             return ""

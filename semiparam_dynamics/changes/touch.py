@@ -14,27 +14,27 @@ from semiparam_dynamics.base.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER
 from semiparam_dynamics.changes.contact import PAUSE, ContactDetector
 from semiparam_dynamics.changes.error_sizes import MEAN_S
+from semiparam_dynamics.changes.external_wrench import LearnedJoints
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import reduced_model
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-FORCE = 30.0  # N, of a touch, as a standard deviation
-THICK = 0.05  # m, between a point of a link and the line along it, as a standard deviation
+PRIOR_FORCE_N = 30.0  # of a contact, as a standard deviation
+PRIOR_LEVER_M = 0.05  # between a point of a link and the line along it, as a standard deviation
 PLACES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the way to the next joint, where a link may be touched
 # Standard deviations of a force, N, and of its moment about a point of that line, N m.
-PRIOR = FORCE * np.array([1.0, 1.0, 1.0, *(3 * [math.sqrt(2.0) * THICK])])
-LAST = 0.1  # m that the last link is taken to be long, where nothing is fixed to it
+PRIOR = PRIOR_FORCE_N * np.array([1.0, 1.0, 1.0, *(3 * [math.sqrt(2.0) * PRIOR_LEVER_M])])
+LAST_LINK_LENGTH_M = 0.1  # of the last link, where nothing is fixed to it
 
 
-HARD = 3.0  # times its threshold that a contact's deviation exceeds in a collision
-LOOKED_AT = 50_000_000  # ns after which a contact that lasts is told with its link and force
-KEPT = 50  # events
+COLLISION_SHARE = 3.0  # times its threshold that a contact's deviation exceeds in a collision
+LOOKED_AT = 50_000_000  # ns after which a contact that lasts is reported with link and force
+MAX_EVENTS = 50  # events
 WINDOW = 50_000_000  # ns, of a contact, over which positions and efforts are averaged
 WINDOWS = 20  # of a contact at most: where it lasts, they are twice as long
 
 
 class ContactEvent(NamedTuple):
-    """What is told of a contact: its beginning, that it is hard, where it is, and its end."""
+    """A report of a contact: its beginning, a collision, its place, or its end."""
 
     stamp: int  # ns, of the sample
     since: int  # ns, of the contact's first sample
@@ -49,7 +49,7 @@ class ContactEvent(NamedTuple):
 
 
 class ContactEvents:
-    """Follows a detector, and makes events of what it says.
+    """Turns a detector's state, sample by sample, into events.
 
     Parameters
     ----------
@@ -65,22 +65,22 @@ class ContactEvents:
 
     def __init__(self, find: Callable[[Array, Array, Array, Array], Touch]) -> None:
         self._find = find
-        self.events: deque[ContactEvent] = deque(maxlen=KEPT)
+        self.events: deque[ContactEvent] = deque(maxlen=MAX_EVENTS)
         self.total = 0
         self.touched = self.hard = False
-        self._told = False  # with its touch
+        self._located = False  # with its touch
         self._windows: list[Window] = []
         self._since = 0
 
     def follow(self, stamp: int, q: Array, external: Array, detector: ContactDetector) -> None:
-        """Look at the detector after a sample, with its `external` efforts or wrench (n_axes,)."""
+        """Take the detector's state after a sample with these external efforts or wrench."""
         if not self.touched and not detector.active:
             return
         began = detector.active and not self.touched
         if began:
             self._since, self._largest = detector.since, 0.0
             self._windows, self._length, self._last = [], WINDOW, detector.since
-            self.hard = self._told = False
+            self.hard = self._located = False
         if detector.active:
             self._largest = max(self._largest, detector.nearest.share)
             # Not what comes after a push is over; but a contact that is weak from the first sample
@@ -89,13 +89,13 @@ class ContactEvents:
                 self._gather(stamp, q, external)
             self._last = stamp
         if began:
-            self._tell(stamp, CONTACT)
-        if detector.active and not self.hard and detector.largest > HARD:
+            self._record(stamp, CONTACT)
+        if detector.active and not self.hard and detector.largest > COLLISION_SHARE:
             self.hard = True
-            self._tell(stamp, COLLISION)
-        if detector.active and not self._told and stamp - self._since >= LOOKED_AT:
-            self._told = True
-            self._tell(stamp, COLLISION if self.hard else CONTACT, self._touch(detector))
+            self._record(stamp, COLLISION)
+        if detector.active and not self._located and stamp - self._since >= LOOKED_AT:
+            self._located = True
+            self._record(stamp, COLLISION if self.hard else CONTACT, self._touch(detector))
         if not detector.active:
             # It ends with its recording: before a pause, or before the clock went back.
             at = stamp if 0 <= stamp - self._last <= PAUSE else self._last
@@ -110,7 +110,7 @@ class ContactEvents:
     def _end(self, stamp: int, detector: ContactDetector) -> None:
         # What lasts too long may still press: that it is over would not be true.
         kind = GIVEN_UP if detector.given_up else OVER
-        self._tell(stamp, kind, self._touch(detector))
+        self._record(stamp, kind, self._touch(detector))
         self.touched = self.hard = False
 
     def _gather(self, stamp: int, q: Array, external: Array) -> None:
@@ -131,7 +131,7 @@ class ContactEvents:
         shares = np.array([w.seconds for w in self._windows]) / MEAN_S
         return self._find(q, external, detector.mean_covariance(), shares)
 
-    def _tell(self, stamp: int, kind: str, touch: Touch | None = None) -> None:
+    def _record(self, stamp: int, kind: str, touch: Touch | None = None) -> None:
         self.events.append(ContactEvent(stamp, self._since, kind, self._largest, touch))
         self.total += 1
 
@@ -164,7 +164,7 @@ def at_sensor(q: Array, external: Array, covariance: Array, shares: Array) -> To
 
 
 class Touch(NamedTuple):
-    """What explains external efforts best: one force at a point of one link."""
+    """The best explanation of external efforts: one force at a point of one link."""
 
     link: str  # empty where it isn't known
     force: Array  # (3,) N, that the surroundings exert, in the base's or the sensor's axes
@@ -185,17 +185,10 @@ class TouchedLink:
 
     def __init__(self, model: RobotModel) -> None:
         tree = parse_urdf(model.urdf_text)
-        self._model = reduced_model(tree, model.joint_names, model.locked)
-        self._data = self._model.createData()
-        ids = [self._model.getJointId(name) for name in model.joint_names]
-        joints = [self._model.joints[k] for k in ids]
-        self._ids = ids
-        self._columns = np.array([joint.idx_v for joint in joints])
-        self._places = np.array([joint.idx_q for joint in joints])
-        self._round = np.array([joint.nq == 2 for joint in joints])  # a cosine and a sine
-        self._q: Array = pin.neutral(self._model)
+        self._joints = LearnedJoints(model, tree)
+        self._model, self._data, self._ids = self._joints.model, self._joints.data, self._joints.ids
         self.links = tuple(tree.joints[name].child for name in model.joint_names)
-        self._ends = [self._end(k) for k in ids]
+        self._ends = [self._end(k) for k in self._ids]
 
     def _end(self, joint: int) -> Array:
         """Where a joint's link ends, in its frame: at the next joint, or what is fixed to it."""
@@ -212,7 +205,7 @@ class TouchedLink:
         furthest: Array = max(ends, key=np.linalg.norm, default=np.zeros(3))
         center = self._model.inertias[joint].lever
         if np.linalg.norm(furthest) < 1e-6 and np.linalg.norm(center) > 1e-6:
-            furthest = LAST * center / np.linalg.norm(center)
+            furthest = LAST_LINK_LENGTH_M * center / np.linalg.norm(center)
         return furthest.copy()
 
     def find(self, q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
@@ -268,13 +261,12 @@ class TouchedLink:
         return efforts
 
     def _move(self, q: Array) -> None:
-        self._q[self._places] = np.where(self._round, np.cos(q), q)
-        turning = self._places[self._round] + 1
-        self._q[turning] = np.sin(q[self._round])
-        pin.computeJointJacobians(self._model, self._data, self._q)
+        self._joints.place(q)
+        pin.computeJointJacobians(self._model, self._data, self._joints.q)
 
     def _jacobian(self, joint: int) -> tuple[Array, Array]:
         """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
         J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
         J = J.reshape(6, -1)  # of one joint it comes as (6,)
-        return J[:3, self._columns], J[3:, self._columns]
+        columns = self._joints.columns
+        return J[:3, columns], J[3:, columns]

@@ -15,11 +15,11 @@ from semiparam_dynamics.changes.error_sizes import (
     CLIPPED,
     FIRST_S,
     USUAL_HORIZON_S,
-    ErrorSizes,
-    Usual,
+    ErrorStatistics,
+    ScaledErrors,
 )
 
-FEW_S = 1.0  # of usual errors, fewer of which say nothing
+MIN_EXPECTED_S = 1.0  # of usual errors, fewer of which say nothing
 TEST_TIME_S = 0.01  # usually, for which a deviation of just the limit must last
 COUNTED_SHARE = 0.65  # of the limit, beyond which a deviation counts for one
 COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails add up
@@ -31,18 +31,18 @@ GROWTH = 0.1  # 1/s, by which the largest usual deviation grows at most after th
 REVERSAL_S = 0.12  # what is over sooner where a joint turned round, without a contact: two peaks
 SHORT_SHARE = 0.85  # of the limit, up to which a contact is over
 SHORT_GROWTH = 1.5  # by which a short one raises the largest usual deviation at most
-PEAK = 3.0  # standard deviations, beyond which a deviation is part of a peak
-LEAST = 0.005  # of an output's scale, that a standard deviation is at least
+PEAK_STDS = 3.0  # standard deviations, beyond which a deviation is part of a peak
+MIN_STD_SHARE = 0.005  # of an output's scale, that a standard deviation is at least
 MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
-UNCORRELATED = 0.1  # share of the correlation that is taken off
+DECORRELATION_SHARE = 0.1  # share of the correlation that is taken off
 WHITEN_EVERY_S = 0.2
 
 
-class UnusualErrors:
+class DeviationTest:
     """Tests errors against those of the last minutes.
 
-    Deviations are in standard deviations of these (`ErrorSizes`). Errors have longer tails than a
-    normal distribution, depending on the joint; so what is not usual must also exceed the largest
+    Deviations are in standard deviations of these (`ErrorStatistics`). Errors have tails longer
+    than a normal distribution, depending on the joint; so a contact must also exceed the largest
     usual deviation of its axis, of reversals apart from that of other motion. A push moves several
     joints, each perhaps by little, and not as usual errors do: so the length of all deviations,
     whitened by their usual correlation, counts like a further axis, with a limit that noise exceeds
@@ -78,7 +78,7 @@ class UnusualErrors:
         test_time: float = TEST_TIME_S,
     ) -> None:
         n_axes = len(scales)
-        self.sizes = ErrorSizes(LEAST * scales, by_speed)
+        self.sizes = ErrorStatistics(MIN_STD_SHARE * scales, by_speed)
         self._above, self._test_time = above, test_time
         self._correlation: Array = np.eye(n_axes)
         self._white: Array = np.eye(n_axes)
@@ -128,7 +128,7 @@ class UnusualErrors:
             self._limits_of = of
         return self._limits
 
-    def look(
+    def scale(
         self,
         stamp: int,
         error: Array,
@@ -136,22 +136,22 @@ class UnusualErrors:
         speeds: Array | None,
         known: float,
         between: Array,
-    ) -> Usual:
+    ) -> ScaledErrors:
         """Scale the errors (n_axes,) of a sample; see `ContactDetector.add`.
 
-        known, between: by which sizes grow, see `ErrorSizes.spread`.
+        known, between: by which sizes grow, see `ErrorStatistics.spread`.
         """
-        classes = self.sizes.look(stamp, speeds)
+        classes = self.sizes.classify(stamp, speeds)
         n = len(error)
         scaled, deviations = np.empty(n), np.empty(n + 1)
         turning = np.empty(n + 1, dtype=np.intp)
         spread, first = self.sizes.spread(known, between), self.sizes.first_reversal
         _deviate(error, spread, self._white, classes, first, scaled, deviations, turning)
         self.scaled, self.spread = scaled, spread
-        return Usual(stamp, error, confidence, classes, scaled, deviations, turning)
+        return ScaledErrors(stamp, error, confidence, classes, scaled, deviations, turning)
 
-    def test(self, usual: Usual, threshold: float, *, accumulate: bool) -> bool:
-        """Compare a sample that was looked at with the limits; whether a contact begins.
+    def test(self, usual: ScaledErrors, threshold: float, *, accumulate: bool) -> bool:
+        """Compare a scaled sample with the limits; whether a contact begins.
 
         accumulate: whether one may, and samples add up.
 
@@ -162,7 +162,7 @@ class UnusualErrors:
         """
         ahead, self._at = usual.stamp - self._at, usual.stamp
         self._turning, tested = usual.turning, threshold > 0.0
-        if not accumulate or self._seen < FEW_S:
+        if not accumulate or self._seen < MIN_EXPECTED_S:
             part = -1.0
         else:
             part = min(max(ahead, 0) * 1e-9 / self._test_time, 1.0)
@@ -184,7 +184,7 @@ class UnusualErrors:
         return begins
 
     def skip(self, stamp: int) -> None:
-        """Pass over a sample whose errors are usual, as a look at the last one told."""
+        """Pass over a sample whose errors are usual, as the last one showed."""
         self._at, self.share = stamp, 0.0
         self._sums[:] = 0.0
 
@@ -192,7 +192,7 @@ class UnusualErrors:
         """A contact begins: what is large from now on may be a short error's peak."""
         self._peak = np.zeros_like(self._usual)
 
-    def raise_peak(self, usual: Usual) -> None:
+    def raise_peak(self, usual: ScaledErrors) -> None:
         """Note a sample of a contact."""
         now = usual.turning, self._each
         self._peak[now] = np.maximum(self._peak[now], usual.deviations)
@@ -202,7 +202,7 @@ class UnusualErrors:
         peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
         self._usual = np.maximum(self._usual, peak)
 
-    def count(self, usual: Usual) -> float:
+    def count(self, usual: ScaledErrors) -> float:
         """Take a sample's errors for usual ones; returns the seconds since the last, 1 at most."""
         first = self._seen < FIRST_S
         ahead = self.sizes.count(usual, math.inf if first else CLIPPED)
@@ -219,7 +219,7 @@ class UnusualErrors:
             self._whiten()
         return ahead
 
-    def _grown(self, usual: Usual, growth: float, kept: float) -> Array:
+    def _grown(self, usual: ScaledErrors, growth: float, kept: float) -> Array:
         """The largest usual deviations with those of a sample, see `_grow`."""
         grown, peaks = np.empty_like(self._usual), self._peaks.take(usual)
         _grow(self._usual, usual.deviations, usual.turning, peaks, kept, growth, grown)
@@ -228,7 +228,7 @@ class UnusualErrors:
     def _whiten(self) -> None:
         self._whitened = 0.0
         scale = 1.0 / np.sqrt(np.maximum(np.diag(self._correlation), 1e-12))
-        correlation = (1.0 - UNCORRELATED) * scale[:, None] * self._correlation * scale
+        correlation = (1.0 - DECORRELATION_SHARE) * scale[:, None] * self._correlation * scale
         np.fill_diagonal(correlation, 1.0)
         self._white = np.linalg.inv(np.linalg.cholesky(correlation))
 
@@ -245,13 +245,10 @@ class UnusualErrors:
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
         self.reset()
-        if "correlation" not in state:
-            return  # of an earlier version, which knew other errors
         if state["correlation"].shape != self._correlation.shape:
             raise ValueError("the usual errors that were saved are of another number of axes")
         self.sizes.restore(sub_state(state, "sizes."))
-        usual = state["usual"][:-2].reshape(-1, len(self._each))  # one row in an earlier version
-        self._usual = np.array(np.broadcast_to(usual, (2, len(self._each))))
+        self._usual = state["usual"][:-2].reshape(2, len(self._each)).copy()
         self._seen, self._whitened = state["usual"][-2:].tolist()
         self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
 
@@ -272,7 +269,7 @@ class ReversalPeaks:
         self._height: Array = np.zeros(n)  # of those in reversals
         self._lasts = 1e9 * lasts + USUAL_STEP  # ns
 
-    def take(self, usual: Usual) -> Array:
+    def take(self, usual: ScaledErrors) -> Array:
         """(n,) heights of the peaks that end before this sample, 0 where none does."""
         ended = np.empty_like(self._height)
         found = usual.stamp, usual.deviations, usual.turning
@@ -370,7 +367,7 @@ def _end_peaks(
 ) -> None:
     """See `ReversalPeaks.take`; `since` and `height` are kept from call to call."""
     for j in range(deviations.size):
-        large, begun = deviations[j] > PEAK, since[j] > 0
+        large, begun = deviations[j] > PEAK_STDS, since[j] > 0
         short = stamp - since[j] <= lasts
         ended[j] = height[j] if begun and not large and short else 0.0
         if large:
@@ -391,7 +388,7 @@ def _compare(
     part: float,
     sums: Array,
 ) -> tuple[int, bool, bool, bool]:
-    """See `UnusualErrors.test`.
+    """See `DeviationTest.test`.
 
     part : of the test's time, for which the sample counts; negative: nothing adds up.
     Returns the axis that is nearest to its limit, whether any is too large for the end of a

@@ -275,7 +275,7 @@ class TrajectoryEffortsNodeConfig:
     )
     timeout: float = parameter(
         0.5,
-        "time after which a trajectory goes on without efforts where the learner has not answered",
+        "time after which a trajectory is sent on without efforts if the learner has not answered",
         unit="s",
         low=0.001,
         high=10.0,

@@ -121,7 +121,7 @@ class ControlSession:
         return bool(((q < lower - BEYOND) | (q > upper + BEYOND)).any())
 
     def _jumps(self, q: Array, step: float) -> bool:
-        """Whether the arm can't have come to q in a `step` of s, unless it was there before."""
+        """Return whether the arm can't have come to q in `step` s, unless it was there before."""
         reach = BEYOND + self._speeds * step
         near = [self._q] if self._jumped is None else [self._q, self._jumped]
         self._jumped = q

@@ -37,7 +37,7 @@ class EffectsConfig:
     )
     friction_presliding: float = parameter(
         0.0,
-        "friction that builds up after a reversal, beside Coulomb's",
+        "friction that builds up after a reversal, in addition to Coulomb's",
         unit="N m",
         low=0.0,
         high=1000.0,

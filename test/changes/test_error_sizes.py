@@ -13,7 +13,7 @@ from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.error_sizes import (
     LEVEL_DELAY_S,
     USUAL_LEVEL,
-    ErrorSizes,
+    ErrorStatistics,
     MeanErrors,
     Novelty,
 )
@@ -24,12 +24,12 @@ STEP = 10_000_000  # ns
 def test_a_contact_that_leads_into_new_motion_does_not_hide_itself() -> None:
     novelty = Novelty()
     for k in range(2000):
-        novelty.look(k * STEP, 0.9)
+        novelty.follow(k * STEP, 0.9)
         novelty.count(STEP * 1e-9, 0.9)
     for k in range(2000, 2100):
-        novelty.look(k * STEP, 0.0, grows=False)
+        novelty.follow(k * STEP, 0.0, grows=False)
     assert novelty.level == 0.0
-    novelty.look(2100 * STEP, 0.0)
+    novelty.follow(2100 * STEP, 0.0)
     assert novelty.level > 0.5
 
 
@@ -81,12 +81,12 @@ def test_of_two_joints_that_turn_round_the_one_with_the_larger_errors_counts() -
 
 def test_a_joint_that_stands_does_not_jerk_others() -> None:
     """Errors of joint 1 are by its own speed then."""
-    sizes = ErrorSizes(np.full(2, 1e-3), by_speed=True)
-    seen = [sizes.look(k * STEP, np.array([0.0, 1.0]))[1] for k in range(1, 101)]
+    sizes = ErrorStatistics(np.full(2, 1e-3), by_speed=True)
+    seen = [sizes.classify(k * STEP, np.array([0.0, 1.0]))[1] for k in range(1, 101)]
     apart = 30  # samples of `STANDING_S`
     assert all(c >= sizes.first_reversal for c in seen[: apart - 1])
     assert all(c < sizes.first_reversal for c in seen[apart + 1 :])
-    assert sizes.look(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.first_reversal
+    assert sizes.classify(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.first_reversal
 
 
 def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
@@ -124,12 +124,6 @@ def test_a_push_does_not_hide_itself_in_the_level() -> None:
     assert [what for what in said if what] == ["begins", "over"]
 
 
-def test_sizes_of_an_earlier_version_by_other_classes_are_learned_anew() -> None:
-    sizes = ErrorSizes(np.ones(2), by_speed=True)
-    sizes.restore({"squares": np.ones((7, 2)), "weights": np.ones((7, 2))})
-    assert np.isinf(sizes.spread(1.0, np.zeros(2))).all()
-
-
 def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
     rng, means = np.random.default_rng(5), MeanErrors(np.full(2, 1e-3))
     for k in range(20_000):
@@ -143,8 +137,8 @@ def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
 
 def test_a_joint_that_turns_round_between_two_messages_was_slow() -> None:
     """At 50 Hz it may never be found below 0.01 rad/s."""
-    sizes = ErrorSizes(np.full(2, 1e-3), by_speed=True)
+    sizes = ErrorStatistics(np.full(2, 1e-3), by_speed=True)
     for k, speed in enumerate((0.5, 0.3, 0.1)):
-        assert sizes.look(k * 2 * STEP, np.array([speed, 1.0]))[0] < sizes.first_reversal
-    assert sizes.look(6 * STEP, np.array([-0.1, 1.0]))[0] == sizes.first_reversal
-    assert sizes.look(8 * STEP, np.array([-0.3, 1.0]))[0] == sizes.first_reversal + 1
+        assert sizes.classify(k * 2 * STEP, np.array([speed, 1.0]))[0] < sizes.first_reversal
+    assert sizes.classify(6 * STEP, np.array([-0.1, 1.0]))[0] == sizes.first_reversal
+    assert sizes.classify(8 * STEP, np.array([-0.3, 1.0]))[0] == sizes.first_reversal + 1

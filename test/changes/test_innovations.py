@@ -173,21 +173,6 @@ def test_what_is_known_of_an_axis_stays_while_it_is_not_measured() -> None:
     assert not white[1].any() and not white[:, 1].any()
 
 
-def test_models_of_a_file_with_one_weight_for_all_axes_go_on() -> None:
-    for of, other in (
-        (NoiseModel(3, 0.1), NoiseModel(3, 0.1)),
-        (SlowErrors(3, 10.0), SlowErrors(3, 10.0)),
-    ):
-        for one in (of, other):
-            one.update(np.ones(3), 0.5 * np.ones(3))
-        state = of.state()
-        other.restore(state | {"weight": state["weight"][0]})
-        for one in (of, other):
-            one.update(np.ones(3), 0.5 * np.ones(3))
-        for name, value in of.state().items():
-            assert np.array_equal(other.state()[name], value), name
-
-
 def test_two_blocks_tell_of_an_axis_that_was_measured_in_both() -> None:
     errors = process(A, ROOT, BLOCKS)
     errors[::2, 1] = np.nan

@@ -527,9 +527,9 @@ def test_a_payload_taken_in_a_pause_is_found(warm, body) -> None:
 
 def test_a_likely_payload_waits_until_its_evidence_has_halved() -> None:
     of = monitor(learner())
-    of._likely = 40.0
+    of._now.likely = 40.0
     for evidence, waits in ((39.0, True), (21.0, True), (19.0, False), (30.0, False)):
-        of._evidence = {"payload": -5.0, "bare": evidence}
+        of._now.evidence = {"payload": -5.0, "bare": evidence}
         assert of._payload_is_likely() is waits
 
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.error_sizes import CLIPPED, Usual
+from semiparam_dynamics.changes.error_sizes import CLIPPED, ScaledErrors
 from semiparam_dynamics.changes.unusual_errors import (
     GROWTH,
     LARGEST_HORIZON_S,
-    PEAK,
+    PEAK_STDS,
     SHORT_GROWTH,
     USUAL_FACTOR,
     USUAL_STEP,
+    DeviationTest,
     ReversalPeaks,
-    UnusualErrors,
     as_rare,
 )
 
@@ -24,16 +24,16 @@ N = 4  # axes
 STEP = 0.01  # s
 
 
-def drawn(rng: np.random.Generator, stamp: int) -> Usual:
+def drawn(rng: np.random.Generator, stamp: int) -> ScaledErrors:
     """A sample whose deviations have tails."""
     scaled = rng.standard_t(2.0, size=N)
     scaled[rng.random(N) < 0.1] = 0.0  # not measured
     deviations = np.append(np.abs(scaled), np.linalg.norm(scaled))
     turning = rng.integers(0, 2, size=N + 1)
-    return Usual(stamp, scaled, 1.0, np.zeros(N, dtype=np.intp), scaled, deviations, turning)
+    return ScaledErrors(stamp, scaled, 1.0, np.zeros(N, dtype=np.intp), scaled, deviations, turning)
 
 
-def samples(count: int) -> list[Usual]:
+def samples(count: int) -> list[ScaledErrors]:
     rng = np.random.default_rng(3)
     return [drawn(rng, round((1.0 + STEP * k) * 1e9)) for k in range(count)]
 
@@ -45,8 +45,8 @@ class Peaks:
         self.since, self.height = np.zeros(N + 1, dtype=np.int64), np.zeros(N + 1)
         self.lasts = 1e9 * lasts + USUAL_STEP
 
-    def take(self, usual: Usual) -> np.ndarray:
-        large, begun = usual.deviations > PEAK, self.since > 0
+    def take(self, usual: ScaledErrors) -> np.ndarray:
+        large, begun = usual.deviations > PEAK_STDS, self.since > 0
         short = usual.stamp - self.since <= self.lasts
         ended = np.where(begun & ~large & short, self.height, 0.0)
         self.since = np.where(large, np.where(begun, self.since, usual.stamp), 0)
@@ -66,7 +66,7 @@ def test_peaks_that_end_are_those_of_arrays() -> None:
 
 
 def test_largest_usual_deviations_and_correlation_are_those_of_arrays() -> None:
-    errors, peaks = UnusualErrors(np.ones(N)), Peaks(0.12)
+    errors, peaks = DeviationTest(np.ones(N)), Peaks(0.12)
     largest, correlation, seen, each = np.zeros((2, N + 1)), np.eye(N), 0.0, np.arange(N + 1)
     for k, usual in enumerate(samples(3000)):
         ahead = errors.count(usual)
@@ -94,7 +94,7 @@ def test_largest_usual_deviations_and_correlation_are_those_of_arrays() -> None:
 def test_limits_are_the_threshold_and_beyond_the_largest_usual_deviations(
     threshold: float,
 ) -> None:
-    errors = UnusualErrors(np.ones(N), above=1.5)
+    errors = DeviationTest(np.ones(N), above=1.5)
     for usual in samples(1200):
         errors.count(usual)
     least = 1.5 * threshold or math.inf

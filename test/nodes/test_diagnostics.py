@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import JointState
 
-from semiparam_dynamics.base.nodes import diagnostics
-from semiparam_dynamics.base.nodes.diagnostics import OK, WARN, SessionReport
+from semiparam_dynamics.base.nodes.diagnostics import OK, WARN
 from semiparam_dynamics.base.nodes.messages import joint_state_message
 from semiparam_dynamics.dynamics.filtering import PARTIAL, UNSETTLED
+from semiparam_dynamics.learner.nodes import session_report
+from semiparam_dynamics.learner.nodes.session_report import SILENT, SessionReport
 from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
 
 from .conftest import moving, take
@@ -77,7 +78,7 @@ def test_what_is_told_after_a_reset_or_a_load_is_of_the_samples_since(say, tmp_p
 
 
 def test_errors_are_told_once_there_was_motion_enough_for_their_variance(say, tmp_path) -> None:
-    early = "too little motion yet to tell errors; learns"
+    early = "too little motion yet for errors; learns"
     messages = moving(1200)
     _, sentence = say(messages[:400])
     assert early in sentence and "MSE" not in sentence
@@ -110,7 +111,7 @@ def test_errors_after_a_load_are_of_the_model_that_was_loaded(say, tmp_path) -> 
 
 def test_the_pace_of_learning_and_its_cost_are_told_of_a_second(say, monkeypatch) -> None:
     times = iter([(10.0, 3.0), (11.0, 3.45), (11.1, 3.5)])
-    monkeypatch.setattr(diagnostics, "clocks", lambda: next(times))
+    monkeypatch.setattr(session_report, "clocks", lambda: next(times))
     report = SessionReport(say.session)
     for message in moving(200):
         take(say.session, message)
@@ -202,7 +203,7 @@ def test_centres_that_are_all_in_use_are_told_where_the_motion_is_new(make_sessi
     report.summary([])
     for message in moved_away(1200, 100):
         take(session, message)
-    assert session.last.prediction.confidence < diagnostics.SILENT
+    assert session.last.prediction.confidence < SILENT
     _, sentence = report.summary([])
     assert "this motion is new to it, and its 4 centres are all in use (nystrom." in sentence
 

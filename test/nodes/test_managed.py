@@ -21,12 +21,12 @@ from std_msgs.msg import Int32, String
 
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.base.nodes import managed
+from semiparam_dynamics.base.nodes.diagnostics import LastingWarnings
 from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     LATE,
     NO_TEXT,
     OTHERS,
-    LastingWarnings,
     ManagedNode,
     MonitoredSubscription,
     QueueDelay,

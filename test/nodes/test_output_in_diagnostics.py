@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from semiparam_dynamics.base.nodes.diagnostics import OK, WARN, SessionReport
+from semiparam_dynamics.base.nodes.diagnostics import OK, WARN
 from semiparam_dynamics.dynamics.limits import CLIPPED
 from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.learner.nodes.session_report import SessionReport
 
 from .conftest import moving, take
 

@@ -86,7 +86,7 @@ def test_points_are_read_by_name_and_refused_with_a_reason() -> None:
         waypoints(message, NAMES)
     with pytest.raises(SampleError, match="needs 2 positions"):
         waypoints(JointTrajectory(joint_names=NAMES, points=[JointTrajectoryPoint()]), NAMES)
-    with pytest.raises(SampleError, match="joints beside shoulder, elbow"):
+    with pytest.raises(SampleError, match="joints other than shoulder, elbow"):
         waypoints(trajectory(names=(*NAMES, "gripper")), NAMES)
     message = trajectory()
     assert is_finite(message)
@@ -259,7 +259,7 @@ def test_bad_trajectories_are_not_harmful(peer, start, urdf, tmp_path, learned: 
 
     refused(JointTrajectory(joint_names=list(NAMES)), "0 points")
     refused(trajectory(names=("shoulder", "wrist")), "each of shoulder, elbow once")
-    refused(trajectory(names=(*NAMES, "gripper")), "joints beside")
+    refused(trajectory(names=(*NAMES, "gripper")), "joints other than")
     backwards = trajectory()
     backwards.points.reverse()
     refused(backwards, "must increase")

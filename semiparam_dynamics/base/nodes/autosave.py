@@ -158,7 +158,7 @@ class Autosave:
         self.mark_saved()
 
     def trouble(self) -> str:
-        """Why nothing is saved, or that a write takes too long; empty if all is well."""
+        """Return why nothing is saved, or that a write takes too long; empty if all is well."""
         taken = self._clock() - self._began
         if not self.problem and self._writing() and taken > (self.interval or LONG):
             return (
@@ -189,7 +189,7 @@ class Autosave:
         try:
             self._writer = self._begun(path, done)
         except NothingToSaveError:
-            raise  # whoever asked is told; nothing that was learned is in danger
+            raise  # the caller reports it; nothing that was learned is in danger
         except StorageError as error:
             self.problem = str(error)
             raise
@@ -218,5 +218,5 @@ class Autosave:
         try:
             writer.start()
         except RuntimeError as error:
-            raise StorageError(f"the model can't be written beside the rest: {error}") from None
+            raise StorageError(f"the model can't be written in a thread: {error}") from None
         return writer

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
@@ -18,20 +17,16 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.nodes.diagnostics import (
+    LastingWarnings,
+    node_status,
+    publish_status,
+)
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SUCCESS = TransitionCallbackReturn.SUCCESS
-LASTS = 3.0  # s that something has been wrong before it is logged
-REPEAT = 60.0  # s until it is logged again
-# How often, and how much: what may change from one second to the next in the same sentence.
-NUMBERS = re.compile(r"\bonce\b|\d+ times|[-+]?\d[\d.]*(?:e[-+]?\d+)?|-?\b(?:nan|inf)\b")
 REPORT_PERIOD = 1.0  # s
 OFTEN = 100  # messages a second, from which on the report is made in parts after them
-
-
-def how_often(count: int) -> str:
-    """How often, in words."""
-    return "once" if count == 1 else f"{count} times"
 
 
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
@@ -110,7 +105,7 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         next(self._left, None)
 
     def drop_report(self) -> None:
-        """Leave out what is left of a report: what it is about is no more."""
+        """Leave out the rest of a report, whose subject is gone."""
         self._left = iter(())
 
     def start(self) -> bool:
@@ -214,85 +209,26 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
     def _reported(self) -> Iterator[None]:
         status = yield from self.report_parts()
         yield
-        self._tell(status)
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
+        self._log_lasting(status)
+        publish_status(self._diagnostics, self, status)
 
-    def _tell(self, status: DiagnosticStatus) -> None:
-        """Log what is wrong once it has lasted, and again now and then."""
+    def _log_lasting(self, status: DiagnosticStatus) -> None:
+        """Log a warning once it has lasted, and again now and then."""
         wrong = "" if status.level == DiagnosticStatus.OK else status.message
         if self._lasting.due(wrong) and wrong != self.problem:
             self.get_logger().warning(wrong)
 
-    def status(self, level: bytes, summary: str, values: dict[str, str]) -> DiagnosticStatus:
-        """A status of this node."""
-        pairs = [KeyValue(key="state", value=self.state)]
-        pairs += [KeyValue(key=key, value=value) for key, value in values.items()]
-        # With its namespace: nodes of one name must be told apart.
-        name = self.get_fully_qualified_name().removeprefix("/")
-        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
-
-
-class LastingWarnings:
-    """Decides which of the sentences on what is wrong, one a second, are worth a line of the log.
-
-    One that is the same for `LASTS` seconds but for its numbers is, and again after `REPEAT`. Where
-    more than numbers changes, such as which joints are listed, so is the newest one as soon as none
-    that was logged has come for that long; the next one of such only after twice that time, and so
-    on, up to `REPEAT`, until nothing is wrong.
-    """
-
-    def __init__(self) -> None:
-        self._kind = ""  # what was wrong a second ago
-        self._since = 0.0  # when it began, s
-        self._unsaid_since = 0.0  # when something began to be wrong that was not logged
-        self._patience = LASTS
-        self._logged: dict[str, float] = {}  # when each kind was, s
-
-    def due(self, sentence: str) -> bool:
-        """Whether to log the sentence; empty where nothing is wrong."""
-        now = time.monotonic()
-        if not sentence:
-            self._kind, self._patience = "", LASTS
-            self._logged.clear()
-            return False
-        kind = NUMBERS.sub("", sentence)
-        if not self._kind or self._kind in self._logged:
-            self._unsaid_since = now
-        if kind != self._kind:
-            self._kind, self._since = kind, now
-        if kind in self._logged:
-            if now - self._logged[kind] < REPEAT:
-                return False
-        elif now - self._since < LASTS:
-            if now - self._unsaid_since < self._patience:
-                return False
-            self._patience = min(2.0 * self._patience, REPEAT)
-        self._logged = {k: at for k, at in self._logged.items() if now - at < REPEAT}
-        self._logged[kind] = now
-        return True
-
-
-def publish_status(
-    outlet: Outlet, node: Node, level: bytes, summary: str, values: Mapping[str, str]
-) -> None:
-    """Publish one status of a node on `/diagnostics`."""
-    pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
-    # With its namespace: nodes of one name must be told apart.
-    name = node.get_fully_qualified_name().removeprefix("/")
-    status = DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
-    message = DiagnosticArray(status=[status])
-    message.header.stamp = node.get_clock().now().to_msg()
-    outlet.publish(message)
+    def status(self, level: bytes, summary: str, values: Mapping[str, str]) -> DiagnosticStatus:
+        """Return a status of this node, with its state."""
+        return node_status(self, level, summary, {"state": self.state, **values})
 
 
 NO_TEXT = "a robot_description came without a URDF's text: publish the text, not a file"
-OTHERS = 20  # that are told of
+OTHERS = 20  # that are reported
 
 
 def is_text(description: str) -> bool:
-    """Whether a `robot_description` is a URDF's text: one that isn't would name a file.
+    """Return whether a `robot_description` is a URDF's text: one that isn't would name a file.
 
     No message may name a file.
     """
@@ -306,7 +242,7 @@ class OtherDescriptions:
         self._node = node
         self._told: set[int] = set()
 
-    def tell(self, kept: str, description: str) -> None:
+    def report(self, kept: str, description: str) -> None:
         """Take one that came while `kept` is in use."""
         other = hash(description)
         if description == kept or other in self._told or len(self._told) >= OTHERS:
@@ -320,7 +256,8 @@ def await_description(
 ) -> None:
     """Set a node up by the first `robot_description` that serves, which is kept.
 
-    refuse: is told why one does not, by the SemiparamError of `set_up`, or for want of a text.
+    refuse: is given the reason why one does not, which is the SemiparamError of `set_up`, or that
+        it is no text.
     """
     kept: str | None = None
     tried: str | None = None
@@ -329,7 +266,7 @@ def await_description(
     def take(message: String) -> None:
         nonlocal kept, tried
         if kept is not None:
-            others.tell(kept, message.data)
+            others.report(kept, message.data)
             return
         if message.data == tried:
             return
@@ -379,7 +316,7 @@ class Outlet:
         self._subscribed, self._asked = False, -math.inf  # s
 
     def has_subscribers(self) -> bool:
-        """Whether anybody subscribed up to `ASKED_PERIOD` ago; at the process's end nobody does."""
+        """Return whether anybody subscribed up to `ASKED_PERIOD` ago; at the end nobody does."""
         now = time.monotonic()
         if now - self._asked >= ASKED_PERIOD:
             self._subscribed, self._asked = self._ask(), now
@@ -450,7 +387,7 @@ class QueueDelay:
         self.behind = False
 
     def too_late(self, waited: float) -> bool:
-        """Whether to leave out a message that waited for so many seconds."""
+        """Return whether to leave out a message that waited for so many seconds."""
         now, self.behind = self._clock(), waited > BEHIND
         if waited <= self.deadline:
             self._since, self._leaves_out = None, False
@@ -463,7 +400,7 @@ class QueueDelay:
 
 
 class MonitoredSubscription:
-    """A subscription that counts messages and can tell why none come.
+    """A subscription that counts messages and knows why none come.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The services of a node that learns: save, load, reset and learn, and those that name payloads."""
+"""The services of a node that learns: save, load, reset and learn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.logging import get_logger
@@ -16,7 +16,6 @@ from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.base.errors import (
-    ConfigurationError,
     ForeignModelError,
     SemiparamError,
     StorageError,
@@ -29,11 +28,6 @@ from semiparam_dynamics.base.storage import (
     saved_header,
     set_aside,
 )
-from semiparam_dynamics.changes.config import BARE
-
-if TYPE_CHECKING:
-    from semiparam_dynamics.changes.monitor import ChangeMonitor
-    from semiparam_dynamics.learner.nodes.session import Session
 
 
 class LearningSession(Protocol):
@@ -122,7 +116,7 @@ class ModelServices:
     def resume(self, session: LearningSession) -> bool:
         """Load the saved model, if there is one, into a new session; returns whether it did.
 
-        One of another robot, configuration or format is set aside. Raises StorageError.
+        One of another robot or configuration is set aside. Raises StorageError.
         """
         if self._path is None or not any_saved(self._path):
             return False
@@ -141,7 +135,7 @@ class ModelServices:
         return True
 
     def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the saved model belongs to, and its parameters; empty where none can be read."""
+        """Return the saved model's identity and parameters; empty where none can be read."""
         if self._path is not None and any_saved(self._path):
             with suppress(StorageError):
                 return saved_header(self._path)
@@ -215,83 +209,6 @@ class ModelServices:
         except SemiparamError as error:
             response.message = str(error)
         return response
-
-
-class SnapshotServices:
-    """`~/snapshot`, `~/recall`, `~/release` and `~/forget_snapshot`, which name payloads.
-
-    They are of the type std_srvs/Trigger, which carries no text: the name is that of the live
-    parameter `snapshot_name`, a name inside the model's file and never one of a file. Where the
-    model is saved automatically, a change by these services is saved at once.
-
-    Parameters
-    ----------
-    node: the node that offers them.
-    session: returns the session; raises SemiparamError with the reason while there is none.
-    name: returns the name that the services are about.
-    changed: called after each change, to publish it.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        session: Callable[[], Session],
-        name: Callable[[], str],
-        changed: Callable[[], None],
-    ) -> None:
-        self._session, self._name, self._changed = session, name, changed
-        services = {
-            "snapshot": self._snapshot,
-            "recall": self._recall,
-            "release": self._release,
-            "forget_snapshot": self._forget,
-        }
-        for service, act in services.items():
-            node.create_service(Trigger, f"~/{service}", answering(self._saving(act)))
-
-    def _saving(self, act: Callable[[ChangeMonitor], str]) -> Callable[[], str]:
-        def act_and_save() -> str:
-            session = self._session()
-            monitor = session.learner.changes
-            if monitor is None:
-                raise ConfigurationError("set the parameter changes.detect to know of payloads")
-            with session.paused():
-                answer = act(monitor)
-                session.forget_standing()
-                session.note_changes()
-                session.autosave.changed()  # a name alone, too
-                session.autosave.request()
-                session.autosave.step()
-            self._changed()
-            return answer
-
-        return act_and_save
-
-    def _required_name(self) -> str:
-        if not self._name():
-            raise ConfigurationError("set the parameter snapshot_name first: it is empty")
-        return self._name()
-
-    def _snapshot(self, monitor: ChangeMonitor) -> str:
-        name, held = self._required_name(), monitor.payload
-        monitor.remember(name)
-        assert held is not None  # noqa: S101 # else it was refused
-        unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
-        return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
-
-    def _recall(self, monitor: ChangeMonitor) -> str:
-        name = self._required_name()
-        monitor.recall(name)
-        return f"'{name}' is held from now on"
-
-    def _release(self, monitor: ChangeMonitor) -> str:
-        monitor.recall(BARE)
-        return "nothing is held from now on"
-
-    def _forget(self, monitor: ChangeMonitor) -> str:
-        name = self._required_name()
-        monitor.forget(name)
-        return f"forgot '{name}'"
 
 
 @contextmanager

@@ -89,7 +89,7 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
 def check_name(node: Node, parameter: str, name: str) -> str:
     """A parameter's value that names another node or a service.
 
-    Raises ConfigurationError where ROS cannot take it, which would be told by a traceback as soon
+    Raises ConfigurationError where ROS cannot take it, which would show as a traceback as soon
     as a topic of that name is subscribed.
     """
     try:
@@ -106,7 +106,7 @@ def _files(arguments: Sequence[str]) -> Iterator[tuple[str, dict[str, set[str]]]
     """Each readable parameter file of a command line, with its names by section."""
     for flag, path in pairwise(arguments):
         if flag == "--params-file":
-            with suppress(ConfigurationError):  # rclpy itself tells what it can't read
+            with suppress(ConfigurationError):  # rclpy itself reports what it can't read
                 yield path, parameter_names(path)
 
 

@@ -22,8 +22,8 @@ from semiparam_dynamics.base.nodes.live_server import HOST
 from semiparam_dynamics.base.output_files import write_files
 
 EXECUTABLES = "semiparam_dynamics.base.nodes.executables"
-PATIENCE = 5.0  # s that a node gets to end by itself
-PAGE_PATIENCE = 20.0  # s until a page must be there
+END_TIMEOUT_S = 5.0  # for a node to end by itself
+PAGE_TIMEOUT_S = 20.0  # until a page must be there
 PARTICIPANTS = 16  # whose ports are tried to find a domain that is free
 DOMAINS = range(1, 102)  # higher domains' ports may collide with those the system hands out
 
@@ -38,7 +38,7 @@ class NodeProcess:
     log: file that its output goes to.
     params_file: YAML file of further parameters.
     namespace: of the node and its topics.
-    program: how Python is told to run it, such as a script's path; empty: as ROS 2 does.
+    program: Python's arguments to run it, such as a script's path; empty: as ROS 2 does.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class NodeProcess:
             if self._process.poll() is None:
                 self._process.send_signal(how)
             try:
-                return self._process.wait(PATIENCE)
+                return self._process.wait(END_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 continue
         return self._process.wait()
@@ -128,7 +128,7 @@ class NodeProcess:
 def write_params(folder: Path, node: str, config: object) -> Path:
     """Write a node's parameters to FOLDER/NODE.yaml; returns the file.
 
-    A file of that name that says something else is kept beside, see
+    A file of that name that says something else is kept, see
     :func:`semiparam_dynamics.base.storage.previous_of`. Raises StorageError.
     """
     path = folder / f"{node}.yaml"
@@ -167,7 +167,7 @@ def free_domain(candidates: Sequence[int] = DOMAINS) -> int:
 
 
 def is_free(domain: int) -> bool:
-    """Whether no node of this machine runs in a ROS domain, by the ports of DDS."""
+    """Return whether no node of this machine runs in a ROS domain, by the ports of DDS."""
     for participant in range(PARTICIPANTS):  # the first may have ended, and others go on
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             try:
@@ -196,7 +196,7 @@ def serve_page(
         return
     port = free_port(port)
     with NodeProcess(node, {**parameters, "port": port}, logs / f"{node}.log") as page:
-        end = time.monotonic() + PAGE_PATIENCE
+        end = time.monotonic() + PAGE_TIMEOUT_S
         while not (there := answers(port)) and time.monotonic() < end and not interrupted.is_set():
             try:
                 page.check()
@@ -226,7 +226,7 @@ def free_port(wanted: int) -> int:
 
 
 def answers(port: int) -> bool:
-    """Whether something listens at the port of this machine."""
+    """Return whether something listens at the port of this machine."""
     with socket.socket() as probe:
         probe.settimeout(1.0)
         return probe.connect_ex((HOST, port)) == 0

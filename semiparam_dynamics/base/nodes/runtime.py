@@ -105,7 +105,7 @@ def spin_for(executor: Executor, seconds: float) -> None:
 
 
 def count_subscribers(node: Node, publisher: Publisher) -> int:
-    """How many subscribers a publisher has, without live pages, for which nobody has to wait."""
+    """Count a publisher's subscribers without live pages, for which nobody has to wait."""
     infos = node.get_subscriptions_info_by_topic(publisher.topic_name)
     # The graph may not know a node's name yet, nor the publisher a subscriber that the graph has.
     others = sum(info.node_name not in (PAGE, UNKNOWN) for info in infos)
@@ -215,7 +215,7 @@ def spin_managed(node: ManagedNode, executor: Executor) -> int:
 
 
 def wrong_arguments(words: Sequence[str]) -> str:
-    """What is wrong with a node's arguments; empty where ROS takes them all."""
+    """Return the fault of a node's arguments; empty where ROS takes them all."""
     try:
         rest = remove_ros_args([sys.argv[0], *words])[1:]
     except RuntimeError as error:  # RCLError has no public name

@@ -20,19 +20,20 @@ from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.task import Future
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import MissingExtraError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description, publish_status
-from semiparam_dynamics.base.nodes.messages import payload_parameters, stamp_of
+from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status
+from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
 from semiparam_dynamics.changes.payload_bridge import (
     Call,
     PayloadBridge,
     PayloadBridgeNodeConfig,
 )
+from semiparam_dynamics.learner.nodes.change_messages import payload_parameters
 
 LEARNER = "inverse_dynamics"
 PERIOD_S = 0.05  # between two checks of whether a call is due
@@ -95,12 +96,12 @@ class Service:
 
     def __init__(self, node: Node, kind: Any, name: str) -> None:
         self.client = node.create_client(kind, name)
-        self._pending: Future | None = None
+        self._pending: Any = None  # the last request, until it is answered
 
     def ask(self, request: Any, answered: Callable[[bool, str], None]) -> None:
         """Send a request; `answered` is given whether it succeeded, and why not."""
 
-        def done(future: Future) -> None:
+        def done(future: Any) -> None:
             if future.cancelled() or future is not self._pending:
                 return
             self._pending = None
@@ -216,7 +217,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
             if bridge.trouble or bridge.release.failure or self._refused:
                 level = DiagnosticStatus.WARN
             values |= bridge.values()
-        publish_status(self._diagnostics, self, level, summary, values)
+        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
@@ -24,7 +24,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import timing_values
+from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import desired_message, efforts, stamp_of
 from semiparam_dynamics.base.nodes.serialized import serialized_effort
@@ -94,7 +94,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
     def _set_up(self, urdf: str) -> None:
         self._urdf = read_urdf(urdf)
         tree = parse_urdf(self._urdf)
-        joints = self._make_session().joint_names  # here, since what is wrong is told at once
+        joints = self._make_session().joint_names  # here, so that faults are reported at once
         bear = locked_positions(tree, joints, dict.fromkeys(tree.joints, 0.0))
         self._awaited = bear.keys() & set(tree.actuated())
         self._problem = ""
@@ -208,7 +208,6 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
             self._partial.pop(next(iter(self._partial)))
 
     def _publish_diagnostics(self) -> None:
-        name = self.get_fully_qualified_name().removeprefix("/")
         if self._report is None or self.session is None or (self._awaited and self._stood_at):
             waited = ", ".join(sorted(self._awaited - self._published.keys()))
             problem = self._problem or (
@@ -217,14 +216,12 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
                 else "waiting for the robot's URDF on robot_description"
             )
             level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
-            status = DiagnosticStatus(level=level, name=name, message=problem)
+            status = node_status(self, level, problem, {})
         else:
             self.session.counts.update(self._unsent)
             self._unsent.clear()
-            status = self._report.status(name)
-        message = DiagnosticArray(status=[status])
-        message.header.stamp = self.get_clock().now().to_msg()
-        self._diagnostics.publish(message)
+            status = node_status(self, *self._report.summary())
+        publish_status(self._diagnostics, self, status)
 
 
 class ControlReport:
@@ -237,8 +234,8 @@ class ControlReport:
         self._followed = 0.0
         self._ignored: Counter[str] = Counter()
 
-    def status(self, name: str) -> DiagnosticStatus:
-        """The state of the node of that name."""
+    def summary(self) -> tuple[bytes, str, dict[str, str]]:
+        """Return level, sentence and figures."""
         session, controller = self._session, self._session.controller
         now, (begun, late) = time.monotonic(), session.blocks()
         new = controller.commands - self._commands
@@ -272,8 +269,7 @@ class ControlReport:
             level = DiagnosticStatus.WARN
             summary += f"; {100 * (1.0 - followed):.0f} % fall-back on the URDF, see the counts"
         self._ignored = counts
-        pairs = [KeyValue(key=key, value=value) for key, value in values.items()]
-        return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
+        return level, summary, values
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

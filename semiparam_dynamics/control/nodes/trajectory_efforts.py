@@ -1,8 +1,8 @@
 """The `trajectory_efforts` node: fills efforts into trajectories on their way to a controller.
 
 Each trajectory is held back until the learner has answered on `inverse_dynamics/desired` about its
-points, but not for longer than `timeout`, and then goes on as it was, with the efforts to feed
-forward. Where there are none to trust it goes on without.
+points, but not for longer than `timeout`, and then is sent on as it was, with the efforts to feed
+forward. Where there are none to trust it is sent on without.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description, publish_status
+from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
+from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import (
     MOST_POINTS,
     NANOSECONDS,
@@ -64,7 +64,7 @@ AGAIN_S = 0.02  # until a trajectory that the network refused is sent again
 NOT_SENT = "not sent on: it has positions, velocities or accelerations that are not finite"
 NO_URDF = "the robot's URDF has not come on robot_description"
 NO_LEARNER = "nobody answers on '{}': the learner needs the parameter feedforward: true"
-LATE = "the learner did not answer in time; its diagnostics tell whether it refused the question"
+LATE = "the learner did not answer in time; its diagnostics show whether it refused the question"
 CROWDED = "many came before the learner answered"
 
 
@@ -286,7 +286,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         values |= timing_values({"held back": self._held_us})
         level = DiagnosticStatus.WARN if self._problem else DiagnosticStatus.OK
         summary = self._problem or f"{self._filled} of {self._sent} trajectories with efforts"
-        publish_status(self._diagnostics, self, level, summary, values)
+        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -300,14 +300,14 @@ def waypoints(message: JointTrajectory, names: Sequence[str]) -> Waypoints:
     """
     q, dq, ddq = (rows_of(message, names, field, optional=field != STATE[0]) for field in STATE)
     if len(message.joint_names) > len(names):
-        raise SampleError(f"there are joints beside {', '.join(names)}")
+        raise SampleError(f"there are joints other than {', '.join(names)}")
     starts = [point.time_from_start for point in message.points]
     times = [start.sec * NANOSECONDS + start.nanosec for start in starts]
     return Waypoints(np.array(times, dtype=np.int64), q, dq, ddq)
 
 
 def is_finite(message: JointTrajectory) -> bool:
-    """Whether all positions, velocities and accelerations are finite numbers."""
+    """Return whether all positions, velocities and accelerations are finite numbers."""
     rows = (getattr(point, field) for point in message.points for field in STATE)
     return all(bool(np.isfinite(row).all()) for row in rows)
 

@@ -19,7 +19,7 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import ERROR, SessionReport
+from semiparam_dynamics.base.nodes.diagnostics import ERROR
 from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     NO_TEXT,
@@ -30,10 +30,11 @@ from semiparam_dynamics.base.nodes.managed import (
     QueueDelay,
     is_text,
 )
-from semiparam_dynamics.base.nodes.model_services import ModelServices, SnapshotServices, answering
+from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, Step
+from semiparam_dynamics.learner.nodes.change_report import SnapshotServices
 from semiparam_dynamics.learner.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.learner.nodes.outputs import (
     ChangeOutputs,
@@ -42,6 +43,7 @@ from semiparam_dynamics.learner.nodes.outputs import (
     Outputs,
 )
 from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.learner.nodes.session_report import SessionReport
 from semiparam_dynamics.robot.model import check_robot, told_followers
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
@@ -423,7 +425,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def _described(self, message: String) -> None:
         if self.session is not None:
-            self._descriptions.tell(self._urdf, message.data)
+            self._descriptions.report(self._urdf, message.data)
             return
         if not is_text(message.data):
             self._refuse_description()

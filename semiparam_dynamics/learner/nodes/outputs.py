@@ -16,15 +16,12 @@ from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
-from semiparam_dynamics.base.nodes.diagnostics import ChangeReport, timing_values
+from semiparam_dynamics.base.nodes.diagnostics import timing_values
 from semiparam_dynamics.base.nodes.managed import Outlet
 from semiparam_dynamics.base.nodes.messages import (
-    contact_message,
     covariance_message,
     desired_states,
-    event_message,
     parameters_message,
-    payload_messages,
     stamp_of,
     trajectory_effort_message,
 )
@@ -41,6 +38,12 @@ from semiparam_dynamics.changes.external_wrench import (
 from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.learner.learner import Step
+from semiparam_dynamics.learner.nodes.change_messages import (
+    contact_message,
+    event_message,
+    payload_messages,
+)
+from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.markers import MarkerOutput
 from semiparam_dynamics.learner.nodes.session import TIMINGS, Session
 from semiparam_dynamics.robot.model import RobotModel

@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.enough import LEAST_SECONDS
+from semiparam_dynamics.offline.evaluation.bags import MIN_MOTION
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -109,10 +109,10 @@ class Recordings:
         motions = self._filtered(cutoff)
         if len(motions) == 1:
             whole = motions[0]
-            if whole.seconds < PARTS * LEAST_SECONDS:
+            if whole.seconds < PARTS * MIN_MOTION:
                 raise BagError(
                     f"the only recording shows {whole.seconds:.1f} s of motion: tuning needs "
-                    f"{PARTS * LEAST_SECONDS:.1f} s at least, or several recordings"
+                    f"{PARTS * MIN_MOTION:.1f} s at least, or several recordings"
                 )
             edges = np.linspace(0, len(whole), PARTS + 1).astype(int).tolist()
             motions = [whole.take(slice(a, b)) for a, b in itertools.pairwise(edges)]

@@ -17,13 +17,8 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import stopped, timing_values
-from semiparam_dynamics.base.nodes.managed import (
-    ManagedNode,
-    MonitoredSubscription,
-    Outlet,
-    how_often,
-)
+from semiparam_dynamics.base.nodes.diagnostics import how_often, stopped, timing_values
+from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription, Outlet
 from semiparam_dynamics.base.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig

@@ -25,8 +25,8 @@ from semiparam_dynamics.base.nodes.managed import LATCHED
 from semiparam_dynamics.samples.bag import BagReader
 
 NOT_STARTED = 127  # as shells say it
-ASK_EVERY = 0.1  # s
-PATIENCE = 2.0  # s for an answer: the node may have ended before it gave one
+ASK_PERIOD_S = 0.1
+ANSWER_TIMEOUT_S = 2.0  # for an answer: the node may have ended before it gave one
 
 
 def wait_until_active(waiting: Node, executor: Executor, name: str) -> bool:
@@ -39,13 +39,13 @@ def wait_until_active(waiting: Node, executor: Executor, name: str) -> bool:
     client = waiting.create_client(GetState, f"{name}/get_state")
     with suppress(ExternalShutdownException):
         while rclpy.ok():
-            if client.wait_for_service(timeout_sec=ASK_EVERY):
+            if client.wait_for_service(timeout_sec=ASK_PERIOD_S):
                 answer = client.call_async(GetState.Request())
-                executor.spin_until_future_complete(answer, timeout_sec=PATIENCE)
+                executor.spin_until_future_complete(answer, timeout_sec=ANSWER_TIMEOUT_S)
                 state = answer.result() if answer.done() else None
                 if state is not None and state.current_state.id == State.PRIMARY_STATE_ACTIVE:
                     return True
-            executor.spin_once(timeout_sec=ASK_EVERY)
+            executor.spin_once(timeout_sec=ASK_PERIOD_S)
     return False
 
 

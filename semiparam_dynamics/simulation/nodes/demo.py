@@ -298,10 +298,10 @@ PHASES = {
     "circle_xy": "the hand draws circles in the XY plane",
     "circle_xz": "now circles in the XZ plane, new to the learner",
 }
-PATIENCE = 60.0  # s without any progress
-STARTING = 300.0  # s without any motion at first: a busy machine compiles the core for minutes
-DRAIN = 1.5  # s after the motion: the last predictions, and diagnostics of all samples
-ERROR_WINDOW = 3.0  # s
+PROGRESS_TIMEOUT_S = 60.0  # without any motion
+START_TIMEOUT_S = 300.0  # without any motion at first: a busy machine compiles the core for minutes
+DRAIN_S = 1.5  # after the motion: the last predictions, and diagnostics of all samples
+ERROR_WINDOW_S = 3.0  # over which errors are averaged
 
 
 def run_demo(
@@ -339,7 +339,7 @@ def run_demo(
         NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
         serve_page(PAGE, {}, logs, port, interrupted, show),
     ):
-        monitor = Monitor(recorder, LEARNER, ERROR_WINDOW)
+        monitor = Monitor(recorder, LEARNER, ERROR_WINDOW_S)
         executor = SingleThreadedExecutor()
         executor.add_node(monitor)
         table = LiveTable(sys.stdout)
@@ -353,7 +353,7 @@ def run_demo(
                 )
             if not ended:
                 break
-        runtime.spin_for(executor, DRAIN)
+        runtime.spin_for(executor, DRAIN_S)
         monitor.destroy_node()
     urdf = out / "robot.urdf"
     write_files({urdf: monitor.urdf})
@@ -381,10 +381,10 @@ def _follow(
         now = time.monotonic()
         if monitor.motion > moved:
             progress, moved = now, monitor.motion
-        patience = PATIENCE if monitor.motion else STARTING
-        if now - progress > patience:
+        limit = PROGRESS_TIMEOUT_S if monitor.motion else START_TIMEOUT_S
+        if now - progress > limit:
             why = monitor.status.message if monitor.status else "no diagnostics from the learner"
-            raise SemiparamError(f"the arm has not moved for {patience:g} s: {why}")
+            raise SemiparamError(f"the arm has not moved for {limit:g} s: {why}")
         if now - told >= 1.0:
             told = now
             for node in nodes:
@@ -394,7 +394,7 @@ def _follow(
 
 
 def _make_room(bag: Path) -> None:
-    """Keep an earlier demo's bag beside, in place of one before it.
+    """Keep an earlier demo's bag, in place of one before it.
 
     Anything else in its place stays, and the recorder refuses.
     """

@@ -29,7 +29,7 @@ from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.findings import find
 from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
 from semiparam_dynamics.offline.evaluation.training import train_on_bags
-from semiparam_dynamics.offline.tuning.on_bags import tune_on_bags
+from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.bag import read_measurements
 from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
