@@ -42,6 +42,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     live: bool = False
     basic: bool = False
+    internal: bool = False
 
     def check(self, value: object) -> Value:
         """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
@@ -82,11 +83,13 @@ def parameter(
     choices: Sequence[str] = (),
     live: bool = False,
     basic: bool = False,
+    internal: bool = False,
 ) -> Any:
     """Make a dataclass field that is a parameter.
 
     live : may be changed while a node runs. basic : one of the few that most users set; the others
-    suit most robots as they are.
+    suit most robots as they are. internal : a constant for which no robot is known to need another
+    value; studies may change it in Python, but no file, command or node takes it.
     """
     about = {
         "description": description,
@@ -96,6 +99,7 @@ def parameter(
         "choices": tuple(choices),
         "live": live,
         "basic": basic,
+        "internal": internal,
     }
     return dataclasses.field(default=default, metadata={"parameter": about})
 
@@ -106,14 +110,35 @@ def group(config_type: type[C], *, inline: bool = False) -> C:
     return typing.cast(C, field)
 
 
-def parameters(config_type: type) -> list[Parameter]:
-    """All parameters of a configuration class, groups flattened, in the order of definition."""
-    return [entry for entry, _ in _walk(config_type)]
+def parameters(config_type: type, *, internal: bool = False) -> list[Parameter]:
+    """All parameters of a configuration class, groups flattened, in the order of definition.
+
+    internal : also those that are internal.
+    """
+    return [entry for entry, _ in _walk(config_type) if internal or not entry.internal]
 
 
-def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
-    """Build a configuration from dotted names; unknown names are refused with a suggestion."""
-    known = {entry.name: entry for entry in parameters(config_type)}
+def removed(config_type: type) -> dict[str, str]:
+    """Names that a file, a command or a node may no longer set, and what replaces them."""
+    names: dict[str, str] = dict(getattr(config_type, "REMOVED", {}))
+    hints = typing.get_type_hints(config_type)
+    for field in dataclasses.fields(config_type):
+        if "inline" in field.metadata:
+            inner = _inner_prefix(field, "")
+            names |= {inner + name: why for name, why in removed(hints[field.name]).items()}
+    return names
+
+
+def from_flat(config_type: type[C], values: Mapping[str, object], *, internal: bool = True) -> C:
+    """Build a configuration from dotted names; unknown names are refused with a suggestion.
+
+    internal : whether internal parameters may be set; not by what a user writes.
+    """
+    if not internal:
+        for name, why in removed(config_type).items():
+            if name in values:
+                raise ConfigurationError(f"parameter '{name}' was removed: {why}")
+    known = {entry.name: entry for entry in parameters(config_type, internal=internal)}
     if unknown := [name for name in values if name not in known]:
         name = unknown[0]
         if (new := renamed(config_type).get(name)) is not None:

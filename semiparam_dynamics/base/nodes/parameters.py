@@ -29,6 +29,7 @@ from semiparam_dynamics.base.parameters import (
     from_flat,
     hint,
     parameters,
+    removed,
     renamed,
     to_flat,
 )
@@ -72,10 +73,13 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
                 f"{_full_name(node)}: with /** in place of the name they are for every node"
             )
         shared.update(*(names for pattern, names in own.items() if "*" in pattern))
-    if foreign := sorted(set(given) & shared - known - set(renamed(config_type))):
+    if foreign := sorted(
+        set(given) & shared - known - set(renamed(config_type)) - set(removed(config_type))
+    ):
         listed = ", ".join(name + hint(name, known) for name in foreign)
         log.warning(f"parameters for every node that this one does not have: {listed}")
-    config = from_flat(config_type, {k: v for k, v in given.items() if k not in foreign})
+    own = {k: v for k, v in given.items() if k not in foreign}
+    config = from_flat(config_type, own, internal=False)
     values = to_flat(config)
     for parameter in parameters(config_type):
         kind = ros_type(parameter)
