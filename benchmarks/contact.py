@@ -117,7 +117,7 @@ class Kept(ContactDetector):
 
 
 class Watched:
-    """A learner that feels contacts, as the node has it; `keep`: what its detector is shown."""
+    """A learner that detects contacts, as the node has it; `keep`: what its detector is shown."""
 
     def __init__(self, learner: InverseDynamicsLearner, keep: bool = False) -> None:
         self.learner = learner
@@ -132,12 +132,12 @@ class Watched:
         self.samples: list[tuple[float, Array]] = []  # of each time, what is external on each axis
 
     def take(self, measurement: Measurement) -> None:
-        """Predict, feel and learn what a measurement completes."""
+        """Predict, test for contacts and learn what a measurement completes."""
         learner, now = self.learner, measurement.stamp * 1e-9
-        if (step := learner.predict(measurement)) is None:
+        if (step := learner.predict(measurement, contacts=True)) is None:
             return
         told = learner.contacts.total
-        learner.feel(step)
+        learner.detect_contact(step)
         admitted = learner.admit(step)
         new = learner.contacts.total - told
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]

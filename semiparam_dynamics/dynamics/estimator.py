@@ -40,7 +40,13 @@ from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyConfig,
     RigidBodyIdentifier,
 )
-from semiparam_dynamics.dynamics.sample import Prediction, ResidualBlock, Sample, SampleBlock
+from semiparam_dynamics.dynamics.sample import (
+    Prediction,
+    ResidualBlock,
+    ResidualPrediction,
+    Sample,
+    SampleBlock,
+)
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
@@ -64,6 +70,7 @@ class EstimatorConfig:
         low=0.1,
         high=1e5,
         live=True,
+        internal=True,
     )
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
@@ -78,7 +85,7 @@ class EstimatorConfig:
 
 
 # These may be changed at any time; a saved model is loaded whatever they were.
-LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
+LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig, internal=True) if entry.live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,40 +193,75 @@ class SemiparametricEstimator:
 
     # One sample at a time.
 
-    def predict(self, sample: Sample) -> Prediction:
+    def predict(self, sample: Sample, *, fast: bool = False) -> Prediction:
         """Predict the outputs at a sample's state; its measurement is not used.
 
         Samples are predicted in their order: the trust in the residual follows them. The standard
         deviations of an axis of which nothing was learned are its `expected_scales`.
+
+        fast : also predict `sample.fast`.
         """
-        s = sample
-        rigid = self.rigid_body.predict(s.regressor)
-        inputs, pi = self._inputs(s, rigid), self.rigid_body.parameters
-        left = self.residual.predict(inputs, pi)
-        trust = self.trust.weigh(s.stamp, left.confidence)
+        rigid, left = self._parts(sample)
+        trust, *stds, factor = self._assess(sample, left.confidence)
+        both = self.bound(rigid + left.weighed(trust), rigid)
+        before = None
+        if fast and sample.fast is not None:
+            own, beyond = self._parts(sample.fast)
+            before = self.bound.within(own + beyond.weighed(trust))
+        return Prediction(rigid, both, *stds, left, trust, factor, before)
+
+    def assess(self, sample: Sample, prediction: Prediction) -> Prediction:
+        """A prediction by a `Predictor` with the confidence, trust and deviations as they are now.
+
+        The values stay; what learning the sample needs beside them, its features, is added.
+        """
+        left = self._residual(sample, prediction.rigid_body)
+        trust, rigid_std, std, factor = self._assess(sample, left.confidence)
+        values = prediction.rigid_body, prediction.semiparametric
+        return Prediction(*values, rigid_std, std, left, trust, factor, prediction.fast)
+
+    def _parts(self, sample: Sample) -> tuple[Array, ResidualPrediction]:
+        """The rigid body's prediction and the residual's."""
+        rigid = self.rigid_body.predict(sample.regressor)
+        return rigid, self._residual(sample, rigid)
+
+    def _residual(self, sample: Sample, rigid_body: Array) -> ResidualPrediction:
+        inputs = self._inputs(sample, rigid_body)
+        return self.residual.predict(inputs, self.rigid_body.parameters)
+
+    def _assess(self, sample: Sample, confidence: float) -> tuple[float, Array, Array, Array]:
+        """Trust, both models' standard deviations and the second one's coverage factor."""
+        trust = self.trust.weigh(sample.stamp, confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        leverage = self.rigid_body.leverage(s.regressor)
-        rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
-        factors = self.errors.factors(s.stamp)
+        leverage = self.rigid_body.leverage(sample.regressor)
+        rigid_std, std = deviations(leverage, trust * confidence, near, far)
+        factors = self.errors.factors(sample.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
         if not self.errors.all_seen:
             self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
             factor = np.where(self.errors.unseen, np.inf, factor)
-        both = self.bound(rigid + left.weighed(trust), rigid)
-        return Prediction(rigid, both, rigid_std, std, left, trust, factor)
+        return trust, rigid_std, std, factor
 
-    def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
+    def update(
+        self,
+        sample: Sample,
+        prediction: Prediction | None = None,
+        known: ResidualPrediction | None = None,
+    ) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
 
-        prediction : by :meth:`predict`, maybe before other samples were learned; None: it is made
-            here.
+        prediction : of :meth:`predict` or a `Predictor`, maybe before other samples were learned;
+            None: it is made here.
+        known : the residual at the sample as it is now, of :meth:`assess`; None: `prediction` has
+            it.
         """
         if sample.y is None:
             return
         prediction = prediction or self.predict(sample)
         if not self.refuses(sample, prediction):
-            self.update_residual(sample, prediction, self.update_rigid_body(sample))
+            weights = self.update_rigid_body(sample)
+            self.update_residual(sample, prediction, weights, known)
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
         """Whether a measured sample is not learned: the gate's verdict, or not informative.
@@ -238,20 +280,28 @@ class SemiparametricEstimator:
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
     def update_residual(
-        self, sample: Sample, prediction: Prediction, weights: Array, *, late: bool = False
+        self,
+        sample: Sample,
+        prediction: Prediction,
+        weights: Array,
+        known: ResidualPrediction | None = None,
+        *,
+        late: bool = False,
     ) -> None:
         """The second half, with the `weights` (n_axes,) that the first one returned.
 
+        known : as for :meth:`update`.
         late : the trust follows how well the residual knows the sample now, instead of when it was
             predicted.
         """
         s, p, y = sample, prediction, sample.y
         assert y is not None
-        x, confidence = self._inputs(s, p.rigid_body), p.residual.confidence
+        known = p.residual if known is None else known
+        x, confidence = self._inputs(s, p.rigid_body), known.confidence
         if late:
             confidence = self.residual.predict(x, self.rigid_body.parameters).confidence
         self.trust.learn(s.stamp, confidence)
-        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, weights)
+        self.residual.update(s.stamp, x, known, y, s.regressor, p.rigid_body, weights)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
         self.errors.record(s.stamp, y, errors, stds)

@@ -348,6 +348,7 @@ class ZeroVelocities:
     ----------
     watched: where each joint with zeros alone was at first, or after the last pause.
     noticed: those that have moved.
+    done: nothing more can be noticed.
     """
 
     # For which, and in how many messages in a row, a joint must be elsewhere: some may be wrong,
@@ -357,16 +358,11 @@ class ZeroVelocities:
     def __init__(self, config: StreamConfig) -> None:
         self._after = round(config.stuck_after * SECOND)
         self._motion = config.stuck_motion
-        self._begun = False
+        self._begun = self.done = False
         self.watched: dict[int, float] = {}
         # Of joints that are: the first one's stamp, the last one's, and how many they are.
         self._elsewhere: dict[int, tuple[int, int, int]] = {}
         self.noticed: set[int] = set()
-
-    @property
-    def resting(self) -> bool:
-        """Whether no velocity can say anything any more."""
-        return self._begun and not self.watched
 
     def __call__(
         self, stamp: int, before: int, values: Sequence[float], position: Sequence[float]
@@ -393,6 +389,7 @@ class ZeroVelocities:
                     new.append(k)
             if k in self.noticed and values[k] == 0.0:
                 unknown.append(k)
+        self.done = not self.watched
         return unknown, new
 
     def _is_elsewhere(self, k: int, stamp: int, before: int, way: float) -> bool:

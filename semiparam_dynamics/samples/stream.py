@@ -80,6 +80,7 @@ class MeasurementStream:
         of efforts one for each joint. First means since the last :meth:`recent_details`.
     frames: the frame_ids seen in wrenches.
     lists: different lists of joint names that came, at most `MAX_LISTS`.
+    newest: stamp of the last joint state, ns; 0 before the first.
     """
 
     INCOMPLETE = (
@@ -150,20 +151,66 @@ class MeasurementStream:
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
         self._zeros = ZeroVelocities(config)
-        self._last_joint_state: int | None = None
-        self._last_wrench: int | None = None
+        self.newest = self._newest_wrench = 0
         self._late_joint_states: list[int] = []  # stamps since the last one in time
         self._late_wrenches: list[int] = []
 
     def joint_state(self, message: Any) -> list[Measurement]:
-        """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
+        """Take one sensor_msgs/JointState in; return the measurements that are complete now.
+
+        Of the checks only those that find something are calls: it runs a thousand times a second.
+        """
         self.received["joint states"] += 1
         if self._locks:
             self._follow_locks(message)
         try:
-            return self._joint_state(message)
+            matcher, effort = self._matcher, message.effort
+            if message.name != matcher.seen:
+                matcher.match(message.name, not self._effort or len(effort) > 0)
+            if matcher.problem:
+                return self._drop(matcher.problem, matcher.detail)
+            n, n_dq, n_effort = len(message.name), len(message.velocity), len(effort)
+            if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
+                sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
+                return self._drop("wrong length", f"{n} names, {sizes}")
+            # For a handful of numbers plain Python is faster than NumPy: checks are of tuples.
+            values = message.position
+            position = matcher.pick(values.tolist() if hasattr(values, "tolist") else values)
+            if not sum(map(abs, position)) <= IMPLAUSIBLE and (problem := _problem(position)):
+                return self._drop(problem, self._misplaced(position))
+            q = np.array(position, dtype=np.float64)
+            stamp = message.header.stamp
+            stamp = int(stamp.sec) * SECOND + int(stamp.nanosec)
+            released: list[Measurement] = []
+            if stamp <= self.newest or stamp <= 0 or self._late_joint_states:
+                jumped = self._out_of_order(stamp, self.newest, self._late_joint_states)
+                if jumped is None:
+                    return []
+                if jumped:
+                    limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
+                    released = self._pairer.restart_joint_states(limit)
+            self.newest = stamp
+            velocity = None
+            if n_dq:
+                values = message.velocity
+                velocity = matcher.pick(values.tolist() if hasattr(values, "tolist") else values)
+                if not self._zeros.done or not sum(map(abs, velocity)) <= IMPLAUSIBLE:
+                    velocity = self._velocity(stamp, velocity, position)
+                else:
+                    self._no_velocity.unknown.clear()
+            if stuck := self._positions(stamp, position, velocity):
+                self._drop("position stuck", stuck)
+                return released
+            self._q, self._dq, self._q_stamp = position, velocity, stamp
+            dq = None if velocity is None else np.array(velocity, dtype=np.float64)
+            y = self._efforts(stamp, effort) if self._effort else None
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
+        if self._effort and not self._delay:
+            return [Measurement(stamp, q, dq, y)]
+        if y is not None:
+            released += self._pairer.wrench(stamp - self._delay, y)
+        return released + self._pairer.joint_state(Measurement(stamp, q, dq, None))
 
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
@@ -172,11 +219,6 @@ class MeasurementStream:
             return self._wrench(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
-
-    @property
-    def newest(self) -> int:
-        """Stamp of the last joint state in ns; 0 before the first."""
-        return self._last_joint_state or 0
 
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of joint names that came since the last call, with efforts where they count."""
@@ -201,47 +243,6 @@ class MeasurementStream:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
         return self._pairer.flush()
 
-    def _joint_state(self, message: Any) -> list[Measurement]:
-        matcher = self._matcher
-        useful = not self._effort or len(message.effort) > 0
-        if matcher.match(message.name, useful) is None:
-            return self._drop(matcher.problem, matcher.detail)
-        n = len(message.name)
-        n_dq, n_effort = len(message.velocity), len(message.effort)
-        if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
-            sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
-            return self._drop("wrong length", f"{n} names, {sizes}")
-        # For a handful of numbers plain Python is faster than NumPy: checks are of lists.
-        position = matcher.select(message.position)
-        if problem := _problem(position):
-            return self._drop(problem, self._misplaced(position))
-        q = np.array(position, dtype=np.float64)
-        stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_joint_state, self._late_joint_states)
-        if jumped is None:
-            return []
-        released: list[Measurement] = []
-        if jumped:
-            limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
-            released = self._pairer.restart_joint_states(limit)
-        self._last_joint_state = stamp
-        velocity = None
-        if n_dq:
-            velocity = self._velocity(stamp, matcher.select(message.velocity), position)
-        dq = None if velocity is None else np.array(velocity, dtype=np.float64)
-        if stuck := self._positions(stamp, position, velocity):
-            self._drop("position stuck", stuck)
-            return released
-        self._q, self._dq, self._q_stamp = position, velocity, stamp
-        if self._effort:
-            y = self._efforts(stamp, message.effort)
-            if not self._delay:
-                return [Measurement(stamp, q, dq, y)]
-            if y is not None:
-                released += self._pairer.wrench(stamp - self._delay, y)
-        released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
-        return released
-
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
         if frame[:QUOTED] not in self.frames and len(self.frames) < FRAMES_KEPT:
@@ -254,14 +255,14 @@ class MeasurementStream:
             told = "; ".join(f"{WRENCH_AXES[k]} of the wrench is {x:g}" for k, x in _wrong(values))
             return self._drop(problem, told)
         wrench = np.array(values, dtype=np.float64)
-        stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_wrench, self._late_wrenches)
+        stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
+        jumped = self._out_of_order(stamp, self._newest_wrench, self._late_wrenches)
         if jumped is None or self._effort:
             return []
         released: list[Measurement] = []
         if jumped:
             released = self._pairer.restart_wrenches(stamp + self._clock_jump)
-        self._last_wrench = stamp
+        self._newest_wrench = stamp
         if faults := self._faults(stamp, values, self._q):
             # One sensor measures all of them.
             self._drop(*faults[0][1:])
@@ -272,7 +273,7 @@ class MeasurementStream:
         released += self._pairer.wrench(stamp, wrench)
         return released
 
-    def _out_of_order(self, stamp: int, last: int | None, late: list[int]) -> bool | None:
+    def _out_of_order(self, stamp: int, last: int, late: list[int]) -> bool | None:
         """None: refused and counted; True: the clock has gone back; False: all is well.
 
         late: stamps of the topic's messages refused since `last`, in order.
@@ -280,7 +281,7 @@ class MeasurementStream:
         if stamp <= 0:
             self._drop("zero stamp")
             return None
-        if last is None or stamp > last:
+        if stamp > last:
             late.clear()
             return False
         if stamp == last:
@@ -308,11 +309,11 @@ class MeasurementStream:
             self._moved = any(0.0 < abs(value) <= IMPLAUSIBLE for value in values)
         unknown: list[int] = []
         begins = False
-        if self._moved and not self._zeros.resting:
+        if self._moved and not self._zeros.done:
             unknown, begins = self._unfilled(stamp, values, position)
         if _problem(values):
             wrong = _wrong(values)
-            self._tell_of_velocities(values, wrong)
+            self._report_velocities(values, wrong)
             unknown = sorted({*unknown, *(k for k, _ in wrong)})
         else:
             self._no_velocity.unknown.clear()
@@ -341,7 +342,7 @@ class MeasurementStream:
             self._drop(NO_VELOCITY, told)
         return unknown, bool(new)
 
-    def _tell_of_velocities(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
+    def _report_velocities(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
         """Count and tell that these velocities are no numbers."""
         if lacking := self._no_velocity(values):
             self._news.append(
@@ -409,12 +410,13 @@ class MeasurementStream:
         if not len(values):
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
-        effort = self._matcher.select(values)
+        values = values.tolist() if hasattr(values, "tolist") else values
+        effort = self._matcher.pick(values)
         if self._effort_scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._effort_scale))
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, self._q)
-        if _problem(effort):
+        if not sum(map(abs, effort)) <= IMPLAUSIBLE and _problem(effort):
             faults += self._no_numbers(effort)
         else:
             self._no_effort.unknown.clear()
@@ -493,9 +495,10 @@ class MeasurementStream:
 
 
 def _problem(numbers: Sequence[float]) -> str:
-    """Why these few numbers can't be a measurement; empty where they can."""
-    if sum(map(abs, numbers)) <= IMPLAUSIBLE:  # neither infinite nor NaN
-        return ""
+    """The reason for which numbers can't be a measurement; empty where they can.
+
+    None is wrong where the sum of their sizes is within `IMPLAUSIBLE`.
+    """
     if not all(map(math.isfinite, numbers)):
         return "not finite"
     if max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE:
@@ -506,11 +509,6 @@ def _problem(numbers: Sequence[float]) -> str:
 def _wrong(numbers: Sequence[float]) -> list[tuple[int, float]]:
     """Those of the numbers that can't be a measurement, each with its index."""
     return [(k, value) for k, value in enumerate(numbers) if not abs(value) <= IMPLAUSIBLE]
-
-
-def _stamp(message: Any) -> int:
-    stamp = message.header.stamp
-    return int(stamp.sec) * SECOND + int(stamp.nanosec)
 
 
 def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
@@ -625,6 +623,8 @@ class JointMatcher:
 
     Attributes
     ----------
+    seen: the last list of names; None where it is to be matched anew.
+    pick: gives the wanted joints' entries, in order, of a list of numbers for these names.
     problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
         ``too many joints``), empty where it was accepted.
     detail: the same as a sentence that names the joints.
@@ -637,38 +637,31 @@ class JointMatcher:
         self.problem = ""
         self.detail = ""
         self._lately: set[tuple[str, ...]] = set()
-        self._seen: list[str] | None = None
-        self._index: list[int] | None = None
-        self._pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
+        self.seen: list[str] | None = None
+        self.pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
 
-    def match(self, names: Sequence[str], useful: bool = True) -> list[int] | None:
-        """Positions of the wanted joints in `names`, in the wanted order; None where refused.
+    def match(self, names: Sequence[str], useful: bool = True) -> None:
+        """Find the wanted joints in a list of names that is another than `seen`.
 
-        useful: whether :meth:`lately` is to tell of them.
+        useful: whether :meth:`lately` is to report it.
         """
         if len(names) > MAX_NAMES:
             # Before anything is made of them: a list of millions would be counted each time.
-            self._seen, self.problem = None, "too many joints"
+            self.seen, self.problem = None, "too many joints"
             self.detail = f"the message names {len(names)} joints; {MAX_NAMES} are allowed"
-            return None
-        if self._seen is None or names != self._seen:
-            self._seen = list(names)
-            self._index = self._find(self._seen)
-            if useful and len(self._lately) < MAX_LISTS:
-                self._lately.add(tuple(names))
-        return self._index
+            return
+        self.seen = list(names)
+        self._find(self.seen)
+        if useful and len(self._lately) < MAX_LISTS:
+            self._lately.add(tuple(names))
 
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of names that came since the last call, at most `MAX_LISTS`."""
         lately, self._lately = self._lately, set()
-        self._seen = None  # one that goes on is told again
+        self.seen = None  # one that continues is reported again
         return lately
 
-    def select(self, values: Any) -> tuple[float, ...]:
-        """The wanted joints' entries of a message's `values`, for the names accepted last."""
-        return self._pick(values.tolist() if hasattr(values, "tolist") else values)
-
-    def _find(self, names: list[str]) -> list[int] | None:
+    def _find(self, names: list[str]) -> None:
         if len(self.lists) < MAX_LISTS:
             self.lists.add(tuple(names))
         self.problem = self.detail = ""
@@ -679,14 +672,13 @@ class JointMatcher:
             self.problem = "missing joint"
             there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
             self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
-            return None
+            return
         if doubled:
             self.problem = "duplicate joint name"
             self.detail = f"the message names {', '.join(doubled)} more than once"
-            return None
+            return
         index = [names.index(name) for name in self.joint_names]
         if len(index) > 1:
-            self._pick = itemgetter(*index)
+            self.pick = itemgetter(*index)
         else:  # with one index itemgetter gives no tuple
-            self._pick = lambda values: tuple(values[i] for i in index)
-        return index
+            self.pick = lambda values: tuple(values[i] for i in index)

@@ -33,7 +33,7 @@ from semiparam_dynamics.samples.stream import MeasurementStream
 TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 TOGETHER = 30_000_000  # ns of steps that go to the thread together
-LOOK_NS = TOGETHER  # without such steps after which one that is not learned is looked at
+IDLE_UPDATE_NS = TOGETHER  # without such steps after which one that is not learned is assessed
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
 WARM_UP_STEP = 0.25  # s
@@ -62,7 +62,8 @@ class Session:
 
     With `defer_learning` samples are learned in a thread of their own, and predictions are made by
     a predictor of what was learned up to some milliseconds before; else each sample is learned by
-    `learn` itself. What the thread owns is only to be read while it is :meth:`paused`.
+    `learn` itself. What the thread owns is only to be read while it is :meth:`paused`. Where
+    messages wait, `thread.held` may be set: a minimum is learned meanwhile.
 
     locked: where joints that are not learned stand, see `RobotModel`.
     Raises RobotModelError where the URDF doesn't serve, ConfigurationError where the frame of the
@@ -90,7 +91,7 @@ class Session:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self._thread: LearnerThread[list[Step]] = LearnerThread(
+        self.thread: LearnerThread[list[Step]] = LearnerThread(
             self._update_all, config.learning_queue, size=_size, idle=self._idle
         )
         self.first_motion: FirstMotion | None = None
@@ -106,9 +107,9 @@ class Session:
         self._together: list[Step] = []  # to be learned and scored with those that follow
         self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
         self._stamp = 0  # of the last of them
-        # The newest sample, where none is learned or scored; the thread takes it.
-        self._unlearned: deque[Sample] = deque(maxlen=1)
-        self._looked = 0  # stamp of the last step that the thread was given in either way
+        # The newest step, where none is learned or scored; the thread takes it.
+        self._unlearned: deque[Step] = deque(maxlen=1)
+        self._given_at = 0  # stamp of the last step that the thread was given in either way
         self._learning = True
         self._predict_beside_learning(config)
         self._count_anew()
@@ -118,14 +119,14 @@ class Session:
 
         The file stays as it is until something is saved.
         """
-        self._thread.clear()
+        self.thread.clear()
         self._together = []
         self._unlearned.clear()
         with self.paused():
             self.learner.reset()
             self.autosave.begin_anew()
-            self._thread.restart()
-            self._thread.dropped = 0
+            self.thread.restart()
+            self.thread.dropped = 0
             self._count_anew()
 
     def _count_anew(self) -> None:
@@ -154,7 +155,7 @@ class Session:
         with self.paused(drained=True):
             self.learner.configure(config.learner)
             self._predict_beside_learning(config)
-            self._thread.capacity = config.learning_queue
+            self.thread.capacity = config.learning_queue
             self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
@@ -172,24 +173,25 @@ class Session:
 
     def joint_state(self, message: Any) -> Iterator[Step]:
         """Take a JointState; predict what it completes. Pass each step to :meth:`learn`."""
-        return self._steps(time.perf_counter(), self.stream.joint_state(message))
+        return self._steps(self.stream.joint_state, message)
 
     def wrench(self, message: Any) -> Iterator[Step]:
         """The same for a WrenchStamped."""
-        return self._steps(time.perf_counter(), self.stream.wrench(message))
+        return self._steps(self.stream.wrench, message)
 
-    def _steps(self, start: float, measurements: list[Measurement]) -> Iterator[Step]:
-        for measurement in measurements:
+    def _steps(self, take: Callable[[Any], list[Measurement]], message: Any) -> Iterator[Step]:
+        start = time.perf_counter()
+        for measurement in take(message):
             self.measured += 1
-            behind = self._thread.behind or self._unpublished
+            behind = self.thread.behind or self._unpublished
             with self._turn:
-                step = self.learner.predict(measurement)
+                step = self.learner.predict(measurement, contacts=True)
             if step is not None:
                 if self.first_motion is not None:
                     self.first_motion.see(measurement, step)
                 self.predicted += 1
                 # From the instant that is predicted to the newest joint state.
-                self.delays.append((self.stream.newest - step.stamp) * 1e-6)
+                self.delays.append((self.stream.newest - step.sample.stamp) * 1e-6)
                 self.last = step
                 self.deferred += behind
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
@@ -268,10 +270,6 @@ class Session:
         with self._turn:
             return self.learner.feedforward(q, dq, ddq)
 
-    def hold_learning(self, held: bool) -> None:
-        """Have the thread learn a minimum only, since messages wait, or as much as it can again."""
-        self._thread.held = held
-
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
         with self._turn:
@@ -279,17 +277,17 @@ class Session:
 
     def _learn(self, step: Step) -> None:
         self._note_standing(step)
-        self.learner.feel(step)
-        learning = self._learning and not self._thread.problem
+        self.learner.detect_contact(step)
+        learning = self._learning and not self.thread.problem
         steps = self.learner.admit(step, learning=learning)
         if not self._learning:
             self._not_learned["learning switched off"] += len(steps)
         if self._config.defer_learning:
-            self._look_later(step, bool(steps) and not self._thread.problem)
-        if self._thread.problem:
+            self._assess_later(step, bool(steps) and not self.thread.problem)
+        if self.thread.problem:
             self._not_learned[STOPPED] += len(steps)
         elif not self._config.defer_learning:
-            self._thread.do([steps])
+            self.thread.do([steps])
         else:
             full: list[list[Step]] = []
             for one in map(self._affordable, steps):
@@ -301,24 +299,24 @@ class Session:
                     self._together = []
             if full:
                 # Those that waited for a verdict together are no sign that learning is slow.
-                self._thread.put(*full, room=len(steps) - 1)
-            self._thread.give_turn()
+                self.thread.put(*full, room=len(steps) - 1)
+            self.thread.give_turn()
 
-    def _look_later(self, step: Step, queued: bool) -> None:
-        """Have the thread look at a step, seldom, where no step is queued to be learned or scored.
+    def _assess_later(self, step: Step, queued: bool) -> None:
+        """Have the thread assess a step, seldom, where none is queued to be learned or scored.
 
         That is where nothing is measured, where a change is suspected and after an error. Else the
         trust and the deviations would stay those of the last step queued.
         """
-        if not queued and 0 <= step.stamp - self._looked < LOOK_NS:
+        if not queued and 0 <= step.stamp - self._given_at < IDLE_UPDATE_NS:
             return
-        self._looked = step.stamp
+        self._given_at = step.stamp
         if queued:
             self._unlearned.clear()  # it is older, and the trust is to follow stamps that go on
         else:
             self._put_together()
-            self._unlearned.append(step.sample)
-            self._thread.call_idle()
+            self._unlearned.append(step)
+            self.thread.call_idle()
 
     def _affordable(self, step: Step) -> Step:
         """The step as it is to be learned within the budget, or only scored."""
@@ -334,7 +332,7 @@ class Session:
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
         if self._together:
-            self._thread.put(self._together)
+            self.thread.put(self._together)
             self._together = []
 
     # In the thread.
@@ -342,14 +340,14 @@ class Session:
     def _update_all(self, together: list[list[Step]]) -> None:
         for steps in together:
             self._update(steps)
-        self._thread.wait_for_turn()
+        self.thread.wait_for_turn()
         self.note_changes()
         self.autosave.step()
         self._publish()
 
     def _update(self, steps: list[Step]) -> None:
         start = time.thread_time()
-        self.learner.update(steps, self._thread.wait_for_turn)
+        self.learner.update(steps, self.thread.wait_for_turn)
         if learned := _learned_of(steps):
             each = (time.thread_time() - start) / learned
             self._budget.spent(each)
@@ -369,18 +367,18 @@ class Session:
         self._publish_after = now + PAUSE_BETWEEN_PUBLISHING * (now - start)
         return None
 
-    def _look(self) -> None:
+    def _assess_unlearned(self) -> None:
         try:
-            sample = self._unlearned.pop()
+            step = self._unlearned.pop()
         except IndexError:
             return
-        self.learner.look(sample)
+        self.learner.idle_update(step)
 
     def _idle(self) -> float | None:
         self.note_changes()
         self.autosave.step()
         pause = self._publish()
-        self._look()  # last: after an error in learning it may fail, too
+        self._assess_unlearned()  # last: after an error in learning it may fail, too
         return pause
 
     def _snapshot(self) -> Snapshot:
@@ -400,7 +398,7 @@ class Session:
         with self._turn:
             if drained:
                 self._put_together()
-            with self._thread.paused(drained=drained):
+            with self.thread.paused(drained=drained):
                 yield
 
     def drain(self) -> None:
@@ -408,7 +406,7 @@ class Session:
         with self.paused(drained=True):
             self._publish_after = 0.0
             self._publish()
-            self._look()
+            self._assess_unlearned()
 
     @property
     def learning(self) -> bool:
@@ -419,22 +417,22 @@ class Session:
     def learning(self, wanted: bool) -> None:
         self._learning = wanted
         if wanted:
-            self._thread.restart()
+            self.thread.restart()
 
     @property
     def problem(self) -> str:
         """The error that stopped learning, as a sentence; empty where none did."""
-        return self._thread.problem
+        return self.thread.problem
 
     @property
     def trace(self) -> str:
         """The traceback of :attr:`problem`."""
-        return self._thread.trace
+        return self.thread.trace
 
     @property
     def waiting(self) -> int:
         """Samples that wait to be learned, about."""
-        return len(self._thread)
+        return len(self.thread)
 
     # Files.
 
@@ -469,7 +467,9 @@ class Session:
         if self.autosave.loaded is None:
             return []
         (_, there), here = saved_header(self.autosave.loaded), self.learner.parameters()
-        live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
+        live = {
+            entry.name for entry in parameters(InverseDynamicsConfig, internal=True) if entry.live
+        }
         here = json.loads(json.dumps(here))
         told = [
             f"{name} {there[name]} (here {value})"
@@ -492,7 +492,7 @@ class Session:
             self.first_motion.close()
         with self._turn:
             self._put_together()
-        self._thread.close()
+        self.thread.close()
         self.note_changes()
         return self.autosave.finish()
 
@@ -500,15 +500,15 @@ class Session:
         """End the threads; what was learned is given up."""
         if self.first_motion is not None:
             self.first_motion.close()
-        self._thread.clear()
-        self._thread.close()
+        self.thread.clear()
+        self.thread.close()
 
     def save_if_due(self) -> None:
         """Save pending learning if no message has come for a while."""
         with self._turn:
             if self._config.defer_learning:
                 self._put_together()
-                self._thread.call_idle()
+                self.thread.call_idle()
             else:
                 self.autosave.step()
 
@@ -517,7 +517,7 @@ class Session:
     @property
     def working(self) -> bool:
         """Whether something is being learned at this instant, for which `paused` would wait."""
-        return self._thread.working
+        return self.thread.working
 
     def learned(self) -> str:
         """The amount of what was learned, in words."""
@@ -530,7 +530,7 @@ class Session:
     def dropped(self) -> Counter[str]:
         """Messages, measurements and updates that were left out, by reason; while paused."""
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped) + self._not_learned
-        dropped["learning could not keep up"] += self._thread.dropped
+        dropped["learning could not keep up"] += self.thread.dropped
         return +dropped
 
 
@@ -610,11 +610,12 @@ def warm_up(
         if filtered:
             regressor = rng.normal(size=(model.n_axes, model.n_parameters))
             sample = Sample(stamp, measurement.q, dq, np.zeros_like(dq), regressor, y)
-            step: Step | None = learner.predict_sample(dataclasses.replace(sample, fast=sample))
+            whole = dataclasses.replace(sample, fast=sample)
+            step: Step | None = learner.predict_sample(whole, contacts=True)
         else:
-            step = learner.predict(measurement)
+            step = learner.predict(measurement, contacts=True)
         if step is not None:
-            learner.feel(step)
+            learner.detect_contact(step)
             learner.update(learner.admit(step))
             learner.publish()
 
