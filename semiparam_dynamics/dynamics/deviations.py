@@ -59,6 +59,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
+        internal=True,
     )
     threshold: float = parameter(
         0.2,
@@ -67,6 +68,7 @@ class TrustConfig:
         low=0.0,
         high=1.0,
         live=True,
+        internal=True,
     )
     learning: float = parameter(
         0.5,
@@ -76,6 +78,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
+        internal=True,
     )
 
 

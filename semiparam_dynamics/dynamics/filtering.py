@@ -168,7 +168,10 @@ class FilterConfig:
         basic=True,
     )
     stages: int = parameter(
-        1, "how many second-order Butterworth stages that low-pass has", low=1, high=4
+        1,
+        "how many second-order Butterworth stages that low-pass has",
+        low=1,
+        high=4,
     )
     prefilter_ratio: float = parameter(
         4.0,
@@ -176,6 +179,7 @@ class FilterConfig:
         "differentiated, in multiples of filter.cutoff",
         low=1.0,
         high=100.0,
+        internal=True,
     )
     max_gap: float = parameter(
         0.5,
@@ -183,6 +187,7 @@ class FilterConfig:
         unit="s",
         low=0.001,
         high=60.0,
+        internal=True,
     )
     rest_velocity: float = parameter(
         0.01,
@@ -198,6 +203,7 @@ class FilterConfig:
         "low-pass those between tell nothing new, and are predicted only; 0: all",
         low=0.0,
         high=1e6,
+        internal=True,
     )
     max_rate: float = parameter(
         0.0,
@@ -248,7 +254,7 @@ class SampleFilter:
         n, axes, cutoff = model.n_joints, model.n_axes, config.cutoff
         self._fast = fast
         width, self._end = 2 * n + axes, 3 * n + axes
-        self._n_joints, self._n_axes = n, axes
+        self._n_joints, self._n_axes, self._shape = n, axes, (axes, model.n_parameters)
         self._size = self._end + axes * model.n_parameters
         self._no_dq, self._no_y = np.zeros(n), np.zeros(axes)
         self._memory = memory = np.zeros(1, dtype=MEMORY)
@@ -409,22 +415,21 @@ class SampleFilter:
 
     def _sample(self, row: Array, number: int, weight: float, stamp: int, *kind: int) -> Sample:
         measured, informative, between = kind
+        n, end, shape, fast = self._n_joints, self._end, self._shape, None
         of = bool(informative), bool(between), weight
-        fast = None
-        if self._fast:
-            fast = Sample(stamp, *self._parts(self._before[number], measured), *of)
-        return Sample(stamp, *self._parts(row, measured), *of, fast)
-
-    def _parts(self, row: Array, measured: int) -> tuple[Array, Array, Array, Array, Array | None]:
-        """q, dq, ddq, the regressor and y of a row (size,)."""
-        n, end = self._n_joints, self._end
-        return (
-            row[:n],
-            row[n : 2 * n],
-            row[2 * n : 3 * n],
-            row[end:].reshape(self._n_axes, -1),
-            row[3 * n : end] if measured else None,
-        )
+        for part in (self._before[number], row) if self._fast else (row,):
+            fast = Sample(
+                stamp,
+                part[:n],
+                part[n : 2 * n],
+                part[2 * n : 3 * n],
+                part[end:].reshape(shape),
+                part[3 * n : end] if measured else None,
+                *of,
+                fast,
+            )
+        assert fast is not None
+        return fast
 
 
 def _whole(stamp: Any) -> int:

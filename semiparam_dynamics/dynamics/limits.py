@@ -46,7 +46,6 @@ class OutputConfig:
         low=0.0,
         high=1e6,
         live=True,
-        basic=True,
     )
     gate_longest: float = parameter(
         5.0,
@@ -56,6 +55,7 @@ class OutputConfig:
         low=0.0,
         high=1e6,
         live=True,
+        internal=True,
     )
 
 

@@ -83,7 +83,11 @@ def input_widths(
 
 def _width(along: str) -> Any:
     return parameter(
-        1.0, f"kernel width along {along}, in multiples of length_scale", low=1e-3, high=1e3
+        1.0,
+        f"kernel width along {along}, in multiples of length_scale",
+        low=1e-3,
+        high=1e3,
+        internal=True,
     )
 
 
@@ -140,6 +144,7 @@ class RandomFourierConfig(KernelConfig):
         unit="s",
         low=0.0,
         high=3600.0,
+        internal=True,
     )
     memory: float = parameter(
         0.0,
@@ -149,6 +154,7 @@ class RandomFourierConfig(KernelConfig):
         low=0.0,
         high=1e7,
         live=True,
+        internal=True,
     )
 
     INPUTS = GROUPS
@@ -165,7 +171,7 @@ class RandomFourierConfig(KernelConfig):
 class NystromConfig(KernelConfig):
     """The residual `nystrom`: local, and zero where there are no data."""
 
-    max_centers: int = parameter(500, "centres at most", low=1, high=20000, basic=True)
+    max_centers: int = parameter(500, "centres at most", low=1, high=20000)
     length_scale: float = parameter(
         0.2,
         "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
@@ -205,6 +211,7 @@ class NystromConfig(KernelConfig):
         "length_scale",
         low=1e-3,
         high=1e3,
+        internal=True,
     )
     joint_penalty: float = parameter(
         2.5,

@@ -71,7 +71,6 @@ class RigidBodyConfig:
         low=1e-12,
         high=1e12,
         live=True,
-        basic=True,
     )
     prior: str = parameter(
         "zero",
@@ -86,6 +85,7 @@ class RigidBodyConfig:
         low=0.0,
         high=1e6,
         live=True,
+        internal=True,
     )
     memory: float = parameter(
         0.0,
@@ -95,7 +95,6 @@ class RigidBodyConfig:
         low=0.0,
         high=1e7,
         live=True,
-        basic=True,
     )
     forgetting: str = parameter(
         "directional",
@@ -103,6 +102,7 @@ class RigidBodyConfig:
         "at one rate, so that a robot at rest comes back to the prior (exponential)",
         choices=("directional", "exponential"),
         live=True,
+        internal=True,
     )
 
 

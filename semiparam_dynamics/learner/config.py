@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.changes.config import ChangesConfig
@@ -11,10 +12,59 @@ from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.robot.model import RobotConfig
 from semiparam_dynamics.samples.measurement import StreamConfig
 
+# Parameters that were removed, and what replaces them: a file that sets one is refused with that.
+COLUMN = "the columns of friction and offsets are always there"
+JUDGED = "each kind of friction is used where it is seen to help"
+WIDTH = "inputs are standardized; `length_scale` is the width of all"
+TRUST = "the residual's trust has one setting, which was measured on six arms"
+REMOVED: dict[str, str] = {
+    "real_bodies": "~/inertial_parameters are always the nearest that bodies can have",
+    "autoload": "`model_file` is always resumed from; name another one to begin anew",
+    "viscous": COLUMN,
+    "coulomb": COLUMN,
+    "offset": COLUMN,
+    "sensor_offset": "a wrench always has constant columns",
+    "stribeck_velocity": JUDGED,
+    "asymmetry": JUDGED,
+    "presliding": JUDGED,
+    "error_horizon": "standard deviations always follow the last 20 s",
+    "rigid_body.unusual": "beyond 4 deviations samples count less; see `output.gate`",
+    "rigid_body.forgetting": "a memory forgets what newer motion shows again",
+    "nystrom.position_width": WIDTH,
+    "nystrom.velocity_width": WIDTH,
+    "nystrom.rigid_body_width": WIDTH,
+    "nystrom.joint_length_scale": "the joints' own width is 0.14",
+    "random_fourier.position_width": WIDTH,
+    "random_fourier.velocity_width": WIDTH,
+    "random_fourier.acceleration_width": WIDTH,
+    "random_fourier.rigid_body_width": WIDTH,
+    "random_fourier.window": "inputs are standardized by the first 10 s of motion",
+    "random_fourier.memory": "a residual that forgets is `nystrom`, see `nystrom.memory`",
+    "trust.memory": TRUST,
+    "trust.threshold": TRUST,
+    "trust.learning": TRUST,
+    "output.gate_longest": "what stays beyond `output.gate` for 5 s is learned",
+    "filter.prefilter_ratio": "the low-pass before differences follows `filter.cutoff`, times 4",
+    "filter.max_gap": "a pause of 0.5 s starts the filters anew",
+    "filter.learn_ratio": "`learning_share` bounds what learning takes of a core",
+    "samples.clock_jump": "stamps that go back by over 1 s are a restarted clock",
+    "samples.stuck_motion": "it is 0.05 rad or m; see `samples.stuck_after`",
+    "samples.saturation_share": "name the limits themselves, `samples.saturation`",
+    "samples.pair_tolerance": "it is 20 ms; late topics need `samples.pair_wait`",
+    "changes.false_alarms": "a false alarm is expected every ten hours",
+    "changes.payload_mass": "payloads of any mass are estimated",
+    "changes.payload_reach": "it is 0.3 m, from `changes.payload_link`",
+    "changes.friction": "`changes.detect` includes friction",
+    "changes.offset": "`changes.detect` includes offsets",
+    "changes.contact_longest": "a deviation that lasts for 10 s is learned",
+}
+
 
 @dataclass(frozen=True)
 class InverseDynamicsConfig:
     """The parameters of learning inverse dynamics, live and offline alike."""
+
+    REMOVED: ClassVar[dict[str, str]] = REMOVED
 
     robot: RobotConfig = group(RobotConfig, inline=True)
     estimator: EstimatorConfig = group(EstimatorConfig, inline=True)
@@ -37,9 +87,7 @@ class InverseDynamicsNodeConfig:
         True, "configure and activate at the start, without a lifecycle manager"
     )
     urdf: str = parameter(
-        "",
-        "file of the robot's URDF; empty: it comes on the topic robot_description",
-        basic=True,
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description", basic=True
     )
     model_file: str = parameter(
         "",
@@ -48,7 +96,9 @@ class InverseDynamicsNodeConfig:
         basic=True,
     )
     autoload: bool = parameter(
-        True, "when configured resume from the newest whole model_file, if there is one"
+        True,
+        "when configured resume from the newest whole model_file, if there is one",
+        internal=True,
     )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"
@@ -108,12 +158,12 @@ class InverseDynamicsNodeConfig:
         False,
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
-        basic=True,
     )
     real_bodies: bool = parameter(
         True,
         "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
         "inertias); false: as they are identified, which may belong to no bodies that exist",
+        internal=True,
     )
     examine_start: bool = parameter(
         True,

@@ -68,7 +68,6 @@ class RobotConfig:
     sensor_frame: str = parameter(
         "",
         "joint or link of the URDF in which the six-axis sensor reads (wrench target)",
-        basic=True,
     )
     gravity: tuple[float, ...] = parameter(
         (0.0, 0.0, -9.81),
@@ -78,9 +77,13 @@ class RobotConfig:
         high=100.0,
         basic=True,
     )
-    viscous: bool = parameter(True, "a viscous friction column per joint (effort target)")
-    coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
-    offset: bool = parameter(True, "a constant column per joint (effort target)")
+    viscous: bool = parameter(
+        True, "a viscous friction column per joint (effort target)", internal=True
+    )
+    coulomb: bool = parameter(
+        True, "a Coulomb friction column per joint (effort target)", internal=True
+    )
+    offset: bool = parameter(True, "a constant column per joint (effort target)", internal=True)
     rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
     coupled_joints: tuple[str, ...] = parameter(
         (),
@@ -93,7 +96,6 @@ class RobotConfig:
         unit="rad/s",
         low=1e-6,
         high=10.0,
-        basic=True,
     )
     stribeck_velocity: float = parameter(
         0.1,
@@ -103,11 +105,13 @@ class RobotConfig:
         unit="rad/s or m/s",
         low=0.0,
         high=10.0,
+        internal=True,
     )
     asymmetry: bool = parameter(
         True,
         "a column per joint for Coulomb friction that differs between the directions, "
         "|tanh(dq / coulomb_velocity)|, which counts where it is seen to help (effort target)",
+        internal=True,
     )
     presliding: tuple[float, ...] = parameter(
         (3e-4, 1e-2),
@@ -116,8 +120,9 @@ class RobotConfig:
         unit="rad or m",
         low=1e-7,
         high=10.0,
+        internal=True,
     )
-    sensor_offset: bool = parameter(True, "six constant columns (wrench target)")
+    sensor_offset: bool = parameter(True, "six constant columns (wrench target)", internal=True)
 
 
 class RobotModel:

@@ -294,7 +294,7 @@ SHARED = Grid(
 )
 JOINTS = Grid(
     screen_joints,
-    {"nystrom.joint_length_scale": tuple(0.1414213562373095 * k for k in (0.5, 1.0, 2.0, 4.0))},
+    {},
     "nystrom.joint_penalty",
     (2.5, 5.0, 10.0, 20.0),
     "nystrom.joint_max_centers",
@@ -308,38 +308,6 @@ FOURIER = Grid(
     "random_fourier.n_features",
     (200, 500),
 )
-
-
-def group_grid(config: EstimatorConfig, name: str) -> Grid:
-    """One group's own width, narrower and wider, with the neighbouring penalties."""
-    kind = name.partition(".")[0]
-    penalty, size = f"{kind}.penalty", f"{kind}." + SIZES[kind]
-    about, width = value_of(config, penalty), value_of(config, name)
-    return Grid(
-        screen_nystrom if kind == "nystrom" else screen_fourier,
-        {name: [width * factor for factor in (0.5, 0.7, 1.4, 2.0)]},
-        penalty,
-        [about / 2.0, about, 2.0 * about],
-        size,
-        [int(value_of(config, size))],
-    )
-
-
-SIZES = {"nystrom": "max_centers", "random_fourier": "n_features"}
-GROUP_WIDTHS = {
-    "nystrom": ("position_width", "velocity_width", "rigid_body_width"),
-    "random_fourier": (
-        "position_width",
-        "velocity_width",
-        "acceleration_width",
-        "rigid_body_width",
-    ),
-}
-
-
-def group_title(group: str) -> str:
-    """The stage that chooses a width of its own for a group of inputs."""
-    return f"own width: {group.removesuffix('_width').replace('_', ' ')}"
 
 
 SIMPLER = 0.03  # a smaller or more regularised candidate may be worse by this share
@@ -365,23 +333,11 @@ class ResidualChoice:
                 outcome, tried = self._grid("local features", SHARED, tried)
             else:
                 outcome, tried = self._grid("random Fourier features", FOURIER, tried)
-            outcome, tried = self._groups(kind, outcome, tried)
             if kind == "nystrom" and self.task.recordings.model.config.target == "effort":
                 outcome, tried = self._grid("each joint's own level", JOINTS, tried)
             best.append((outcome, tried))
         chosen = choose([outcome for outcome, _ in best], None, self.task.criterion)
         return next((o, c) for o, c in best if o is chosen)
-
-    def _groups(
-        self, kind: str, best: Outcome, config: EstimatorConfig
-    ) -> tuple[Outcome, EstimatorConfig]:
-        for group in GROUP_WIDTHS[kind]:
-            name = f"{kind}.{group}"
-            if self.task.kept(name):
-                continue
-            outcome, tried = self._grid(group_title(group), group_grid(config, name), config)
-            best, config = outcome, tried
-        return best, config
 
     def _grid(
         self, title: str, grid: Grid, config: EstimatorConfig

@@ -9,13 +9,10 @@ from dataclasses import dataclass, field
 
 from semiparam_dynamics.offline.tuning.choices import (
     FOURIER,
-    GROUP_WIDTHS,
     JOINTS,
     SHARED,
     Grid,
     cutoffs_for,
-    group_grid,
-    group_title,
 )
 from semiparam_dynamics.offline.tuning.folds import DIRECTIONS, MOST_FOLDS, PARTS
 from semiparam_dynamics.offline.tuning.work import Progress, Task
@@ -85,11 +82,6 @@ def forecast(task: Task) -> Forecast:
         local = kind == "nystrom"
         title = "local features" if local else "random Fourier features"
         planned.append((title, of(SHARED if local else FOURIER)))
-        for group in GROUP_WIDTHS[kind]:
-            name = f"{kind}.{group}"
-            if not task.kept(name):
-                # Fewer penalties, and one size.
-                planned.append((group_title(group), 0.6 * of(group_grid(estimator, name))))
         if local and recordings.model.config.target == "effort":
             planned.append(("each joint's own level", of(JOINTS)))
     planned.append(("the learner itself", 2 * motions * n * OF_LEARNER / jobs))

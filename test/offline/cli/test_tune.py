@@ -24,9 +24,8 @@ from ...dynamics.arms import URDF, measurements, small_arm
 
 # All but the ridge of the local features stays: one path.
 KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale", "nystrom.novelty"]
-KEPT += ["nystrom.max_centers", "nystrom.joint_max_centers", "nystrom.joint_length_scale"]
-KEPT += ["nystrom.joint_penalty", "nystrom.position_width", "nystrom.velocity_width"]
-KEPT += ["nystrom.rigid_body_width"]
+KEPT += ["nystrom.max_centers", "nystrom.joint_max_centers"]
+KEPT += ["nystrom.joint_penalty"]
 OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=1"]
 OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=10"]
 OPTIONS += [part for name in KEPT for part in ("--keep", name)]

@@ -37,7 +37,6 @@ from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
 from .recorded import CONFIG, motions, recordings
 
 QUICK = ["residual", "nystrom.novelty", "nystrom.max_centers", "nystrom.joint_max_centers"]
-QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
 TOO_NARROW = replace(
     CONFIG,
     **{
@@ -82,13 +81,11 @@ def test_a_poor_configuration_is_bettered_and_the_learner_itself_confirms_it(
     assert all(name.split(".")[0] in ("filter", "rigid_body", "nystrom") for name in result.changes)
 
 
-def test_random_features_and_a_group_s_own_width_are_tuned_too() -> None:
-    wrong = {"random_fourier.position_width": 100.0, "random_fourier.penalty": 60.0}
+def test_random_features_are_tuned_too() -> None:
+    wrong = {"random_fourier.length_scale": 30.0, "random_fourier.penalty": 60.0}
     others = {"residual": "random_fourier", "rigid_body.penalty": 0.01}
     config = replace(CONFIG, **others, **wrong)
-    names = ["length_scale", "n_features"]
-    names += [f"{group}_width" for group in ("velocity", "acceleration", "rigid_body")]
-    keep = ["filter", "rigid_body", "residual", *(f"random_fourier.{name}" for name in names)]
+    keep = ["filter", "rigid_body", "residual", "random_fourier.n_features"]
     result = tuned(None, config, keep)
     assert result.changes.keys() == wrong.keys()
     before, after = result.confirmed["configured"], result.confirmed["tuned"]
