@@ -45,7 +45,7 @@ from semiparam_dynamics.changes.error_sizes import MEAN_S, MeanErrors
 from semiparam_dynamics.changes.touch import ContactEvent, TouchedLink
 from semiparam_dynamics.changes.unusual_errors import LEAST
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.learner.nodes.session import TOGETHER
+from semiparam_dynamics.learner.nodes.session import BATCH_NS
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
@@ -146,7 +146,7 @@ class Watched:
         for one in admitted:
             self._steps.append(one)
             ahead, self._stamp = one.stamp - self._stamp, one.stamp
-            if not 0 <= one.stamp - self._steps[0].stamp < TOGETHER - ahead:
+            if not 0 <= one.stamp - self._steps[0].stamp < BATCH_NS - ahead:
                 learner.update(self._steps)
                 learner.publish()
                 self._steps = []

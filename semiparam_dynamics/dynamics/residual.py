@@ -50,7 +50,7 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
-FLOOR = 0.01  # of what the URDF allows, that an input's scale is at least
+MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
 
 
 def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
@@ -70,7 +70,7 @@ def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
     }
     if "rigid_body" in groups:
         expected["rigid_body"] = expected_scales(model).output
-    return FLOOR * np.concatenate([expected[group] for group in groups])
+    return MIN_SCALE_SHARE * np.concatenate([expected[group] for group in groups])
 
 
 def input_widths(
@@ -565,7 +565,7 @@ class KernelResidual:
             state |= {f"model{i}.{name}": value for name, value in model.state().items()}
         if self._kept:
             self._kept = [self._joined()]
-            state |= dict(zip(KEPT, self._kept[0], strict=True))
+            state |= dict(zip(KEPT_NAMES, self._kept[0], strict=True))
         return state | {f"clock.{name}": value for name, value in self._clock.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -574,7 +574,7 @@ class KernelResidual:
         for i, model in enumerate(self.models):
             model.restore(sub_state(state, f"model{i}."))
         self._clock.restore(sub_state(state, "clock."))
-        inputs, targets, weights = (state.get(name) for name in KEPT)
+        inputs, targets, weights = (state.get(name) for name in KEPT_NAMES)
         self._kept = []
         if inputs is not None and targets is not None and weights is not None:
             self._kept = [(inputs, targets, weights)]
@@ -592,7 +592,7 @@ def _model_weights(weights: Array, y: Array) -> Array:
     return np.concatenate((least, weights), axis=-1)
 
 
-KEPT = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
+KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointModel(NamedTuple):
@@ -609,7 +609,7 @@ class JointModel(NamedTuple):
         return self.model.features
 
 
-LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
+GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
 FIXED_BLOCK = 512  # the same of fixed features
 
 
@@ -702,7 +702,7 @@ class KernelModel:
         phi = self.features.grow_rows(X)
         for _ in range(phi.shape[1] - self.core.n_features):
             self.core.add_feature()
-        most = max(phi.shape[1], LEAST_BLOCK if self.local else FIXED_BLOCK)
+        most = max(phi.shape[1], GROWING_BLOCK if self.local else FIXED_BLOCK)
         answer = weighted_block(self.core, phi, targets, weights, most=most)
         confident = self._confidence(phi, answer.leverage)
         return answer, confident, self._confidence(phi, answer.leverage_before)

@@ -49,7 +49,7 @@ RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
 # s of motion after which errors over the measurement's variance mean something: before it has
 # turned round, the variance is next to nothing. Of a known xMate 7 Pro such errors were up to 5 in
 # the first second, up to 0.3 after three, and within a factor of 2.1 of the later after five.
-TELLING = 5.0
+MIN_SCORED_MOTION = 5.0
 # ns between two samples that are tested for contacts, at least: a low-pass of 20 Hz needs no more.
 MIN_CONTACT_STEP = 1_500_000
 STEP_RATE = 0.02  # by which the time between messages follows the last one's
@@ -564,7 +564,7 @@ class InverseDynamicsLearner:
     @property
     def telling(self) -> bool:
         """Whether the recent scores have seen enough motion for normalised errors."""
-        return self._motion >= TELLING
+        return self._motion >= MIN_SCORED_MOTION
 
     @property
     def compared(self) -> tuple[str, ...]:

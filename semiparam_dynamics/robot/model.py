@@ -44,9 +44,9 @@ from semiparam_dynamics.robot.urdf import (
 )
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
-LONGEST_WAY = 100.0  # m: sliding joints with wider limits count as joints without any
-MISSING = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
-BODIES = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
+MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without any
+MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
+BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
 
 @dataclass(frozen=True)
@@ -328,12 +328,13 @@ class RobotModel:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
 
         In the body's frame, on the mean over a turn of the further joints. A link without mass, or
-        with less than `MISSING` of the mean, counts as the mean of the others, about its origin.
+        with less than `MIN_LINK_SHARE` of the mean, counts as the mean of the others, about its
+        origin.
         Raises RobotModelError where the URDF has no mass at all.
         """
         bodies = self.inertial_prior.reshape(-1, 10)
         found = np.array([pseudo_inertia(body) for body in nearest_bodies(bodies)])
-        missing = bodies[:, 0] < MISSING * bodies[:, 0].mean()
+        missing = bodies[:, 0] < MIN_LINK_SHARE * bodies[:, 0].mean()
         mean = found[~missing].copy()
         first = mean[:, :3, 3]
         mean[:, :3, :3] -= first[:, :, None] * first[:, None, :] / mean[:, 3, 3, None, None]
@@ -438,8 +439,8 @@ def message_checks(model: RobotModel) -> MessageChecks:
     )
 
 
-MATTERS = 0.01  # of an axis' scale, by which predictions change where a joint is moved
-REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
+MIN_EFFECT = 0.01  # of an axis' scale, by which predictions change where a joint is moved
+DEFAULT_REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
 
 
 def told_followers(model: RobotModel) -> list[str]:
@@ -491,10 +492,10 @@ def _that_matter(model: RobotModel, tree: UrdfTree, joints: Collection[str]) -> 
         low, high = _limits(tree, (name,))
         ends = [
             end if math.isfinite(end) else position + way
-            for end, way in ((float(low[0]), -REACH), (float(high[0]), REACH))
+            for end, way in ((float(low[0]), -DEFAULT_REACH), (float(high[0]), DEFAULT_REACH))
         ]
         changes = [np.abs(predicted({**model.locked, name: end}) - here) for end in ends]
-        if any(np.any(change.max(axis=0) > MATTERS * scale) for change in changes):
+        if any(np.any(change.max(axis=0) > MIN_EFFECT * scale) for change in changes):
             found.append(name)
     return found
 
@@ -553,7 +554,7 @@ def _ridge_root(model: RobotModel, column: Array) -> Array:
     except RobotModelError:  # a URDF without any mass
         return np.diag(column)
     deviations = [
-        np.sqrt(2.0 / BODIES) * spreads @ combination[:, 10 * k : 10 * k + 10].T
+        np.sqrt(2.0 / BODY_WEIGHT) * spreads @ combination[:, 10 * k : 10 * k + 10].T
         for k, spreads in enumerate(map(body_spreads, carried))
     ]
     effects = combination[:, inertial:].T
@@ -621,7 +622,7 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
     types = [tree.joints[name].type for name in joints]
     ends = np.array([kind != "continuous" for kind in types], dtype=bool)
     slides = np.array([kind == "prismatic" for kind in types], dtype=bool)
-    usable = ends & (low < high) & (high - low < np.where(slides, LONGEST_WAY, TWO_TURNS + 1e-6))
+    usable = ends & (low < high) & (high - low < np.where(slides, MAX_SLIDE, TWO_TURNS + 1e-6))
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 

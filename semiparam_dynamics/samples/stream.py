@@ -33,20 +33,22 @@ from semiparam_dynamics.samples.sensor_faults import (
 
 # Joint states that tell which joints are published, and where they stand: so many at least.
 FIRST_MESSAGES, FIRST_SECONDS = 200, 10.0
-STRAY = 0.01  # of the messages of the usual joints: others that come more seldom do not count
+MIN_LIST_SHARE = (
+    0.01  # of the messages of the usual joints: others that come more seldom do not count
+)
 MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
-QUOTED = 60  # characters of a name that a sentence repeats
-FRAMES_KEPT = 16
+MAX_QUOTED = 60  # characters of a name that a sentence repeats
+MAX_FRAMES = 16
 MOVED = "locked joint moved"
-EFFORTS_APART = SECOND // 10  # ns: between efforts that are further apart none is interpolated
+MAX_EFFORT_STEP = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
-VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differences over so long
-LACKING_AFTER = 200  # messages without one number of a joint's: it has no such sensor
-LISTED = 8  # joints that a sentence names
+MIN_VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differences over so long
+MIN_LACKING = 200  # messages without one number of a joint's: it has no such sensor
+MAX_LISTED = 8  # joints that a sentence names
 NO_EFFORT = "joint without effort"
 NO_VELOCITY = "joint without velocity"
-LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
+MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
 
 
 class MeasurementStream:
@@ -118,7 +120,7 @@ class MeasurementStream:
         self.lists = self._matcher.lists
         self._delay = round(config.effort_delay * SECOND) if self._effort else 0
         if self._delay:  # efforts are paired with positions as wrenches are, at earlier stamps
-            self._pairer = WrenchPairer(EFFORTS_APART, abs(self._delay), self.dropped, "effort")
+            self._pairer = WrenchPairer(MAX_EFFORT_STEP, abs(self._delay), self.dropped, "effort")
         else:
             self._pairer = WrenchPairer(
                 round(config.pair_tolerance * SECOND),
@@ -245,8 +247,8 @@ class MeasurementStream:
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame[:QUOTED] not in self.frames and len(self.frames) < FRAMES_KEPT:
-            self.frames.add(frame[:QUOTED])
+        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_FRAMES:
+            self.frames.add(frame[:MAX_QUOTED])
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))
         force, torque = message.wrench.force, message.wrench.torque
@@ -290,7 +292,7 @@ class MeasurementStream:
         if late and stamp <= late[-1]:
             late.clear()
         late.append(stamp)
-        if last - stamp <= self._clock_jump and len(late) < LATE_IN_A_ROW:
+        if last - stamp <= self._clock_jump and len(late) < MIN_LATE_RUN:
             self._drop("out of order")
             return None
         late.clear()
@@ -376,7 +378,7 @@ class MeasurementStream:
                 last = self._dq[k]
             else:
                 last = moved / step if k in self._zeros.noticed else 0.0
-            mended[k] = last + (moved - last * step) / max(step, VELOCITY_SPAN)
+            mended[k] = last + (moved - last * step) / max(step, MIN_VELOCITY_SPAN)
         return tuple(mended)
 
     def _misplaced(self, position: Sequence[float]) -> str:
@@ -397,14 +399,14 @@ class MeasurementStream:
 
     def _told_of(self, field: str, wrong: list[tuple[int, float]]) -> str:
         names = self._matcher.joint_names
-        told = [f"the {field} of {names[k]} is {value:g}" for k, value in wrong[:LISTED]]
-        more = len(wrong) - LISTED
+        told = [f"the {field} of {names[k]} is {value:g}" for k, value in wrong[:MAX_LISTED]]
+        more = len(wrong) - MAX_LISTED
         return "; ".join(told) + (f"; and of {more} more joints" if more > 0 else "")
 
     def _listed(self, joints: Sequence[int]) -> str:
         names = [self._matcher.joint_names[k] for k in joints]
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        return ", ".join(names[:LISTED]) + more
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        return ", ".join(names[:MAX_LISTED]) + more
 
     def _efforts(self, stamp: int, values: Any) -> Array | None:
         if not len(values):
@@ -483,7 +485,7 @@ class MeasurementStream:
 
     def _elsewhere(self, frame: str) -> str:
         return (
-            f"the wrenches are in frame '{frame[:QUOTED]}', not '{self._wrench_frames[0]}'; if "
+            f"the wrenches are in frame '{frame[:MAX_QUOTED]}', not '{self._wrench_frames[0]}'; if "
             "that is the same frame under another name, put it into samples.wrench_frames"
         )
 
@@ -552,7 +554,7 @@ def joints_together(
 def without_strays(lists: Iterable[Sequence[str]]) -> Counter[tuple[str, ...]]:
     """Messages' lists of names and how often each came, but for those that hardly ever did."""
     counts = Counter(map(tuple, lists))
-    least = STRAY * max(counts.values(), default=0)
+    least = MIN_LIST_SHARE * max(counts.values(), default=0)
     return Counter({names: count for names, count in counts.items() if count >= least})
 
 
@@ -607,12 +609,12 @@ class LackingJoints:
         if len(self.unknown) == self._count:
             return []
         self._messages += 1
-        return sorted(self.unknown) if self._messages == LACKING_AFTER else []
+        return sorted(self.unknown) if self._messages == MIN_LACKING else []
 
     @property
     def lacking(self) -> set[int]:
         """The joints that have no such sensor, as far as is known."""
-        return self.unknown if self._messages >= LACKING_AFTER else set()
+        return self.unknown if self._messages >= MIN_LACKING else set()
 
 
 class JointMatcher:
@@ -670,7 +672,7 @@ class JointMatcher:
         doubled = [name for name in self.joint_names if count[name] > 1]
         if missing:
             self.problem = "missing joint"
-            there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
+            there = ", ".join(name[:MAX_QUOTED] for name in names[:20]) or "none"
             self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
             return
         if doubled:

@@ -22,8 +22,8 @@ from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import KEPT_OUT, InverseDynamicsLearner
 from semiparam_dynamics.learner.nodes import session as session_module
 from semiparam_dynamics.learner.nodes.session import (
-    BURST,
     LEFT_OUT,
+    MAX_CREDIT,
     STOPPED,
     LearningBudget,
     Session,
@@ -749,7 +749,7 @@ def budgeted(share: float, cost: float, rate: float, weight: float, count: int =
 @pytest.mark.parametrize("cost", [0.004, 0.011])
 def test_learning_takes_its_share_and_what_is_learned_counts_for_what_is_not(rate, cost) -> None:
     weights = budgeted(0.3, cost, rate, 0.02)
-    at_most = 0.3 / cost * (len(weights) / rate + BURST)
+    at_most = 0.3 / cost * (len(weights) / rate + MAX_CREDIT)
     assert np.count_nonzero(weights) == pytest.approx(min(len(weights), at_most), rel=0.02)
     assert weights.sum() == pytest.approx(0.02 * len(weights), rel=0.01)
     assert weights.max() <= 1.0

@@ -16,7 +16,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.stream import (
-    LACKING_AFTER,
+    MIN_LACKING,
     MOVED,
     NO_EFFORT,
     NO_VELOCITY,
@@ -212,7 +212,7 @@ def test_a_joint_without_efforts_is_told_once_and_then_only_counted() -> None:
     stream, given = with_finger(effort=NAN)
     assert [np.isnan(m.y).tolist() for m in given] == [[False, True]] * 300
     # The message that shows it counts as the later ones do.
-    faults = {"effort not finite": LACKING_AFTER - 1, NO_EFFORT: 301 - LACKING_AFTER}
+    faults = {"effort not finite": MIN_LACKING - 1, NO_EFFORT: 301 - MIN_LACKING}
     assert stream.dropped == faults and NO_EFFORT in stream.INCOMPLETE
     assert stream.details["effort not finite"] == "the effort of finger is nan"
     assert "finger never has an effort" in stream.details[NO_EFFORT]
@@ -222,15 +222,15 @@ def test_a_joint_without_efforts_is_told_once_and_then_only_counted() -> None:
 
 def test_an_effort_that_fails_or_comes_late_is_no_lacking_one() -> None:
     stream = MeasurementStream(NAMES)
-    for k in range(1, 3 * LACKING_AFTER):
-        second = 1.0 if k in (2, LACKING_AFTER + 1) else NAN
+    for k in range(1, 3 * MIN_LACKING):
+        second = 1.0 if k in (2, MIN_LACKING + 1) else NAN
         stream.joint_state(joint_state(k, NAMES, [0.1 * k, 0.2], effort=[float(k % 7), second]))
     assert set(stream.dropped) == {"effort not finite"} and not stream.news()
     # Where no joint has any, nothing can be learned: that stays a fault.
     stream = MeasurementStream(NAMES)
-    for k in range(1, 2 * LACKING_AFTER):
+    for k in range(1, 2 * MIN_LACKING):
         stream.joint_state(joint_state(k, NAMES, [0.1 * k, 0.2], effort=[NAN, NAN]))
-    assert stream.dropped == {"effort not finite": 2 * LACKING_AFTER - 1} and not stream.news()
+    assert stream.dropped == {"effort not finite": 2 * MIN_LACKING - 1} and not stream.news()
 
 
 def test_a_joint_that_never_has_a_position_is_named_with_what_to_do() -> None:

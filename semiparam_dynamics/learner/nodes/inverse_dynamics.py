@@ -65,7 +65,7 @@ from semiparam_dynamics.samples.stream import (
 # `PATIENCE` are left out and counted; of fewer DDS would drop some unseen at 4 kHz.
 SENSORS = QoSProfile(depth=6000, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
-LITTLE = 1000
+MIN_KNOWN_SAMPLES = 1000
 
 
 class InverseDynamicsNode(ManagedNode):
@@ -282,9 +282,9 @@ class InverseDynamicsNode(ManagedNode):
             return False
         total = session.learner.estimator.n_learned
         before = min(self._resumed, total)  # less after ~/reset
-        known = total - before > LITTLE
+        known = total - before > MIN_KNOWN_SAMPLES
         # What a saved model knows of an arm stays, whatever hangs on it and is published now.
-        if known or (before > LITTLE and not carrying(tree, joints, learned)):
+        if known or (before > MIN_KNOWN_SAMPLES and not carrying(tree, joints, learned)):
             self._tell_others([name for name in joints if name not in learned], learned)
             return False
         self.get_logger().warning(

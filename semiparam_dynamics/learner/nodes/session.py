@@ -32,19 +32,19 @@ from semiparam_dynamics.samples.stream import MeasurementStream
 
 TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
-TOGETHER = 30_000_000  # ns of steps that go to the thread together
-IDLE_UPDATE_NS = TOGETHER  # without such steps after which one that is not learned is assessed
+BATCH_NS = 30_000_000  # ns of steps that go to the thread together
+IDLE_UPDATE_NS = BATCH_NS  # without such steps after which one that is not learned is assessed
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
 WARM_UP_STEP = 0.25  # s
 STOPPED = "learning was stopped by an error"
-TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
-STANDING_STEP = 10_000_000  # ns at least between those
-TARED_LATELY = 2.0  # s, since when the last of those samples came at most
-STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
-BURST = 0.5  # s of which a share may be spent at once
-LONGEST = 0.1  # s after which a sample is learned whatever it takes
-FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
+TARE_NS = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
+TARE_STEP_NS = 10_000_000  # ns at least between those
+MAX_TARE_AGE = 2.0  # s, since when the last of those samples came at most
+MIN_REST_SPEED = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
+MAX_CREDIT = 0.5  # s of which a share may be spent at once
+MAX_UNLEARNED = 0.1  # s after which a sample is learned whatever it takes
+MAX_FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
 COST_RATE = 0.2  # by which a sample's cost follows the last one's
 LEFT_OUT = "beyond the share of a core (learning_share)"
 
@@ -202,17 +202,19 @@ class Session:
         """Keep what is measured beyond the prediction while the robot stands still."""
         if step.sample.between or (step.y is None and not self._standing):
             return
-        if np.abs(step.sample.dq).max() > max(self._config.learner.filter.rest_velocity, STILL):
+        if np.abs(step.sample.dq).max() > max(
+            self._config.learner.filter.rest_velocity, MIN_REST_SPEED
+        ):
             self._standing.clear()  # also where it moves away unmeasured
             return
         self._forget_other_predictions()
         if step.y is None:
             return
-        if self._standing and 0 <= step.stamp - self._standing[-1][0] < STANDING_STEP:
+        if self._standing and 0 <= step.stamp - self._standing[-1][0] < TARE_STEP_NS:
             return
         self._stood_at = self._clock()
         self._standing.append((step.stamp, step.y - step.prediction.semiparametric))
-        while not 0 <= step.stamp - self._standing[0][0] <= TARED:
+        while not 0 <= step.stamp - self._standing[0][0] <= TARE_NS:
             self._standing.popleft()
 
     def _forget_other_predictions(self) -> None:
@@ -247,12 +249,12 @@ class Session:
         """
         self._forget_other_predictions()
         standing = self._standing
-        if standing and (age := self._clock() - self._stood_at) > TARED_LATELY:
+        if standing and (age := self._clock() - self._stood_at) > MAX_TARE_AGE:
             raise SampleError(
                 f"the last sample at rest is {age:.0f} s old: send measurements while the robot "
                 "stands still, and call again"
             )
-        if not standing or standing[-1][0] - standing[0][0] < TARED // 2:
+        if not standing or standing[-1][0] - standing[0][0] < TARE_NS // 2:
             raise SampleError("the robot has to stand still for half a second, measured, first")
         external = np.array([external for _, external in standing])
         measured = np.isfinite(external).any(axis=0)
@@ -294,7 +296,7 @@ class Session:
                 self._together.append(one)
                 step_time = one.stamp - self._stamp
                 self._stamp = one.stamp
-                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                if not 0 <= one.stamp - self._together[0].stamp < BATCH_NS - step_time:
                     full.append(self._together)
                     self._together = []
             if full:
@@ -567,12 +569,12 @@ class LearningBudget:
         """
         passed = (stamp - self._last) * 1e-9
         self._last = stamp
-        if not 0.0 <= passed <= BURST:  # a pause, or the clock was set back
-            passed, self._owed, self._learned = BURST, 0.0, 0
-        self._credit = min(self._credit + self.share * passed, self.share * BURST)
+        if not 0.0 <= passed <= MAX_CREDIT:  # a pause, or the clock was set back
+            passed, self._owed, self._learned = MAX_CREDIT, 0.0, 0
+        self._credit = min(self._credit + self.share * passed, self.share * MAX_CREDIT)
         waited = (stamp - self._learned) * 1e-9
         self._owed += weight
-        if self._credit < self._cost and waited < LONGEST and self.share < 1.0:
+        if self._credit < self._cost and waited < MAX_UNLEARNED and self.share < 1.0:
             return 0.0
         self._credit = max(self._credit - self._cost, 0.0)
         # Of weights that were learned one by one nothing is rounded.
@@ -583,7 +585,7 @@ class LearningBudget:
     def spent(self, seconds: float) -> None:
         """Note what learning one sample took of a core."""
         if self._cost == 0.0:
-            self._cost = min(seconds, FIRST_COST)
+            self._cost = min(seconds, MAX_FIRST_COST)
         else:  # a single one, held up by others, must not stop learning
             self._cost += COST_RATE * (min(seconds, 10.0 * self._cost) - self._cost)
 

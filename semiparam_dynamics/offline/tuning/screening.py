@@ -26,7 +26,7 @@ from semiparam_dynamics.base.jit import subnormals_as_zero
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.residual import (
     GROUPS,
-    LEAST_BLOCK,
+    GROWING_BLOCK,
     group_sizes,
     input_widths,
     kernel_width,
@@ -169,10 +169,10 @@ def nystrom_rows(
     width = kernel_width(length_scale, d)
     features = IncrementalNystromFeatures(d, width, max_centers, novelty, sparing=True)
     n_train = n - len(frozen_inputs)
-    parts = [(i, min(i + LEAST_BLOCK, n_train)) for i in range(first, n_train, LEAST_BLOCK)]
+    parts = [(i, min(i + GROWING_BLOCK, n_train)) for i in range(first, n_train, GROWING_BLOCK)]
     grown = [(a, features.grow_rows(inputs[a:b])) for a, b in parts]
     trained = features.transform_rows(frozen_inputs)
-    parts = [(i, min(i + LEAST_BLOCK, n)) for i in range(n_train, n, LEAST_BLOCK)]
+    parts = [(i, min(i + GROWING_BLOCK, n)) for i in range(n_train, n, GROWING_BLOCK)]
     grown += [(a, features.grow_rows(inputs[a:b])) for a, b in parts]
     rows, frozen = (np.zeros((k, features.n_centers)) for k in (n, len(frozen_inputs)))
     for start, phi in grown:
@@ -314,6 +314,6 @@ def one_step_errors(
     q, n_outputs = rows.shape[1], targets.shape[1]
     core = RecursiveLeastSquares(q, n_outputs, penalty)
     errors = np.zeros_like(targets)
-    learned = update_block(core, rows, targets[first:], most=max(q, LEAST_BLOCK))
+    learned = update_block(core, rows, targets[first:], most=max(q, GROWING_BLOCK))
     errors[first:] = learned.errors
     return errors

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import replace, to_flat
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.dynamics.rigid_body import BLOCK
+from semiparam_dynamics.dynamics.rigid_body import MOTION_BLOCK
 from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -177,7 +177,7 @@ def confirm(
 
 
 def _samples(motion: Motion) -> Iterator[Sample]:
-    for block in motion.blocks(BLOCK):
+    for block in motion.blocks(MOTION_BLOCK):
         columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
         for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
             yield dataclasses.replace(Sample(*parts), weight=weight)
