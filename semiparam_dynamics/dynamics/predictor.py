@@ -76,13 +76,15 @@ class Predictor:
         found = np.empty((4 if before is None else 8, self._n_axes))
         states = sample.q, sample.dq, sample.ddq, sample.regressor
         beside = states if before is None else (before.q, before.dq, before.ddq, before.regressor)
-        within = _predict(states, beside, last.trust, found, self._limit, self._model)
+        within, within_fast = _predict(states, beside, last.trust, found, self._limit, self._model)
         rigid, value, own, both = found[:4]
         if not within:
             both = self._bound(both, rigid)
         left = ResidualPrediction(value, own, last.residual.confidence, self._ready)
         stds = last.rigid_body_std, last.semiparametric_std
-        sharp = None if before is None else self._bound.within(found[7])
+        sharp = None
+        if before is not None:
+            sharp = found[7] if within_fast else self._bound.within(found[7])
         return Prediction(rigid, both, *stds, left, last.trust, last.factor, sharp)
 
 
@@ -194,16 +196,16 @@ def _joint_rows(joints: Sequence[JointModel], parameters: Array) -> tuple[Array 
 @compiled_in_turn
 def _predict(
     states: State, beside: State, trust: float, found: Array, limit: Array, model: Any
-) -> bool:
+) -> tuple[bool, bool]:
     """Predict one state (q, dq, ddq, regressor), and where `found` has room another one.
 
     Four rows (n_axes,) of `found` are filled for each: rigid body, residual, its part near the
-    joints' own data, the sum. Returns whether the first sum is within its limits (n_axes,).
+    joints' own data, the sum. Returns whether each sum is within its limits (n_axes,).
     """
     within = _fill(states, trust, found[:4], limit, model)
-    if len(found) > 4:
-        _fill(beside, trust, found[4:], limit, model)
-    return within
+    if len(found) == 4:
+        return within, True
+    return within, _fill(beside, trust, found[4:], limit, model)
 
 
 @compiled

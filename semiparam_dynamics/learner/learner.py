@@ -165,6 +165,7 @@ class InverseDynamicsLearner:
         self._restart_contact_test()
         self._tested_at = 0  # ns, stamp of the last sample that was tested
         self._step_time = 0.0  # s, between such
+        self._wide_cutoff = self.config.filter.wide_cutoff  # Hz
         before, self.changes = self.changes, self._new_monitor()
         if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
@@ -259,12 +260,12 @@ class InverseDynamicsLearner:
             left_out = lately or not wanted
         if left_out:
             return None
-        self._tested_at, filter_config = sample.stamp, self.config.filter
-        paused = not 0.0 < ahead * NANO < filter_config.max_gap
+        self._tested_at = sample.stamp
+        paused = not 0.0 < ahead * NANO < self.config.filter.max_gap
         if not paused:
             self._step_time += STEP_RATE * (ahead * NANO - self._step_time)
         # Else a single message that is off would be a contact.
-        dense = FILTERED * self._step_time * filter_config.wide_cutoff <= 1.0
+        dense = FILTERED * self._step_time * self._wide_cutoff <= 1.0
         return Tested(ahead * NANO, paused, dense and sample.fast is not None)
 
     def _note_contact(self, sample: Sample, external: Array, detector: ContactDetector) -> None:
@@ -315,7 +316,7 @@ class InverseDynamicsLearner:
         sample, unchanged = step.sample, step.unchanged
         assert step.tested is not None
         if step.tested.fast and sample.fast is not None and unchanged.fast is not None:
-            return sample.fast, unchanged.fast, None, self.config.filter.wide_cutoff
+            return sample.fast, unchanged.fast, None, self._wide_cutoff
         return sample, unchanged.semiparametric, unchanged.fast, 0.0
 
     def end_contact(self) -> None:
