@@ -118,7 +118,7 @@ def clocked_step(
 
 @compiled_as_written
 def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, periods: float) -> None:
-    """Add what this step says to the sums."""
+    """Add a step's evidence to the sums."""
     kept = math.exp(-step / SLOPE_HORIZON)
     expected = product = found = 0.0
     if clock.periods > 0.0:
@@ -141,7 +141,7 @@ def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, period
 
 @compiled_as_written
 def _slope(clock: Any) -> float:
-    """How far positions follow the stamps' deviations: 1 wholly, as far as nothing else is sure."""
+    """Share of the stamps' deviations that positions follow; 1 where nothing is certain."""
     short = clock.expected - clock.product
     if short <= 0.0 or clock.expected < MIN_SUM:
         return 1.0

@@ -328,7 +328,7 @@ class ErrorSpreads:
             std += np.where(self.unseen, self._expected, 0.0)
 
     def set_horizon(self, horizon: float) -> None:
-        """Look back over about `horizon` seconds from now on."""
+        """Set the averaging time of later errors, s."""
         for error in self._errors.values():
             error.horizon = horizon
 
@@ -351,7 +351,7 @@ class ErrorSpreads:
         return wide
 
     def _held_at(self, stamp: int) -> float:
-        """How much of the factors' logarithms counts at a stamp, in [0, 1]."""
+        """Share of the factors' logarithms that counts at a stamp, in [0, 1]."""
         if self._last_stamp is None or stamp == 0:
             return 0.0
         return float(_held((stamp - self._last_stamp) * 1e-9))

@@ -201,67 +201,41 @@ class SemiparametricEstimator:
 
         fast : also predict `sample.fast`.
         """
-        rigid, left = self._parts(sample)
-        trust, *stds, factor = self._assess(sample, left.confidence)
-        both = self.bound(rigid + left.weighed(trust), rigid)
-        before = None
-        if fast and sample.fast is not None:
-            own, beyond = self._parts(sample.fast)
-            before = self.bound.within(own + beyond.weighed(trust))
-        return Prediction(rigid, both, *stds, left, trust, factor, before)
-
-    def assess(self, sample: Sample, prediction: Prediction) -> Prediction:
-        """A prediction by a `Predictor` with the confidence, trust and deviations as they are now.
-
-        The values stay; what learning the sample needs beside them, its features, is added.
-        """
-        left = self._residual(sample, prediction.rigid_body)
-        trust, rigid_std, std, factor = self._assess(sample, left.confidence)
-        values = prediction.rigid_body, prediction.semiparametric
-        return Prediction(*values, rigid_std, std, left, trust, factor, prediction.fast)
-
-    def _parts(self, sample: Sample) -> tuple[Array, ResidualPrediction]:
-        """The rigid body's prediction and the residual's."""
-        rigid = self.rigid_body.predict(sample.regressor)
-        return rigid, self._residual(sample, rigid)
-
-    def _residual(self, sample: Sample, rigid_body: Array) -> ResidualPrediction:
-        inputs = self._inputs(sample, rigid_body)
-        return self.residual.predict(inputs, self.rigid_body.parameters)
-
-    def _assess(self, sample: Sample, confidence: float) -> tuple[float, Array, Array, Array]:
-        """Trust, both models' standard deviations and the second one's coverage factor."""
-        trust = self.trust.weigh(sample.stamp, confidence)
+        s, (rigid, left) = sample, self._parts(sample)
+        trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        leverage = self.rigid_body.leverage(sample.regressor)
-        rigid_std, std = deviations(leverage, trust * confidence, near, far)
-        factors = self.errors.factors(sample.stamp)
+        leverage = self.rigid_body.leverage(s.regressor)
+        rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
+        factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
         if not self.errors.all_seen:
             self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
             factor = np.where(self.errors.unseen, np.inf, factor)
-        return trust, rigid_std, std, factor
+        both = self.bound(rigid + left.weighed(trust), rigid)
+        before = None
+        if fast and s.fast is not None:
+            own, beyond = self._parts(s.fast)
+            before = self.bound.within(own + beyond.weighed(trust))
+        return Prediction(rigid, both, rigid_std, std, left, trust, factor, before)
 
-    def update(
-        self,
-        sample: Sample,
-        prediction: Prediction | None = None,
-        known: ResidualPrediction | None = None,
-    ) -> None:
+    def _parts(self, sample: Sample) -> tuple[Array, ResidualPrediction]:
+        """The rigid body's prediction and the residual's."""
+        rigid = self.rigid_body.predict(sample.regressor)
+        inputs = self._inputs(sample, rigid)
+        return rigid, self.residual.predict(inputs, self.rigid_body.parameters)
+
+    def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.
 
-        prediction : of :meth:`predict` or a `Predictor`, maybe before other samples were learned;
-            None: it is made here.
-        known : the residual at the sample as it is now, of :meth:`assess`; None: `prediction` has
-            it.
+        prediction : by :meth:`predict`, maybe before other samples were learned; None: it is made
+            here.
         """
         if sample.y is None:
             return
         prediction = prediction or self.predict(sample)
         if not self.refuses(sample, prediction):
-            weights = self.update_rigid_body(sample)
-            self.update_residual(sample, prediction, weights, known)
+            self.update_residual(sample, prediction, self.update_rigid_body(sample))
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
         """Whether a measured sample is not learned: the gate's verdict, or not informative.
@@ -280,28 +254,20 @@ class SemiparametricEstimator:
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
     def update_residual(
-        self,
-        sample: Sample,
-        prediction: Prediction,
-        weights: Array,
-        known: ResidualPrediction | None = None,
-        *,
-        late: bool = False,
+        self, sample: Sample, prediction: Prediction, weights: Array, *, late: bool = False
     ) -> None:
         """The second half, with the `weights` (n_axes,) that the first one returned.
 
-        known : as for :meth:`update`.
         late : the trust follows how well the residual knows the sample now, instead of when it was
             predicted.
         """
         s, p, y = sample, prediction, sample.y
         assert y is not None
-        known = p.residual if known is None else known
-        x, confidence = self._inputs(s, p.rigid_body), known.confidence
+        x, confidence = self._inputs(s, p.rigid_body), p.residual.confidence
         if late:
             confidence = self.residual.predict(x, self.rigid_body.parameters).confidence
         self.trust.learn(s.stamp, confidence)
-        self.residual.update(s.stamp, x, known, y, s.regressor, p.rigid_body, weights)
+        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, weights)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
         self.errors.record(s.stamp, y, errors, stds)

@@ -751,7 +751,7 @@ def _begin(m: Any, unread: Stamps, stamp: int, moving: bool) -> None:
 
 @compiled_as_written
 def _follow_stops(m: Any, stamp: int, speed: float, step: float, has_velocity: bool) -> None:
-    """Note motion that begins or ends at once: what the effort does beside it is no motion's.
+    """Note motion that begins or ends at once: its effort is not explained by the motion.
 
     speed : of the fastest joint in the `step` that ends at `stamp`, after `m.speed` in that before.
     """

@@ -32,7 +32,7 @@ State = tuple[Array, Array, Array, Array]  # q, dq, ddq, regressor
 
 
 class Predictor:
-    """Predicts what `estimator` does now, whatever is learned later; it is never changed.
+    """A snapshot of `estimator` that predicts; it is never changed.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Predictor:
     def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
         """Predict a sample; `last` is the estimator's own prediction of one just before it.
 
-        It can't be learned by alone: it has no features, see the estimator's `assess`.
+        It can't be learned by: it has no features.
 
         fast : also predict `sample.fast`.
         """
@@ -140,17 +140,18 @@ class PublishedModel:
         finally:
             lock.release()
 
-    def assess(
-        self, estimator: SemiparametricEstimator, sample: Sample, prediction: Prediction
-    ) -> Prediction:
-        """Have the estimator assess a predicted sample, for this one and those that follow."""
-        # The sample may have waited for a verdict, while later ones were assessed.
-        estimator.trust.go_back(sample.stamp)
-        self.last = estimator.assess(sample, prediction)
+    def assess(self, estimator: SemiparametricEstimator, sample: Sample) -> Prediction:
+        """Have the estimator predict a sample, for what predictions take from it; returns that.
+
+        Confidence, trust and deviations need its features, which learning needs, too.
+        """
+        estimator.trust.go_back(sample.stamp)  # later ones may have been assessed meanwhile
+        self.last = estimator.predict(sample)
         return self.last
 
-    def copy_trust(self, estimator: SemiparametricEstimator) -> None:
-        """Take the trust alone: where nothing is learned nothing is written."""
+    def follow(self, estimator: SemiparametricEstimator, sample: Sample) -> None:
+        """Assess a sample of which nothing is learned; copies take the trust, all else stays."""
+        self.assess(estimator, sample)
         for copy, _ in self._copies:
             copy.trust = estimator.trust.copy()
 

@@ -517,7 +517,7 @@ class KernelResidual:
         return ResidualBlock(values, own, confidence), before
 
     def _learn_kept(self) -> None:
-        """Learn what was kept anew, with the scales of now; once these are settled, begin anew.
+        """Learn the kept samples again with the present scales; once these are settled, restart.
 
         What the window showed would take the centres that later motion needs.
         """
@@ -540,7 +540,7 @@ class KernelResidual:
         return ResidualBlock(zeros, zeros, np.zeros(k))
 
     def _joined(self) -> tuple[Array, Array, Array]:
-        """What was kept, in one part."""
+        """The kept samples, in one part."""
         inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
         return inputs, targets, weights
 
@@ -840,7 +840,7 @@ class Standardizer:
         return self._stage == len(self._shares)
 
     def observe(self, stamp: int, x: Array) -> bool:
-        """Look at the input x (d,) at `stamp` (ns); whether the scales are others since.
+        """Take the input x (d,) at `stamp` (ns) into account; whether the scales have changed.
 
         After the window this does nothing.
         """

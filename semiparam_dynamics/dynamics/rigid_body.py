@@ -138,7 +138,7 @@ class RigidBodyBlock:
 
 
 class Memory(NamedTuple):
-    """What is learned beside the factor, and changed in place.
+    """The learned state in addition to the factor, changed in place.
 
     Several solutions are kept: the one that is used, and candidates with ever more of the optional
     columns.

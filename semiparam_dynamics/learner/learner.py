@@ -57,7 +57,7 @@ MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the 
 
 
 class Tested(NamedTuple):
-    """How a sample is tested for contacts."""
+    """The conditions of a sample's contact test."""
 
     ahead: float  # s, from the sample that was tested before
     paused: bool  # nothing came for longer than `filter.max_gap`
@@ -249,7 +249,10 @@ class InverseDynamicsLearner:
         return dataclasses.replace(prediction, semiparametric=within)
 
     def _test_next(self, sample: Sample, contacts: bool) -> Tested | None:
-        """How to test a sample for contacts; of more than some 600 a second only some are."""
+        """The conditions of the next contact test; None where the sample is left out.
+
+        Of more than some 600 samples a second only some are tested.
+        """
         ahead = sample.stamp - self._tested_at
         lately = 0 <= ahead < MIN_CONTACT_STEP
         if self.changes is not None:
@@ -446,10 +449,11 @@ class InverseDynamicsLearner:
     ) -> list[BaselinePrediction | None]:
         """Learn the steps that have a target, and score all of them, in order.
 
-        One by one: a block of the estimator's is faster only from hundreds of samples on. Errors
-        are those of the steps' own predictions. Where these are made beside learning they lack the
-        sample's features and how well it is known: the estimator assesses what it learns, or the
-        last sample where it learns none. `between` is called after each part of the work that takes
+        One by one: a block of the estimator's is faster only from hundreds of samples on. Where
+        predictions are made beside learning, what is learned does not depend on them: errors of
+        predictions that are some ten milliseconds old would widen the deviations on a busy machine.
+        The estimator assesses what it learns, by the features that learning needs, or the last
+        sample where it learns none. `between` is called after each part of the work that takes
         long.
 
         Returns the baseline's prediction of each; None where there is no baseline.
@@ -457,19 +461,18 @@ class InverseDynamicsLearner:
         baselines: list[BaselinePrediction | None] = []
         published, assessed = self._published, False
         for step in steps:
-            learned, sample, known = False, step.sample, None
+            learned, sample, prediction = False, step.sample, step.unchanged
             if step.target is not None:
                 if step.target is not sample.y:
                     sample = dataclasses.replace(sample, y=step.target)
                 if published is not None:
-                    known = published.assess(self.estimator, sample, step.unchanged).residual
-                    assessed = True
+                    prediction, assessed = published.assess(self.estimator, sample), True
                     between()
-                self.estimator.update(sample, step.unchanged, known)
+                self.estimator.update(sample, prediction)
                 between()
                 learned = not self.estimator.gate.closed
-            elif step is steps[-1] and not assessed:
-                self.idle_update(step)
+            elif published is not None and step is steps[-1] and not assessed:
+                published.follow(self.estimator, sample)
             baseline = None
             if self.baseline is not None:
                 baseline = self.baseline.predict(step.sample)
@@ -501,15 +504,14 @@ class InverseDynamicsLearner:
             self.scores.add_arrays(*arrays)
             self.recent.add_arrays(*(array[moving] for array in arrays))
 
-    def idle_update(self, step: Step) -> None:
-        """Have later predictions' trust and deviations follow a step that is not learned.
+    def idle_update(self, sample: Sample) -> None:
+        """Have later predictions' trust and deviations follow a sample that is not learned.
 
-        Where a `Predictor` makes predictions these would stay those of the last step learned.
-        Steps are to come in the order of their stamps.
+        Where a `Predictor` makes predictions these would stay those of the last sample learned.
+        Samples are to come in the order of their stamps.
         """
         if self._published is not None:
-            self._published.assess(self.estimator, step.sample, step.unchanged)
-            self._published.copy_trust(self.estimator)
+            self._published.follow(self.estimator, sample)
 
     def publish(self) -> None:
         """Let predictions know what was learned, where predictors make them."""

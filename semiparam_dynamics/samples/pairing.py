@@ -146,7 +146,7 @@ class WrenchPairer:
             self._details[reason] = told
 
     def _offset(self) -> str:
-        """How far the topics' stamps are apart, and what to do; empty while one has none."""
+        """The offset between the topics' stamps and a remedy; empty while one has none."""
         if self._newest is None or self._newest_wrench is None:
             return ""
         apart = self._newest_wrench - self._newest

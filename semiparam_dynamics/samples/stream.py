@@ -227,14 +227,14 @@ class MeasurementStream:
         return self._matcher.lately()
 
     def recent_details(self) -> dict[str, str]:
-        """What `details` has, which is then forgotten: the next ones are of later messages."""
+        """Return `details` and clear it: the next ones are of later messages."""
         details = self.details.copy()
         self.details.clear()
         self._told.clear()
         return details
 
     def news(self) -> list[str]:
-        """Sentences, each given once, on what joints lack for good, so that nothing else is said.
+        """Sentences on what joints lack permanently, each given once.
 
         joint_state_broadcaster publishes NaN for each interface that a joint does not have.
         """
@@ -382,7 +382,7 @@ class MeasurementStream:
         return tuple(mended)
 
     def _misplaced(self, position: Sequence[float]) -> str:
-        """Say which of these positions are none, and which joints have never had one."""
+        """A sentence on the positions that are no numbers, and on joints that never had one."""
         wrong = _wrong(position)
         bad = {k for k, _ in wrong}
         told = self._told_of("position", wrong)
@@ -559,7 +559,7 @@ def without_strays(lists: Iterable[Sequence[str]]) -> Counter[tuple[str, ...]]:
 
 
 def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
-    """Say what to do where messages' names are the URDF's but for a prefix; empty otherwise."""
+    """A remedy where messages' names are the URDF's but for a prefix; empty otherwise."""
     names = sorted(set(names))
     for given, wanted, to_bag in ((names, joints, True), (joints, names, False)):
         found = Counter(
@@ -586,7 +586,7 @@ def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
 
 
 class LackingJoints:
-    """Tells the joints that have no sensor of a kind from those whose sensor fails.
+    """Distinguishes joints that have no sensor of a kind from those whose sensor fails.
 
     Asked of every message of which a reading is no number; of one where all are, `unknown` is to
     be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
@@ -642,20 +642,23 @@ class JointMatcher:
         self.seen: list[str] | None = None
         self.pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
 
-    def match(self, names: Sequence[str], useful: bool = True) -> None:
-        """Find the wanted joints in a list of names that is another than `seen`.
+    def match(self, names: Sequence[str], useful: bool = True) -> bool:
+        """Find the wanted joints in a list of names; whether all are there, once each.
 
-        useful: whether :meth:`lately` is to report it.
+        useful: whether :meth:`lately` is to report the list.
         """
+        if names == self.seen:
+            return not self.problem
         if len(names) > MAX_NAMES:
             # Before anything is made of them: a list of millions would be counted each time.
             self.seen, self.problem = None, "too many joints"
             self.detail = f"the message names {len(names)} joints; {MAX_NAMES} are allowed"
-            return
+            return False
         self.seen = list(names)
         self._find(self.seen)
         if useful and len(self._lately) < MAX_LISTS:
             self._lately.add(tuple(names))
+        return not self.problem
 
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of names that came since the last call, at most `MAX_LISTS`."""

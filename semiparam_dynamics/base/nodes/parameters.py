@@ -78,8 +78,8 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
     ):
         listed = ", ".join(name + hint(name, known) for name in foreign)
         log.warning(f"parameters for every node that this one does not have: {listed}")
-    own = {k: v for k, v in given.items() if k not in foreign}
-    config = from_flat(config_type, own, internal=False)
+    wanted = {k: v for k, v in given.items() if k not in foreign}
+    config = from_flat(config_type, wanted, internal=False)
     values = to_flat(config)
     for parameter in parameters(config_type):
         kind = ros_type(parameter)

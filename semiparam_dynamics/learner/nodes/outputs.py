@@ -168,7 +168,7 @@ class ChangeOutputs:
 
 
 class ContactOutputs:
-    """What is published of contacts, for each sample after its prediction.
+    """The topics of contacts, for each sample after its prediction.
 
     - `~/contact`, `~/collision` (Bool, latched): whether there is one; published when it changes.
     - `~/contact_events` (DiagnosticArray, the last 50 latched): when a contact begins, where and

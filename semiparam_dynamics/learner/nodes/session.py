@@ -107,8 +107,8 @@ class Session:
         self._together: list[Step] = []  # to be learned and scored with those that follow
         self._turn = RLock()  # of who predicts, learns or pauses: a save may come in another thread
         self._stamp = 0  # of the last of them
-        # The newest step, where none is learned or scored; the thread takes it.
-        self._unlearned: deque[Step] = deque(maxlen=1)
+        # The newest sample, where none is learned or scored; the thread takes it.
+        self._unlearned: deque[Sample] = deque(maxlen=1)
         self._given_at = 0  # stamp of the last step that the thread was given in either way
         self._learning = True
         self._predict_beside_learning(config)
@@ -317,7 +317,7 @@ class Session:
             self._unlearned.clear()  # it is older, and the trust is to follow stamps that go on
         else:
             self._put_together()
-            self._unlearned.append(step)
+            self._unlearned.append(step.sample)
             self.thread.call_idle()
 
     def _affordable(self, step: Step) -> Step:
@@ -371,10 +371,10 @@ class Session:
 
     def _assess_unlearned(self) -> None:
         try:
-            step = self._unlearned.pop()
+            sample = self._unlearned.pop()
         except IndexError:
             return
-        self.learner.idle_update(step)
+        self.learner.idle_update(sample)
 
     def _idle(self) -> float | None:
         self.note_changes()
