@@ -38,7 +38,7 @@ from semiparam_dynamics.changes.config import CONTACT, OVER, ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
 from semiparam_dynamics.changes.touch import ContactEvent
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.learner.nodes.session import TOGETHER
+from semiparam_dynamics.learner.nodes.session import BATCH_NS
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement
@@ -121,10 +121,10 @@ class Watched:
     def take(self, measurement: Measurement) -> None:
         """Predict, detect and learn what a measurement completes."""
         learner, now = self.learner, measurement.stamp * 1e-9
-        if (step := learner.predict(measurement)) is None:
+        if (step := learner.predict(measurement, contacts=True)) is None:
             return
         reported = learner.contacts.total
-        learner.feel(step)
+        learner.detect_contact(step)
         admitted = learner.admit(step)
         new = learner.contacts.total - reported
         self.events += [(now, event) for event in list(learner.contacts.events)[-new:] if new]
@@ -133,7 +133,7 @@ class Watched:
         for one in admitted:
             self._steps.append(one)
             ahead, self._stamp = one.stamp - self._stamp, one.stamp
-            if not 0 <= one.stamp - self._steps[0].stamp < TOGETHER - ahead:
+            if not 0 <= one.stamp - self._steps[0].stamp < BATCH_NS - ahead:
                 learner.update(self._steps)
                 learner.publish()
                 self._steps = []

@@ -108,7 +108,11 @@ def _groups(config_type: type, prefix: str = "") -> Iterator[tuple[str, str, lis
     """Title, meaning and parameters of each configuration class; the node's own has no title."""
     known = {entry.name: entry for entry in parameters(config_type)}
     fields = dataclasses.fields(config_type)
-    own = [known[field.name] for field in fields if "parameter" in field.metadata]
+    own = [
+        known[field.name]
+        for field in fields
+        if "parameter" in field.metadata and field.name in known
+    ]
     if own:
         kind = config_type.__name__.removesuffix("Config")
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind).lower()

@@ -43,6 +43,7 @@ def load_yaml(
         values = {k: v for tree in _applying(document, node_name) for k, v in _flatten(tree)}
         for name in {*ROS_PARAMETERS, *ignore}:
             values.pop(name, None)
+        from_flat(config_type, values, internal=False)  # says what is wrong in the file
         return from_flat(config_type, {**(defaults or {}), **values})
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
@@ -104,7 +105,13 @@ def dump_yaml(config: object, node_name: str = "/**") -> str:
     """
     lines = [f"{node_name}:", "  ros__parameters:"]
     opened: list[str] = []  # groups of the line before
-    for (name, value), entry in zip(to_flat(config).items(), parameters(type(config)), strict=True):
+    values = to_flat(config)
+    for entry in parameters(type(config), internal=True):
+        name, value = entry.name, values[entry.name]
+        if entry.internal:
+            if value != entry.default:  # by a study in Python: no file sets it
+                lines.append(f"    # internal: {name}: {_yaml(value)}")
+            continue
         *groups, last = name.split(".")
         for depth in range(len(commonprefix([groups, opened])), len(groups)):
             lines.append(f"{'  ' * (depth + 2)}{groups[depth]}:")

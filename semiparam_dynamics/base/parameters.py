@@ -6,7 +6,7 @@ descriptors, the command-line flags and the documentation's tables. Nested group
 names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
 
 An unknown name is refused with the known one that is most like it, or, where it is in
-:data:`REMOVED`, with what replaces it.
+:data:`semiparam_dynamics.base.removed.REMOVED`, with what replaces it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,9 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.removed import REMOVED
 
 C = TypeVar("C")
-# Parameters that were given up, by their dotted names, with the sentence on what replaces them.
-REMOVED: dict[str, str] = {
-    "agreeing": "three estimates in a row must agree",
-    "quiet": "an estimate counts as settled after 1.5 s without a newer one",
-    "step_period": "steps are 0.2 s apart at least; step_share bounds each",
-    "follow": "the estimate is given 3 s to follow a change of the driver's load",
-}
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
 
@@ -48,6 +42,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     live: bool = False
     basic: bool = False
+    internal: bool = False
 
     def check(self, value: object) -> Value:
         """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
@@ -88,11 +83,13 @@ def parameter(
     choices: Sequence[str] = (),
     live: bool = False,
     basic: bool = False,
+    internal: bool = False,
 ) -> Any:
     """Make a dataclass field that is a parameter.
 
     live : may be changed while a node runs. basic : one of the few that most users set; the others
-    suit most robots as they are.
+    suit most robots as they are. internal : a constant for which no robot is known to need another
+    value; studies may change it in Python, but no file, command or node takes it.
     """
     about = {
         "description": description,
@@ -102,6 +99,7 @@ def parameter(
         "choices": tuple(choices),
         "live": live,
         "basic": basic,
+        "internal": internal,
     }
     return dataclasses.field(default=default, metadata={"parameter": about})
 
@@ -112,17 +110,21 @@ def group(config_type: type[C], *, inline: bool = False) -> C:
     return typing.cast(C, field)
 
 
-def parameters(config_type: type) -> list[Parameter]:
-    """All parameters of a configuration class, groups flattened, in the order of definition."""
-    return [entry for entry, _ in _walk(config_type)]
+def parameters(config_type: type, *, internal: bool = False) -> list[Parameter]:
+    """All parameters of a configuration class, groups flattened, in the order of definition.
+
+    internal : also those that are internal.
+    """
+    return [entry for entry, _ in _walk(config_type) if internal or not entry.internal]
 
 
-def from_flat(config_type: type[C], values: Mapping[str, object]) -> C:
+def from_flat(config_type: type[C], values: Mapping[str, object], *, internal: bool = True) -> C:
     """Build a configuration from dotted names.
 
+    internal : whether internal parameters may be set; not by what a user writes.
     Raises ConfigurationError for unknown names, with a suggestion, and for values that don't fit.
     """
-    known = {entry.name: entry for entry in parameters(config_type)}
+    known = {entry.name: entry for entry in parameters(config_type, internal=internal)}
     if unknown := [name for name in values if name not in known]:
         name = unknown[0]
         if sentence := removed(name):

@@ -46,6 +46,7 @@ class ChangesConfig:
         low=1e-12,
         high=1e6,
         live=True,
+        internal=True,
     )
     payload_link: str = parameter(
         "",
@@ -53,7 +54,12 @@ class ChangesConfig:
         "joints",
     )
     payload_mass: float = parameter(
-        2.0, "typical mass of payloads, as a standard deviation", unit="kg", low=1e-4, high=1e4
+        2.0,
+        "typical mass of payloads, as a standard deviation",
+        unit="kg",
+        low=1e-4,
+        high=1e4,
+        internal=True,
     )
     payload_reach: float = parameter(
         0.3,
@@ -61,6 +67,7 @@ class ChangesConfig:
         unit="m",
         low=1e-3,
         high=10.0,
+        internal=True,
     )
     payload_time: float = parameter(
         10.0,
@@ -83,8 +90,10 @@ class ChangesConfig:
         low=0.0,
         high=10.0,
     )
-    friction: bool = parameter(True, "detect changed friction (effort target)", live=True)
-    offset: bool = parameter(True, "detect changed offsets", live=True)
+    friction: bool = parameter(
+        True, "detect changed friction (effort target)", live=True, internal=True
+    )
+    offset: bool = parameter(True, "detect changed offsets", live=True, internal=True)
     contact: float = parameter(
         6.0,
         "a contact is an external effort or wrench beyond so many standard deviations of the "
@@ -102,6 +111,7 @@ class ChangesConfig:
         low=0.0,
         high=1e6,
         live=True,
+        internal=True,
     )
 
 

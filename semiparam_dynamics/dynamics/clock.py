@@ -20,21 +20,21 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled_as_written
 
-FIRST = 32  # steps whose median is the first period
-FIT = 16  # steps that this median counts for, as if the clock had been fitted to so many
-WINDOW = 200  # steps that the clock is fitted to at most
-LONGEST = 8.0  # periods that a step has at most where the clock goes on
-FEW = 0.6  # of a period that a stamp may be late before a message is missing
-LOST = 0.75  # of a period that the clock may be ahead before it counted one too many
-MEMORY = 30.0  # s for which what positions said counts
-SURE = 16.0  # variances of the slope that it must differ from 1 to count
-FORGOTTEN = 1e-100  # sums below are of motion hours ago: their squares would soon be no numbers
+FIRST_STEPS = 32  # steps whose median is the first period
+FIRST_WEIGHT = 16  # steps that this median counts for, as if the clock had been fitted to so many
+MAX_FITTED_STEPS = 200  # steps that the clock is fitted to at most
+MAX_STEP_PERIODS = 8.0  # periods that a step has at most where the clock goes on
+MAX_LATENESS = 0.6  # of a period that a stamp may be late before a message is missing
+MAX_LEAD = 0.75  # of a period that the clock may be ahead before it counted one too many
+SLOPE_HORIZON = 30.0  # s for which what positions said counts
+MIN_SLOPE_VARIANCES = 16.0  # variances of the slope that it must differ from 1 to count
+MIN_SUM = 1e-100  # sums below are of motion hours ago: their squares would soon be no numbers
 
 # The clock's memory; times in s.
 CLOCK = np.dtype(
     [
         ("period", np.float64),  # 0 until known
-        ("seen", np.int64),  # steps since it began, FIRST and WINDOW at most
+        ("seen", np.int64),  # steps since it began, FIRST_STEPS and MAX_FITTED_STEPS at most
         ("single", np.int64),  # steps since one was one period long
         ("ahead", np.float64),  # of the last stamp
         ("correction", np.float64),  # added to the last stamp
@@ -78,33 +78,35 @@ def clocked_step(
     """The time between two instants in s, which is `step` by their stamps; always positive.
 
     clock : of `CLOCK`.
-    steps : (FIRST,) the first steps, s; in order once all are there.
+    steps : (FIRST_STEPS,) the first steps, s; in order once all are there.
     went : (n_joints,) how far joints went in the step before, rad or m.
     q, last : (n_joints,) positions now and before.
     """
     if clock.period <= 0.0:
         steps[clock.seen] = step
         clock.seen += 1
-        if clock.seen == FIRST:
-            clock.period, clock.seen = _median(steps), FIT
+        if clock.seen == FIRST_STEPS:
+            clock.period, clock.seen = _median(steps), FIRST_WEIGHT
         return step
     period = clock.period
     # Deviations below half a period are rather the stamp's than a message's that is missing.
-    periods = max(math.ceil((step - clock.ahead) / period - FEW), 1.0)
+    periods = max(math.ceil((step - clock.ahead) / period - MAX_LATENESS), 1.0)
     clock.single = 0 if periods < 2.0 else clock.single + 1
-    if clock.single > WINDOW or (periods > LONGEST and clock.seen == FIT):
+    if clock.single > MAX_FITTED_STEPS or (
+        periods > MAX_STEP_PERIODS and clock.seen == FIRST_WEIGHT
+    ):
         restart_clock(clock)  # messages come more rarely now
         return step
-    if periods > LONGEST:  # a gap, too long to be counted: the phase begins anew
+    if periods > MAX_STEP_PERIODS:  # a gap, too long to be counted: the phase begins anew
         clock.ahead = clock.correction = clock.periods = 0.0
-        clock.seen = FIT
+        clock.seen = FIRST_WEIGHT
         return step
     ahead = clock.ahead + periods * period - step
-    if ahead > LOST * period:
+    if ahead > MAX_LEAD * period:
         ahead -= period
-        clock.seen = FIT
+        clock.seen = FIRST_WEIGHT
     _compare(clock, went, q, last, step, periods)
-    clock.seen = min(clock.seen + 1, WINDOW)
+    clock.seen = min(clock.seen + 1, MAX_FITTED_STEPS)
     k = float(clock.seen)
     clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
     clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
@@ -116,8 +118,8 @@ def clocked_step(
 
 @compiled_as_written
 def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, periods: float) -> None:
-    """Add what this step says to the sums."""
-    kept = math.exp(-step / MEMORY)
+    """Add a step's evidence to the sums."""
+    kept = math.exp(-step / SLOPE_HORIZON)
     expected = product = found = 0.0
     if clock.periods > 0.0:
         ratio, both = periods / clock.periods, step + clock.step
@@ -139,11 +141,11 @@ def _compare(clock: Any, went: Array, q: Array, last: Array, step: float, period
 
 @compiled_as_written
 def _slope(clock: Any) -> float:
-    """How far positions follow the stamps' deviations: 1 wholly, as far as nothing else is sure."""
+    """Share of the stamps' deviations that positions follow; 1 where nothing is certain."""
     short = clock.expected - clock.product
-    if short <= 0.0 or clock.expected < FORGOTTEN:
+    if short <= 0.0 or clock.expected < MIN_SUM:
         return 1.0
     unexplained = max(clock.found - clock.product * clock.product / clock.expected, 0.0)
-    sure = 1.0 - SURE * unexplained / clock.count * clock.expected / (short * short)
+    sure = 1.0 - MIN_SLOPE_VARIANCES * unexplained / clock.count * clock.expected / (short * short)
     slope: float = max(1.0 - short / clock.expected * max(sure, 0.0), 0.0)
     return slope

@@ -26,25 +26,25 @@ from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
 
-NEVER = -1  # stamp of no sample
+NO_STAMP = -1  # stamp of no sample
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
 # What the rigid body's form lacks is not noise: it lasts as long as the motion that shows it, so
 # that of the parameters many samples tell no more than one of noise. On motion not seen, errors
 # squared were 1.5 to 6 times the recent ones at leverages from 0.03 to 0.3 (five real arms).
-DEPENDENT = 12.0
+LEVERAGE_FACTOR = 12.0
 
-# Coverage: two standard deviations are to miss a share MISSED of the samples.
-MISSED = 0.05
-RATE = 2.0  # 1/s: by it a factor's logarithm grows while samples are missed
-WIDEST = math.log(4.0)  # of a factor's logarithm
-LONGEST_S = 0.1  # that one sample stands for
-HELD_S = 0.5  # so long a factor holds after a sample was learned; at twice that it is 1
-# What an error counts as at most, in usual ones and in the smallest that is usual, a share of the
-# size that is expected of an output; once that many were seen. While errors are beyond this the
-# mean square, and the bound with it, grows by up to FAR^2 / horizon a second: 7 at 20 s. A filter
-# draws one wild effort out over some 0.3 s, in which 30 usual ones, 45 a second, bound nothing.
-FAR, LEAST, ENOUGH = 12.0, 0.01, 20.0
+# Coverage: two standard deviations are to miss a share MISS_RATE of the samples.
+MISS_RATE = 0.05
+COVERAGE_RATE = 2.0  # 1/s: by it a factor's logarithm grows while samples are missed
+MAX_LOG_FACTOR = math.log(4.0)  # of a factor's logarithm
+MAX_COVERED_S = 0.1  # that one sample stands for
+FACTOR_HOLD_S = 0.5  # so long a factor holds after a sample was learned; at twice that it is 1
+# At most an error counts as so many expected ones, or so many of the smallest that is expected, a
+# share of the output's size; once so many were seen. While errors are beyond this the mean square,
+# and the bound with it, grows by up to MAX_ERROR_RATIO^2 / horizon a second: 7 at 20 s. A filter
+# draws one wild effort out over 0.3 s, in which 30 expected ones, 45 a second, bound nothing.
+MAX_ERROR_RATIO, MIN_ERROR_SHARE, MIN_ERRORS = 12.0, 0.01, 20.0
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
+        internal=True,
     )
     threshold: float = parameter(
         0.2,
@@ -67,6 +68,7 @@ class TrustConfig:
         low=0.0,
         high=1.0,
         live=True,
+        internal=True,
     )
     learning: float = parameter(
         0.5,
@@ -76,6 +78,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
+        internal=True,
     )
 
 
@@ -97,7 +100,7 @@ class Trust:
         self.always = always
         # At the last sample weighed, and at the last one learned.
         self._levels: Array = np.zeros(2)
-        self._stamps: Indices = np.full(2, NEVER)
+        self._stamps: Indices = np.full(2, NO_STAMP)
 
     @property
     def level(self) -> float:
@@ -171,7 +174,7 @@ class Trust:
 
 @compiled_as_written
 def _after(level: float, since: int, stamp: int, confidence: float, memory: float) -> float:
-    if since == NEVER or stamp < since:
+    if since == NO_STAMP or stamp < since:
         return 0.0
     if not 0.0 <= confidence <= 1.0:  # of a damaged model
         confidence = 0.0
@@ -200,7 +203,7 @@ def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -
     if threshold <= 0.0:
         return 1.0
     known: float = min(levels[0] / threshold, 1.0)
-    if stamps[1] == NEVER or stamps[0] < stamps[1]:
+    if stamps[1] == NO_STAMP or stamps[0] < stamps[1]:
         return known
     since = (stamps[0] - stamps[1]) * 1e-9
     recent: float = min(2.0 - since / learning, 1.0)
@@ -237,7 +240,7 @@ def blend(confidence: float | Array, near: Array, far: Array) -> Array:
 
 def widening(leverage: Array) -> Array:
     """The factor that the parameters' uncertainty puts on a standard deviation, at a leverage."""
-    return np.sqrt(1.0 + DEPENDENT * leverage)
+    return np.sqrt(1.0 + LEVERAGE_FACTOR * leverage)
 
 
 def deviations(leverage: Array, confidence: float, near: Array, far: Array) -> tuple[Array, Array]:
@@ -254,7 +257,7 @@ def deviations(leverage: Array, confidence: float, near: Array, far: Array) -> t
 @compiled_as_written
 def _deviations(leverage: Array, confidence: float, near: Array, far: Array, out: Array) -> None:
     for j in range(leverage.size):
-        more = 1.0 + DEPENDENT * leverage[j]
+        more = 1.0 + LEVERAGE_FACTOR * leverage[j]
         out[0, j] = math.sqrt(far[j] * more)
         least = min(near[j], far[j])
         spread = confidence * least + (1.0 - confidence) * far[j]
@@ -297,7 +300,7 @@ class ErrorSpreads:
         self.all_seen = False
         self._mean_y = np.zeros(n_axes)
         # Without an expected size nobody knows what is far from it.
-        usual = np.where(self._expected > 0.0, LEAST * self._expected, np.inf)
+        usual = np.where(self._expected > 0.0, MIN_ERROR_SHARE * self._expected, np.inf)
         self._errors = {name: RunningSquare(n_axes, horizon, usual) for name in (*models, "y")}
         self._factors: dict[str, Array] = {name: np.zeros(n_axes) for name in models}  # logarithms
 
@@ -325,7 +328,7 @@ class ErrorSpreads:
             std += np.where(self.unseen, self._expected, 0.0)
 
     def set_horizon(self, horizon: float) -> None:
-        """Look back over about `horizon` seconds from now on."""
+        """Set the averaging time of later errors, s."""
         for error in self._errors.values():
             error.horizon = horizon
 
@@ -348,7 +351,7 @@ class ErrorSpreads:
         return wide
 
     def _held_at(self, stamp: int) -> float:
-        """How much of the factors' logarithms counts at a stamp, in [0, 1]."""
+        """Share of the factors' logarithms that counts at a stamp, in [0, 1]."""
         if self._last_stamp is None or stamp == 0:
             return 0.0
         return float(_held((stamp - self._last_stamp) * 1e-9))
@@ -365,7 +368,7 @@ class ErrorSpreads:
         for name, std in stds.items():
             # Of what was only expected, coverage tells nothing.
             seen = std if self.all_seen else np.where(self.unseen, 0.0, std)
-            _cover(self._factors[name], errors[name], seen, min(dt, LONGEST_S))
+            _cover(self._factors[name], errors[name], seen, min(dt, MAX_COVERED_S))
         self._last_stamp = stamp
         _follow(self._counts, self._mean_y, y)
         if not self.all_seen:
@@ -442,7 +445,7 @@ def _follow(counts: Array, mean: Array, y: Array) -> None:
 
 @compiled_as_written
 def _held(since: float) -> float:
-    return max(min(2.0 - since / HELD_S, 1.0), 0.0) if since >= 0.0 else 0.0
+    return max(min(2.0 - since / FACTOR_HOLD_S, 1.0), 0.0) if since >= 0.0 else 0.0
 
 
 @compiled_as_written
@@ -450,8 +453,8 @@ def _cover(factor: Array, error: Array, std: Array, dt: float) -> None:
     for j in range(factor.size):
         if std[j] > 0.0 and not math.isnan(error[j]):
             missed = 1.0 if abs(error[j]) > 2.0 * std[j] else 0.0
-            factor[j] += RATE * dt * (missed - MISSED)
-            factor[j] = max(min(factor[j], WIDEST), -WIDEST)
+            factor[j] += COVERAGE_RATE * dt * (missed - MISS_RATE)
+            factor[j] = max(min(factor[j], MAX_LOG_FACTOR), -MAX_LOG_FACTOR)
 
 
 @compiled_as_written
@@ -460,15 +463,16 @@ def _cover_rows(factor: Array, errors: Array, stds: Array, since: Array) -> None
         held = _held(since[i])
         for j in range(factor.size):
             stds[i, j] *= math.exp(held * factor[j])
-        _cover(factor, errors[i], stds[i], min(max(since[i], 0.0), LONGEST_S))
+        _cover(factor, errors[i], stds[i], min(max(since[i], 0.0), MAX_COVERED_S))
 
 
 class RunningSquare:
     """Running mean of squared errors (n_axes,) over about `horizon` seconds, less those of NaN.
 
-    usual : (n_axes,) an error counts as at most `FAR` times the root of the mean, or times this
-        where that is less, so that one message with a wild effort does not widen deviations for
-        minutes; what lasts raises the mean, and the bound with it. None: there is no bound.
+    usual : (n_axes,) an error counts as at most `MAX_ERROR_RATIO` times the root of the mean, or
+        times this where that is less, so that one message with a wild effort does not widen
+        deviations for minutes; what lasts raises the mean, and the bound with it. None: there is no
+        bound.
     """
 
     def __init__(self, n_axes: int, horizon: float, usual: Array | None = None) -> None:
@@ -505,8 +509,8 @@ def _step(value: Array, weights: Array, error: Array, keep: float, usual_square:
     for j in range(value.size):
         if not math.isnan(error[j]):
             square = error[j] ** 2
-            if weights[j] >= ENOUGH:
-                square = min(square, FAR**2 * max(value[j], usual_square[j]))
+            if weights[j] >= MIN_ERRORS:
+                square = min(square, MAX_ERROR_RATIO**2 * max(value[j], usual_square[j]))
             weights[j] = keep * weights[j] + 1.0
             value[j] += (square - value[j]) / weights[j]
 

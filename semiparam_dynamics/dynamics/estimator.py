@@ -40,7 +40,13 @@ from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyConfig,
     RigidBodyIdentifier,
 )
-from semiparam_dynamics.dynamics.sample import Prediction, ResidualBlock, Sample, SampleBlock
+from semiparam_dynamics.dynamics.sample import (
+    Prediction,
+    ResidualBlock,
+    ResidualPrediction,
+    Sample,
+    SampleBlock,
+)
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
@@ -64,6 +70,7 @@ class EstimatorConfig:
         low=0.1,
         high=1e5,
         live=True,
+        internal=True,
     )
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
@@ -78,7 +85,7 @@ class EstimatorConfig:
 
 
 # These may be changed at any time; a saved model is loaded whatever they were.
-LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig) if entry.live)
+LIVE = frozenset(entry.name for entry in parameters(EstimatorConfig, internal=True) if entry.live)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +193,15 @@ class SemiparametricEstimator:
 
     # One sample at a time.
 
-    def predict(self, sample: Sample) -> Prediction:
+    def predict(self, sample: Sample, *, fast: bool = False) -> Prediction:
         """Predict the outputs at a sample's state; its measurement is not used.
 
         Samples are predicted in their order: the trust in the residual follows them. The standard
         deviations of an axis of which nothing was learned are its `expected_scales`.
+
+        fast : also predict `sample.fast`.
         """
-        s = sample
-        rigid = self.rigid_body.predict(s.regressor)
-        inputs, pi = self._inputs(s, rigid), self.rigid_body.parameters
-        left = self.residual.predict(inputs, pi)
+        s, (rigid, left) = sample, self._parts(sample)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         leverage = self.rigid_body.leverage(s.regressor)
@@ -207,7 +213,17 @@ class SemiparametricEstimator:
             self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
             factor = np.where(self.errors.unseen, np.inf, factor)
         both = self.bound(rigid + left.weighed(trust), rigid)
-        return Prediction(rigid, both, rigid_std, std, left, trust, factor)
+        before = None
+        if fast and s.fast is not None:
+            own, beyond = self._parts(s.fast)
+            before = self.bound.within(own + beyond.weighed(trust))
+        return Prediction(rigid, both, rigid_std, std, left, trust, factor, before)
+
+    def _parts(self, sample: Sample) -> tuple[Array, ResidualPrediction]:
+        """The rigid body's prediction and the residual's."""
+        rigid = self.rigid_body.predict(sample.regressor)
+        inputs = self._inputs(sample, rigid)
+        return rigid, self.residual.predict(inputs, self.rigid_body.parameters)
 
     def update(self, sample: Sample, prediction: Prediction | None = None) -> None:
         """Learn a sample, unless it isn't measured, or informative, or the gate refuses it.

@@ -28,36 +28,36 @@ from semiparam_dynamics.base.arrays import NANO, Array, Stamps
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.base.parameters import parameter
-from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
+from semiparam_dynamics.dynamics.clock import CLOCK, FIRST_STEPS, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import advance_stops, fill
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement
 
 BLOCK = 256  # measurements filtered in one call: more would not stay in the processor's cache
-STILL = 0.01  # rad/s or m/s
+MIN_SPEED = 0.01  # rad/s or m/s, below which a joint is at rest
 # s between messages, less than of any robot: where most are nearer, stamps have another unit.
-DENSE, FEW = 50e-6, 10
-NEVER = -(1 << 62)  # a stamp before all others
-FORGOTTEN = 2.0  # periods of the cut-off frequency after which a step has left both filters
-GAP = 0.25  # periods of the cut-off frequency that a straight line may stand for
-GAP_STEPS = 3.0  # steps as long as the one before that a gap lasts at least
+MIN_STAMP_STEP, MIN_STEPS = 50e-6, 10
+NO_STAMP = -(1 << 62)  # a stamp before all others
+SETTLING_PERIODS = 2.0  # periods of the cut-off frequency after which a step has left both filters
+MAX_STEP_IN_PERIODS = 0.25  # periods of the cut-off frequency that a straight line may stand for
+MIN_GAP_STEPS = 3.0  # steps as long as the one before that a gap lasts at least
 # rad/s^2 or m/s^2 beyond which all joints that stood, or do, don't begin to move, or stop; and what
 # a step lasts at least for positions to tell it, s: nearer in time they show an encoder's counts.
-ABRUPT, TELLING = 30.0, 0.002
+MAX_ACCELERATION, MIN_DIFFERENCE_STEP = 30.0, 0.002
 # s within which no motor stops and goes on at once: positions that do so are held, by an encoder
 # that is read less often than messages are sent.
-HELD = 0.05
-GENTLE, UNTOLD, TOLD = 0, 1, 2  # of a rest, how motion ended
-LATE = 3  # late messages in a row, in order among themselves: the clock went back
-FULL = 3  # messages from which on each gives a sample
+MAX_HELD = 0.05
+GENTLE, UNREPORTED, REPORTED = 0, 1, 2  # of a rest, how motion ended
+MIN_LATE_RUN = 3  # late messages in a row, in order among themselves: the clock went back
+MIN_INSTANTS = 3  # messages from which on each gives a sample
 
-# Motors are taken to be no faster than SPARE times the URDF's limit, which is often a guess, but
-# by any means LEAST_SPEED, or ANY_SPEED where there is none; and stamps to be off by up to SLACK.
-SPARE, LEAST_SPEED, ANY_SPEED = 2.0, 5.0, 20.0  # the speeds in rad/s or m/s
-SLACK = 0.01  # s
-SURE = 0.6  # rad within which a wrap is expected to be told from a jump
-NEAR = 0.01  # rad or m, that positions go at most where they come to rest at 0
+# Motors are taken to be no faster than SPEED_FACTOR times the URDF's limit, which is often a guess,
+# but at least MIN_SPEED_LIMIT, or DEFAULT_SPEED_LIMIT where there is none.
+SPEED_FACTOR, MIN_SPEED_LIMIT, DEFAULT_SPEED_LIMIT = 2.0, 5.0, 20.0  # the speeds in rad/s or m/s
+MAX_STAMP_ERROR = 0.01  # s, by which a stamp may be off
+MAX_WRAP_ERROR = 0.6  # rad within which a wrap is expected to be told from a jump
+MAX_ZERO_DISTANCE = 0.01  # rad or m, that positions go at most where they come to rest at 0
 TURN = 2.0 * math.pi
 
 BETWEEN = "not learned, too soon after one that was (filter.learn_ratio)"
@@ -111,7 +111,7 @@ MEMORY = np.dtype(
         ("speed", np.float64),  # of the fastest joint in that step, rad/s or m/s
         ("late_run", np.int64),  # late messages since the last instant, and the last one's stamp
         ("late_stamp", np.int64),
-        ("suspect", np.int64),  # stamp of a message left out as an outlier since then, or NEVER
+        ("suspect", np.int64),  # stamp of a message left out as an outlier since then, or NO_STAMP
         ("measured", np.bool_),  # whether y is used at the last instant
         ("unmeasured", np.int64),  # stamp of the last measurement without y
         # The same of the last whose y had no axis, apart from what the filters forget besides; and
@@ -135,7 +135,7 @@ MEMORY = np.dtype(
         ("last_sample", np.int64),
         ("last_kept", np.int64),  # stamp of the last measured sample that isn't `between`
         ("last_learned", np.int64),  # stamp of the last sample that may be learned
-        ("steps", np.int64),  # messages after others, and of these the ones within `DENSE`
+        ("steps", np.int64),  # messages after others, and of these the ones within `MIN_STAMP_STEP`
         ("dense", np.int64),
         *((reason, np.int64) for reason in REASONS),
     ]
@@ -168,7 +168,10 @@ class FilterConfig:
         basic=True,
     )
     stages: int = parameter(
-        1, "how many second-order Butterworth stages that low-pass has", low=1, high=4
+        1,
+        "how many second-order Butterworth stages that low-pass has",
+        low=1,
+        high=4,
     )
     prefilter_ratio: float = parameter(
         4.0,
@@ -176,6 +179,7 @@ class FilterConfig:
         "differentiated, in multiples of filter.cutoff",
         low=1.0,
         high=100.0,
+        internal=True,
     )
     max_gap: float = parameter(
         0.5,
@@ -183,6 +187,7 @@ class FilterConfig:
         unit="s",
         low=0.001,
         high=60.0,
+        internal=True,
     )
     rest_velocity: float = parameter(
         0.01,
@@ -198,6 +203,7 @@ class FilterConfig:
         "low-pass those between tell nothing new, and are predicted only; 0: all",
         low=0.0,
         high=1e6,
+        internal=True,
     )
     max_rate: float = parameter(
         0.0,
@@ -228,8 +234,8 @@ class FilterConfig:
 
 def plausible_speeds(model: RobotModel) -> Array:
     """(n_joints,) speeds that no motor is taken to exceed, rad/s or m/s."""
-    speeds = np.maximum(SPARE * model.velocity_limits, LEAST_SPEED)
-    plausible: Array = np.where(np.isfinite(speeds), speeds, ANY_SPEED)
+    speeds = np.maximum(SPEED_FACTOR * model.velocity_limits, MIN_SPEED_LIMIT)
+    plausible: Array = np.where(np.isfinite(speeds), speeds, DEFAULT_SPEED_LIMIT)
     return plausible
 
 
@@ -248,7 +254,7 @@ class SampleFilter:
         n, axes, cutoff = model.n_joints, model.n_axes, config.cutoff
         self._fast = fast
         width, self._end = 2 * n + axes, 3 * n + axes
-        self._n_joints, self._n_axes = n, axes
+        self._n_joints, self._n_axes, self._shape = n, axes, (axes, model.n_parameters)
         self._size = self._end + axes * model.n_parameters
         self._no_dq, self._no_y = np.zeros(n), np.zeros(axes)
         self._memory = memory = np.zeros(1, dtype=MEMORY)
@@ -257,8 +263,10 @@ class SampleFilter:
         memory["learn_rate"] = config.learn_ratio * cutoff
         memory["rest_velocity"] = config.rest_velocity
         if cutoff > 0.0:
-            memory["settling"] = int(min(FORGOTTEN / cutoff / NANO, 1 << 61))
-            memory["wide_settling"] = int(min(FORGOTTEN / config.wide_cutoff / NANO, 1 << 61))
+            memory["settling"] = int(min(SETTLING_PERIODS / cutoff / NANO, 1 << 61))
+            memory["wide_settling"] = int(
+                min(SETTLING_PERIODS / config.wide_cutoff / NANO, 1 << 61)
+            )
         for stamp in (
             "unmeasured",
             "read_none",
@@ -271,7 +279,7 @@ class SampleFilter:
             "last_learned",
             "suspect",
         ):
-            memory[stamp] = NEVER
+            memory[stamp] = NO_STAMP
         # URDF limits are often a little off; half a range further something else is wrong.
         low, high = model.position_limits
         margin = np.where(np.isfinite(high - low), 0.5 * np.abs(high - low), 0.0)
@@ -293,10 +301,10 @@ class SampleFilter:
             joints,
             memory,
             self._past,
-            np.full((2, axes), NEVER, dtype=np.int64),
+            np.full((2, axes), NO_STAMP, dtype=np.int64),
             np.zeros((2, width)),
             np.zeros(1, dtype=CLOCK),
-            np.zeros(FIRST),
+            np.zeros(FIRST_STEPS),
             np.zeros(n),
             np.zeros((1, 3, width)),
             np.zeros((config.stages, 3, self._size)),
@@ -315,7 +323,7 @@ class SampleFilter:
         """
         record = self._memory[0]
         counts = {text: int(record[field]) for field, text in REASONS.items() if record[field]}
-        if record["steps"] >= FEW and 2 * record["dense"] > record["steps"]:
+        if record["steps"] >= MIN_STEPS and 2 * record["dense"] > record["steps"]:
             counts[WRONG_UNIT] = int(record["dense"])
         return Counter(counts)
 
@@ -341,7 +349,7 @@ class SampleFilter:
         """
         if q.shape[1:] != (self._n_joints,):
             raise SampleError(f"q must be (n, {self._n_joints}), not {q.shape}")
-        if self._memory["count"][0] < FULL:
+        if self._memory["count"][0] < MIN_INSTANTS:
             return None
         at, rows = self._stops[0].copy(), np.empty((len(q), self._stops.size))
         position = self._past[0, : self._n_joints]
@@ -409,22 +417,21 @@ class SampleFilter:
 
     def _sample(self, row: Array, number: int, weight: float, stamp: int, *kind: int) -> Sample:
         measured, informative, between = kind
+        n, end, shape, fast = self._n_joints, self._end, self._shape, None
         of = bool(informative), bool(between), weight
-        fast = None
-        if self._fast:
-            fast = Sample(stamp, *self._parts(self._before[number], measured), *of)
-        return Sample(stamp, *self._parts(row, measured), *of, fast)
-
-    def _parts(self, row: Array, measured: int) -> tuple[Array, Array, Array, Array, Array | None]:
-        """q, dq, ddq, the regressor and y of a row (size,)."""
-        n, end = self._n_joints, self._end
-        return (
-            row[:n],
-            row[n : 2 * n],
-            row[2 * n : 3 * n],
-            row[end:].reshape(self._n_axes, -1),
-            row[3 * n : end] if measured else None,
-        )
+        for part in (self._before[number], row) if self._fast else (row,):
+            fast = Sample(
+                stamp,
+                part[:n],
+                part[n : 2 * n],
+                part[2 * n : 3 * n],
+                part[end:].reshape(shape),
+                part[3 * n : end] if measured else None,
+                *of,
+                fast,
+            )
+        assert fast is not None
+        return fast
 
 
 def _whole(stamp: Any) -> int:
@@ -477,7 +484,7 @@ def filter_rows(
     past : (3, width) the signals of the last two instants, filtered, and the y measured last.
     unread : (2, n_axes) stamps at which an axis lacked its reading last, now and an instant ago.
     raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
-    clock : (1,) of `CLOCK`, first_steps : (FIRST,) and went : (n_joints,), see `clocked_step`.
+    clock : (1,) of `CLOCK`. first_steps, went : see `clocked_step`.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
     found : (k, 4) of each sample its stamp, and whether it is measured, informative, `between`.
@@ -486,90 +493,28 @@ def filter_rows(
     """
     m = memory[0]
     n = len(joints)
-    state = np.empty((3, 1, n))
-    unwrapped, last, outlier = np.empty(n), raw[0], raw[1]
-    moved = np.empty(n)
+    state, unwrapped, last = np.empty((3, 1, n)), np.empty(n), raw[0]
     samples = 0
     for i in range(len(instants)):
         stamp, c, has_velocity = instants[i, 0], signals[i], instants[i, 1] != 0
-        if not _finite(c[: 2 * n]):
-            m.no_number += 1
+        measured = instants[i, 2] != 0
+        step = _admit(m, stamp, has_velocity, measured, c, joints, raw, unwrapped)
+        if math.isnan(step):
             continue
-        _turn_home(c, joints)
-        if _outside(c, joints):
-            m.implausible += 1
-            continue
-        if has_velocity and _too_fast(c, joints):
-            m.fast += 1
-            continue
-        step = 0.0
-        if m.count > 0:
-            step = (stamp - m.last) * NANO
-            m.steps += 1
-            m.dense += 0.0 < step <= DENSE
-            if -m.max_gap <= step <= 0.0:
-                # One that is overtaken is followed by newer ones; of a clock that was set back
-                # all are late, but in order.
-                m.late_run = m.late_run + 1 if stamp > m.late_stamp else 1
-                m.late_stamp = stamp
-                if m.late_run < LATE:
-                    m.late += 1
-                    continue
-                m.clock += 1
-                m.count = 0
-            elif not 0.0 < step <= m.max_gap:
-                m.pauses += 1
-                m.count = 0
-            elif has_velocity != m.has_velocity:
-                # Velocities that come or go would pass the filter as a step.
-                m.velocity_changes += 1
-                m.count = 0
-        if m.count > 0:
-            _unwrap(c, last, joints, step, unwrapped)
-            if m.moved and instants[i, 2] != 0 and _repeats(c, unwrapped, last):
-                m.repeats += 1
-                continue
-            if _jumps(unwrapped, last, joints, step) or _blank(c, unwrapped, last):
-                after = (stamp - m.suspect) * NANO
-                _unwrap(c, outlier, joints, after, unwrapped)
-                confirmed = m.suspect != NEVER and not _jumps(unwrapped, outlier, joints, after)
-                m.suspect = stamp
-                for j in range(n):
-                    outlier[j] = unwrapped[j]
-                if not confirmed:
-                    m.outliers += 1
-                    continue
-                m.jumps += 1
-                m.count = 0
-            elif m.cutoff > 0.0 and step > max(GAP / m.cutoff, GAP_STEPS * m.step) and m.count > 1:
-                # Too long for a straight line: the filters go on, and learning waits.
-                m.gaps += 1
-                m.unmeasured = stamp
-        _accept(c, unwrapped, joints, m.count > 0)
         if m.count == 0:
-            _begin(m, unread, stamp, has_velocity and m.steps > 0 and _reaches(c[n : 2 * n], STILL))
+            moving = has_velocity and m.steps > 0 and _reaches(c[n : 2 * n], MIN_SPEED)
+            _begin(m, unread, stamp, moving)
         elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
             # The wide filter began in equilibrium: differences of what moves show a jerk. What is
             # predicted after that is learned once the narrow one has forgotten its start, too.
             if _moves(c, last, n, step):
                 m.jerk = m.unmeasured = m.last
-        # Prediction continues where the effort is missing: the filters are fed the last one, and
-        # nothing is learned until they have forgotten it.
-        lacks = True
-        for j in range(2 * n, c.size):
-            # What is no effort that a robot could have would never leave what is learned again.
-            if instants[i, 2] and abs(c[j]) <= IMPLAUSIBLE:
-                past[2, j] = c[j]
-                lacks = False
-            else:
-                if instants[i, 2]:
-                    unread[0, j - 2 * n] = stamp
-                c[j] = past[2, j]
+        lacks = not _take_outputs(c[2 * n :], past[2, 2 * n :], unread[0], measured, stamp)
         if lacks:
             m.unread += 1
             m.unmeasured = m.read_none = stamp
         if has_velocity:
-            m.moved = _reaches(c[n : 2 * n], STILL)
+            m.moved = _reaches(c[n : 2 * n], MIN_SPEED)
         else:
             m.moved = m.count > 1 and _moves(c, last, n, step)
         if m.count > 0:
@@ -577,7 +522,7 @@ def filter_rows(
         else:
             restart_clock(clock[0])
         speed = _speed(c, last, n, step, has_velocity)
-        if m.count > 1 and (has_velocity or step >= TELLING):
+        if m.count > 1 and (has_velocity or step >= MIN_DIFFERENCE_STEP):
             _follow_stops(m, stamp, speed, step, has_velocity)
         m.speed = speed
         for j in range(c.size):
@@ -587,67 +532,198 @@ def filter_rows(
             for j in range(stops.size):
                 stops[0, j] = 0.0
         if m.count >= 2:
-            for j in range(n):
-                moved[j] = past[1, j] - past[0, j]
-            advance_stops(stops[0], ways, moved)
-            row, back = rows[samples], m.step
-            _differences(past[0], past[1], c, back, step, has_velocity, state)
-            for j in range(n):
-                row[j], row[n + j], row[2 * n + j] = state[0, 0, j], state[1, 0, j], state[2, 0, j]
-            for j in range(2 * n, c.size):
-                row[n + j] = past[1, j]
-            out = rows[samples : samples + 1]
-            fill(state[0], state[1], state[2], stops, out, n + c.size, *regressor)
-            if len(before) > 0:
-                for j in range(row.size):
-                    before[samples, j] = row[j]
-            settled = m.last > m.jerk + m.wide_settling
-            if settled:
-                # The first input is a filter's equilibrium, so that its first step never counts.
-                lowpass_row(row, back, narrow, m.cutoff, m.begun)
-            m.begun = settled
-            known = _mark_unread(row[3 * n : n + c.size], unread[1], m.last, m.settling)
-            if len(before) > 0:
-                own = before[samples, 3 * n : n + c.size]
-                _mark_unread(own, unread[1], m.last, m.settling)
-            m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], STILL))
-            # Half a message early counts as in time, else jitter would halve the rate.
-            since = (m.last - m.last_sample) * NANO
-            m.unsettled += not settled
-            if settled and (m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * back):
-                informative = m.rest_velocity <= 0.0 or _reaches(row[n : 2 * n], m.rest_velocity)
-                since = (m.last - m.last_kept) * NANO
-                between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * back
-                measured = m.measured and known > 0
-                if not measured and not m.lacked:
-                    m.after_unread += m.forgets or known == 0
-                if measured:
-                    m.between += between
-                    m.still += not between and not informative
-                    if not between:
-                        m.last_kept = m.last
-                informative = informative and not between and m.last > m.stopped + m.settling
-                since = (m.last - m.last_learned) * NANO
-                # Behind the low-pass 2 cut-off frequencies a second are independent.
-                share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
-                weights[samples] = min(share, 1.0)
-                if measured and informative:
-                    m.last_learned = m.last
-                    m.partial += known < c.size - 2 * n
-                found[samples, 0], found[samples, 1] = m.last, measured
-                found[samples, 2], found[samples, 3] = informative, between
-                m.last_sample = m.last
+            row = rows[samples]
+            own = before[samples] if len(before) > 0 else before.ravel()
+            _differences(past[0], past[1], c, m.step, step, has_velocity, state)
+            _fill_sample(rows[samples : samples + 1], past, state, stops, ways, regressor)
+            for j in range(own.size):
+                own[j] = row[j]
+            if _filter_sample(m, row, own, narrow, unread[1], n, c.size, has_velocity):
+                known = _count_known(row[3 * n : n + c.size])
+                weights[samples] = _judge(m, row[n : 2 * n], known, c.size - 2 * n, found[samples])
                 samples += 1
         for j in range(c.size):
             past[0, j], past[1, j] = past[1, j], c[j]
         for j in range(unread.shape[1]):
             unread[1, j] = unread[0, j]
         m.last, m.step = stamp, step
-        m.late_run, m.suspect = 0, NEVER
+        m.late_run, m.suspect = 0, NO_STAMP
         m.has_velocity, m.measured = has_velocity, stamp > m.unmeasured + m.settling
         m.lacked, m.forgets = lacks, stamp <= m.read_none + m.settling
-        m.count = min(m.count + 1, FULL)
+        m.count = min(m.count + 1, MIN_INSTANTS)
     return samples
+
+
+@compiled_as_written
+def _admit(
+    m: Any,
+    stamp: int,
+    has_velocity: bool,
+    measured: bool,
+    c: Array,
+    joints: npt.NDArray[np.void],
+    raw: Array,
+    unwrapped: Array,
+) -> float:
+    """Seconds since the last instant by the stamps, with m.count 0 where the filters start anew.
+
+    NaN where the measurement is left out. c : its signals, of which positions are unwrapped. raw :
+    see `filter_rows`. unwrapped : (n_joints,) working memory.
+    """
+    n, last, outlier = len(joints), raw[0], raw[1]
+    if not _finite(c[: 2 * n]):
+        m.no_number += 1
+        return math.nan
+    _turn_home(c, joints)
+    if _outside(c, joints):
+        m.implausible += 1
+        return math.nan
+    if has_velocity and _too_fast(c, joints):
+        m.fast += 1
+        return math.nan
+    step = 0.0
+    if m.count > 0:
+        step = (stamp - m.last) * NANO
+        m.steps += 1
+        m.dense += 0.0 < step <= MIN_STAMP_STEP
+        if -m.max_gap <= step <= 0.0:
+            # One that is overtaken is followed by newer ones; of a clock that was set back all are
+            # late, but in order.
+            m.late_run = m.late_run + 1 if stamp > m.late_stamp else 1
+            m.late_stamp = stamp
+            if m.late_run < MIN_LATE_RUN:
+                m.late += 1
+                return math.nan
+            m.clock += 1
+            m.count = 0
+        elif not 0.0 < step <= m.max_gap:
+            m.pauses += 1
+            m.count = 0
+        elif has_velocity != m.has_velocity:
+            # Velocities that come or go would pass the filter as a step.
+            m.velocity_changes += 1
+            m.count = 0
+    if m.count > 0:
+        _unwrap(c, last, joints, step, unwrapped)
+        if m.moved and measured and _repeats(c, unwrapped, last):
+            m.repeats += 1
+            return math.nan
+        if _jumps(unwrapped, last, joints, step) or _blank(c, unwrapped, last):
+            after = (stamp - m.suspect) * NANO
+            _unwrap(c, outlier, joints, after, unwrapped)
+            confirmed = m.suspect != NO_STAMP and not _jumps(unwrapped, outlier, joints, after)
+            m.suspect = stamp
+            for j in range(n):
+                outlier[j] = unwrapped[j]
+            if not confirmed:
+                m.outliers += 1
+                return math.nan
+            m.jumps += 1
+            m.count = 0
+        elif m.cutoff > 0.0 and m.count > 1:
+            if step > max(MAX_STEP_IN_PERIODS / m.cutoff, MIN_GAP_STEPS * m.step):
+                # Too long for a straight line: the filters go on, and learning waits.
+                m.gaps += 1
+                m.unmeasured = stamp
+    _accept(c, unwrapped, joints, m.count > 0)
+    return step
+
+
+@compiled_as_written
+def _take_outputs(y: Array, last: Array, unread: Stamps, measured: bool, stamp: int) -> bool:
+    """Whether y has a reading, which becomes the `last` one; others are those of before.
+
+    Prediction continues where the effort is missing: the filters are fed the last one, and nothing
+    is learned until they have forgotten it.
+    """
+    reads = False
+    for j in range(y.size):
+        # What is no effort that a robot could have would never leave what is learned again.
+        if measured and abs(y[j]) <= IMPLAUSIBLE:
+            last[j] = y[j]
+            reads = True
+        else:
+            if measured:
+                unread[j] = stamp
+            y[j] = last[j]
+    return reads
+
+
+@compiled_as_written
+def _fill_sample(
+    out: Array, past: Array, state: Array, stops: Array, ways: Array, regressor: tuple[Any, ...]
+) -> None:
+    """Fill a sample's row `out` (1, size), before the narrow low-pass, at a `state` (3, 1, n)."""
+    n, row, width = state.shape[2], out[0], past.shape[1]
+    moved = np.empty(n)
+    for j in range(n):
+        moved[j] = past[1, j] - past[0, j]
+    advance_stops(stops[0], ways, moved)
+    for j in range(n):
+        row[j], row[n + j], row[2 * n + j] = state[0, 0, j], state[1, 0, j], state[2, 0, j]
+    for j in range(2 * n, width):
+        row[n + j] = past[1, j]
+    fill(state[0], state[1], state[2], stops, out, n + width, *regressor)
+
+
+@compiled_as_written
+def _filter_sample(
+    m: Any,
+    row: Array,
+    own: Array,
+    narrow: Array,
+    unread: Stamps,
+    n: int,
+    width: int,
+    has_velocity: bool,
+) -> bool:
+    """Pass a sample's row through the narrow low-pass; whether it is one to predict.
+
+    own : (size,) the same before it, or nothing. In both, axes that are not read become NaN.
+    """
+    settled = m.last > m.jerk + m.wide_settling
+    if settled:
+        # The first input is a filter's equilibrium, so that its first step never counts.
+        lowpass_row(row, m.step, narrow, m.cutoff, m.begun)
+    m.begun = settled
+    _mark_unread(row[3 * n : n + width], unread, m.last, m.settling)
+    if own.size > 0:
+        _mark_unread(own[3 * n : n + width], unread, m.last, m.settling)
+    m.moved = m.moved and (has_velocity or _reaches(row[n : 2 * n], MIN_SPEED))
+    m.unsettled += not settled
+    # Half a message early counts as in time, else jitter would halve the rate.
+    since = (m.last - m.last_sample) * NANO
+    return settled and (m.max_rate <= 0.0 or not 0.0 <= since < 1.0 / m.max_rate - 0.5 * m.step)
+
+
+@compiled_as_written
+def _judge(m: Any, speeds: Array, known: int, n_axes: int, found: Stamps) -> float:
+    """Note in `found` (4,) whether a sample is measured and may be learned; its weight.
+
+    known : axes of n_axes that were read.
+    """
+    informative = m.rest_velocity <= 0.0 or _reaches(speeds, m.rest_velocity)
+    since = (m.last - m.last_kept) * NANO
+    between = m.learn_rate > 0.0 and 0.0 <= since < 1.0 / m.learn_rate - 0.5 * m.step
+    measured = m.measured and known > 0
+    if not measured and not m.lacked:
+        m.after_unread += m.forgets or known == 0
+    if measured:
+        m.between += between
+        m.still += not between and not informative
+        if not between:
+            m.last_kept = m.last
+    informative = informative and not between and m.last > m.stopped + m.settling
+    since = (m.last - m.last_learned) * NANO
+    # Behind the low-pass 2 cut-off frequencies a second are independent.
+    share = 2.0 * m.cutoff * since if m.cutoff > 0.0 and since >= 0.0 else 1.0
+    if measured and informative:
+        m.last_learned = m.last
+        m.partial += known < n_axes
+    found[0], found[1] = m.last, measured
+    found[2], found[3] = informative, between
+    m.last_sample = m.last
+    return min(share, 1.0)
 
 
 @compiled_in_turn
@@ -664,8 +740,8 @@ def _begin(m: Any, unread: Stamps, stamp: int, moving: bool) -> None:
     beside all of the effort that accelerates, the differences begin at 0 and tell it later.
     """
     m.began, m.begun, m.rest = stamp, False, GENTLE
-    m.jerk = m.unmeasured = m.read_none = NEVER
-    unread[:] = NEVER
+    m.jerk = m.unmeasured = m.read_none = NO_STAMP
+    unread[:] = NO_STAMP
     # What an effort does beside motion that began or ended at once goes on.
     m.stopped, m.stopped_before = min(m.stopped, stamp), min(m.stopped_before, stamp)
     if moving and m.cutoff > 0.0:
@@ -675,23 +751,23 @@ def _begin(m: Any, unread: Stamps, stamp: int, moving: bool) -> None:
 
 @compiled_as_written
 def _follow_stops(m: Any, stamp: int, speed: float, step: float, has_velocity: bool) -> None:
-    """Note motion that begins or ends at once: what the effort does beside it is no motion's.
+    """Note motion that begins or ends at once: its effort is not explained by the motion.
 
     speed : of the fastest joint in the `step` that ends at `stamp`, after `m.speed` in that before.
     """
-    abrupt = min(speed, m.speed) < STILL and abs(speed - m.speed) > ABRUPT * step
-    if speed < STILL:
-        if m.speed >= STILL:
-            m.rest, m.rested = UNTOLD if abrupt else GENTLE, 0.0
+    abrupt = min(speed, m.speed) < MIN_SPEED and abs(speed - m.speed) > MAX_ACCELERATION * step
+    if speed < MIN_SPEED:
+        if m.speed >= MIN_SPEED:
+            m.rest, m.rested = UNREPORTED if abrupt else GENTLE, 0.0
         m.rested += step
-        tell = m.rest == UNTOLD and (has_velocity or m.rested > m.held + 0.5 * step)
+        tell = m.rest == UNREPORTED and (has_velocity or m.rested > m.held + 0.5 * step)
         if tell:
-            m.rest = TOLD
+            m.rest = REPORTED
     else:
         tell = abrupt
-        if abrupt and m.rest != GENTLE and m.rested <= HELD and not has_velocity:
+        if abrupt and m.rest != GENTLE and m.rested <= MAX_HELD and not has_velocity:
             m.held, tell = max(m.held, m.rested), False
-            if m.rest == TOLD:
+            if m.rest == REPORTED:
                 m.stops -= 1
                 m.stopped = m.stopped_before
         m.rest = GENTLE
@@ -714,9 +790,9 @@ def _turn_home(signals: Array, joints: npt.NDArray[np.void]) -> None:
     """Put positions that are far beyond a joint's limits, but within them a turn further, there."""
     for j in range(len(joints)):
         q, low, high = signals[j], joints[j].low, joints[j].high
-        if q > high + SURE and low <= q - TURN <= high:
+        if q > high + MAX_WRAP_ERROR and low <= q - TURN <= high:
             signals[j] = q - TURN
-        elif q < low - SURE and low <= q + TURN <= high:
+        elif q < low - MAX_WRAP_ERROR and low <= q + TURN <= high:
             signals[j] = q + TURN
 
 
@@ -753,8 +829,8 @@ def _unwrap(
         moved = q[j] - before[j]
         turns = TURN * round(moved / TURN)
         if turns != 0.0:
-            reach = joints[j].fastest * (step + SLACK)
-            wraps = abs(moved - turns) <= reach < min(abs(moved), SURE)
+            reach = joints[j].fastest * (step + MAX_STAMP_ERROR)
+            wraps = abs(moved - turns) <= reach < min(abs(moved), MAX_WRAP_ERROR)
             if wraps or joints[j].turning:
                 q[j] -= turns
 
@@ -763,7 +839,7 @@ def _unwrap(
 def _jumps(q: Array, before: Array, joints: npt.NDArray[np.void], step: float) -> bool:
     """Whether a joint went further between two positions than its motor can."""
     for j in range(len(joints)):
-        if abs(q[j] - before[j]) > joints[j].fastest * (step + SLACK):
+        if abs(q[j] - before[j]) > joints[j].fastest * (step + MAX_STAMP_ERROR):
             return True
     return False
 
@@ -778,7 +854,7 @@ def _blank(signals: Array, q: Array, before: Array) -> bool:
     for j in range(q.size):
         if signals[j] != 0.0:
             return False
-        far = far or abs(q[j] - before[j]) > NEAR
+        far = far or abs(q[j] - before[j]) > MAX_ZERO_DISTANCE
     return q.size > 1 and far
 
 
@@ -793,14 +869,19 @@ def _repeats(signals: Array, q: Array, before: Array) -> bool:
 
 
 @compiled_as_written
-def _mark_unread(y: Array, unread: Stamps, stamp: int, settling: int) -> int:
-    """Put NaN where an axis was unread at, or too soon before, `stamp`; the number of others."""
-    known = 0
+def _mark_unread(y: Array, unread: Stamps, stamp: int, settling: int) -> None:
+    """Put NaN where an axis was unread at, or too soon before, `stamp`."""
     for j in range(y.size):
-        if stamp > unread[j] + settling:
-            known += 1
-        else:
+        if stamp <= unread[j] + settling:
             y[j] = math.nan
+
+
+@compiled_as_written
+def _count_known(y: Array) -> int:
+    """The number of axes that were read."""
+    known = 0
+    for value in y:
+        known += not math.isnan(value)
     return known
 
 
@@ -818,9 +899,9 @@ def _accept(signals: Array, q: Array, joints: npt.NDArray[np.void], continued: b
 
 @compiled_as_written
 def _moves(signals: Array, before: Array, n: int, step: float) -> bool:
-    """Whether a joint is faster than `STILL` between two signals, `step` seconds apart."""
+    """Whether a joint is faster than `MIN_SPEED` between two signals, `step` seconds apart."""
     for j in range(n):
-        if abs(signals[j] - before[j]) > STILL * step:
+        if abs(signals[j] - before[j]) > MIN_SPEED * step:
             return True
     return False
 

@@ -14,7 +14,7 @@ from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
 
 NOT_FINITE = "prediction not finite, replaced"
 CLIPPED = "prediction clipped (output.bound, output.bound_efforts)"
-LARGEST = 1e300  # the bound where there is none: an infinite value is beyond it
+NO_BOUND = 1e300  # the bound where there is none: an infinite value is beyond it
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,6 @@ class OutputConfig:
         low=0.0,
         high=1e6,
         live=True,
-        basic=True,
     )
     gate_longest: float = parameter(
         5.0,
@@ -56,6 +55,7 @@ class OutputConfig:
         low=0.0,
         high=1e6,
         live=True,
+        internal=True,
     )
 
 
@@ -72,7 +72,7 @@ class OutputBound:
     """
 
     def __init__(self, model: RobotModel, config: OutputConfig) -> None:
-        self.limit: Array = np.full(model.n_axes, LARGEST)
+        self.limit: Array = np.full(model.n_axes, NO_BOUND)
         self.counts: Counter[str] = Counter()
         if config.bound:
             bound = one_or_each("output.bound", config.bound, model.n_axes)
@@ -116,7 +116,7 @@ class OutputBound:
 
 
 BEYOND = "beyond the gate (output.gate)"
-SETTLED = 500  # samples learned before the standard deviations are relied on
+MIN_LEARNED = 500  # samples learned before the standard deviations are relied on
 
 
 class LearningGate:
@@ -144,12 +144,12 @@ class LearningGate:
 
         error: (n_axes,) measured minus predicted, NaN where not measured.
         std: (n_axes,) of the prediction.
-        n_learned: samples learned so far; none is refused before there are `SETTLED`.
+        n_learned: samples learned so far; none is refused before there are `MIN_LEARNED`.
         """
         self.closed = False
         limit = self.config.gate
         size = np.where(np.isnan(error), 0.0, np.abs(error))
-        if limit <= 0.0 or n_learned < SETTLED or (size <= limit * std).all():
+        if limit <= 0.0 or n_learned < MIN_LEARNED or (size <= limit * std).all():
             self._since = None
             return False
         if self._since is None or stamp < self._since:

@@ -7,12 +7,16 @@ and the standard deviations, is the estimator's answer on a sample just before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.jit import compiled, compiled_in_turn, subnormals_as_zero
 from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, JointModel, KernelModel
@@ -24,8 +28,11 @@ if TYPE_CHECKING:
     from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 
 
+State = tuple[Array, Array, Array, Array]  # q, dq, ddq, regressor
+
+
 class Predictor:
-    """Predicts what `estimator` does now, whatever is learned later; it is never changed.
+    """A snapshot of `estimator` that predicts; it is never changed.
 
     Parameters
     ----------
@@ -45,7 +52,8 @@ class Predictor:
             points, gamma = features.centers.copy(), features.gamma
         weights = _weights(shared, parameters)
         groups = [GROUPS.index(group) for group in residual.groups]
-        self._arguments: tuple[Any, ...] = (
+        self._limit = bound.limit
+        self._model: tuple[Any, ...] = (
             parameters.copy(),
             residual.turning,
             np.array(groups if self._ready else [], dtype=np.intp),
@@ -54,24 +62,108 @@ class Predictor:
             points,
             gamma,
             weights,
-            bound.limit,
             *_joint_rows(residual.joints, parameters),
         )
 
-    def predict(self, sample: Sample, last: Prediction) -> Prediction:
+    def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
         """Predict a sample; `last` is the estimator's own prediction of one just before it.
 
         It can't be learned by: it has no features.
+
+        fast : also predict `sample.fast`.
         """
-        s, found = sample, np.empty((4, self._n_axes))
-        states = s.q, s.dq, s.ddq, s.regressor
-        within = _predict(*states, last.trust, found, *self._arguments)
-        rigid, value, own, both = found
+        before = sample.fast if fast else None
+        found = np.empty((4 if before is None else 8, self._n_axes))
+        states = sample.q, sample.dq, sample.ddq, sample.regressor
+        beside = states if before is None else (before.q, before.dq, before.ddq, before.regressor)
+        within, within_fast = _predict(states, beside, last.trust, found, self._limit, self._model)
+        rigid, value, own, both = found[:4]
         if not within:
             both = self._bound(both, rigid)
         left = ResidualPrediction(value, own, last.residual.confidence, self._ready)
         stds = last.rigid_body_std, last.semiparametric_std
-        return Prediction(rigid, both, *stds, left, last.trust, last.factor)
+        sharp = None
+        if before is not None:
+            sharp = found[7] if within_fast else self._bound.within(found[7])
+        return Prediction(rigid, both, *stds, left, last.trust, last.factor, sharp)
+
+
+class PublishedModel:
+    """The model that predicts while the estimator learns in another thread.
+
+    Messages are answered by an immutable :class:`Predictor`, replaced as a whole, and by the
+    estimator's own `last` assessment: nothing waits. With `desired` there are two copies of the
+    estimator as well, for desired states: one is read, while the other takes what was learned. A
+    lock that cannot be had at once is that of the one that has just been replaced; writing waits
+    for the end of an answer by the older one.
+
+    Attributes
+    ----------
+    predictor: of what was written last.
+    last: the estimator's assessment of one of the last samples.
+    bound: that of predictions, which counts in `bounded`.
+    desired: as given.
+    """
+
+    def __init__(
+        self, estimator: SemiparametricEstimator, bounded: Counter[str], desired: bool
+    ) -> None:
+        self.desired = desired
+        self.bound = OutputBound(estimator.model, estimator.config.output)
+        self.bound.counts = bounded
+        self._copies = [(estimator.copy(), Lock()) for _ in range(2 if desired else 0)]
+        for copy, _ in self._copies:
+            copy.bound.counts = bounded
+        self._newest = 0
+        at_rest = np.zeros(estimator.model.n_joints)
+        self.last = estimator.predict(estimator.sample(at_rest, at_rest, at_rest))
+        self.predictor = Predictor(estimator, self.bound)
+
+    @property
+    def locks(self) -> list[Lock]:
+        """Those of its copies."""
+        return [lock for _, lock in self._copies]
+
+    @contextmanager
+    def read(self) -> Iterator[SemiparametricEstimator]:
+        """The newest copy, which is not written to meanwhile; for one thread at a time.
+
+        Raises ConfigurationError without `desired`.
+        """
+        if not self._copies:
+            raise ConfigurationError("desired states are not answered here (feedforward)")
+        copy, lock = self._copies[self._newest]
+        while not lock.acquire(blocking=False):
+            copy, lock = self._copies[self._newest]
+        try:
+            yield copy
+        finally:
+            lock.release()
+
+    def assess(self, estimator: SemiparametricEstimator, sample: Sample) -> Prediction:
+        """Have the estimator predict a sample, for what predictions take from it; returns that.
+
+        Confidence, trust and deviations need its features, which learning needs, too.
+        """
+        estimator.trust.go_back(sample.stamp)  # later ones may have been assessed meanwhile
+        self.last = estimator.predict(sample)
+        return self.last
+
+    def follow(self, estimator: SemiparametricEstimator, sample: Sample) -> None:
+        """Assess a sample of which nothing is learned; copies take the trust, all else stays."""
+        self.assess(estimator, sample)
+        for copy, _ in self._copies:
+            copy.trust = estimator.trust.copy()
+
+    def write(self, estimator: SemiparametricEstimator) -> None:
+        """Take what `estimator` has learned; later predictions are by that."""
+        self.predictor = Predictor(estimator, self.bound)
+        if self._copies:
+            older = 1 - self._newest
+            copy, lock = self._copies[older]
+            with lock:
+                copy.copy_from(estimator)
+            self._newest = older
 
 
 @subnormals_as_zero
@@ -104,33 +196,30 @@ def _joint_rows(joints: Sequence[JointModel], parameters: Array) -> tuple[Array 
 
 @compiled_in_turn
 def _predict(
-    q: Array,
-    dq: Array,
-    ddq: Array,
-    regressor: Array,
-    trust: float,
-    found: Array,
-    parameters: Array,
-    turning: Indices,
-    groups: Indices,
-    offset: Array,
-    scale: Array,
-    points: Array,
-    gamma: float,
-    weights: Array,
-    limit: Array,
-    inputs: Indices,
-    sizes: Indices,
-    gammas: Array,
-    centers: Array,
-    joint_weights: Array,
-) -> bool:
-    """Fill `found` (4, n_axes): rigid body, residual, its part near the joints' own data, the sum.
+    states: State, beside: State, trust: float, found: Array, limit: Array, model: Any
+) -> tuple[bool, bool]:
+    """Predict one state (q, dq, ddq, regressor), and where `found` has room another one.
 
-    Returns whether the sum is within its limits (n_axes,). groups : indices of `GROUPS`, none
-    before there are scales. gamma : of the kernel at `points`; 0: these are frequencies.
+    Four rows (n_axes,) of `found` are filled for each: rigid body, residual, its part near the
+    joints' own data, the sum. Returns whether each sum is within its limits (n_axes,).
     """
-    rigid, value, own, both = found
+    within = _fill(states, trust, found[:4], limit, model)
+    if len(found) == 4:
+        return within, True
+    return within, _fill(beside, trust, found[4:], limit, model)
+
+
+@compiled
+def _fill(state: State, trust: float, found: Array, limit: Array, model: Any) -> bool:
+    """:func:`_predict` of one state.
+
+    model : of `Predictor`. groups : indices of `GROUPS`, none before there are scales. gamma : of
+    the kernel at `points`; 0: these are frequencies.
+    """
+    q, dq, ddq, regressor = state
+    parameters, turning, groups, offset, scale, points, gamma, weights = model[:8]
+    inputs, sizes, gammas, centers, joint_weights = model[8:]
+    rigid, value, own, both = found[0], found[1], found[2], found[3]
     for j in range(rigid.size):
         total = 0.0
         for k in range(parameters.size):

@@ -50,7 +50,7 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
-FLOOR = 0.01  # of what the URDF allows, that an input's scale is at least
+MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
 
 
 def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
@@ -70,7 +70,7 @@ def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
     }
     if "rigid_body" in groups:
         expected["rigid_body"] = expected_scales(model).output
-    return FLOOR * np.concatenate([expected[group] for group in groups])
+    return MIN_SCALE_SHARE * np.concatenate([expected[group] for group in groups])
 
 
 def input_widths(
@@ -83,7 +83,11 @@ def input_widths(
 
 def _width(along: str) -> Any:
     return parameter(
-        1.0, f"kernel width along {along}, in multiples of length_scale", low=1e-3, high=1e3
+        1.0,
+        f"kernel width along {along}, in multiples of length_scale",
+        low=1e-3,
+        high=1e3,
+        internal=True,
     )
 
 
@@ -140,6 +144,7 @@ class RandomFourierConfig(KernelConfig):
         unit="s",
         low=0.0,
         high=3600.0,
+        internal=True,
     )
     memory: float = parameter(
         0.0,
@@ -149,6 +154,7 @@ class RandomFourierConfig(KernelConfig):
         low=0.0,
         high=1e7,
         live=True,
+        internal=True,
     )
 
     INPUTS = GROUPS
@@ -165,7 +171,7 @@ class RandomFourierConfig(KernelConfig):
 class NystromConfig(KernelConfig):
     """The residual `nystrom`: local, and zero where there are no data."""
 
-    max_centers: int = parameter(500, "centres at most", low=1, high=20000, basic=True)
+    max_centers: int = parameter(500, "centres at most", low=1, high=20000)
     length_scale: float = parameter(
         0.2,
         "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
@@ -205,6 +211,7 @@ class NystromConfig(KernelConfig):
         "length_scale",
         low=1e-3,
         high=1e3,
+        internal=True,
     )
     joint_penalty: float = parameter(
         2.5,
@@ -510,7 +517,7 @@ class KernelResidual:
         return ResidualBlock(values, own, confidence), before
 
     def _learn_kept(self) -> None:
-        """Learn what was kept anew, with the scales of now; once these are settled, begin anew.
+        """Learn the kept samples again with the present scales; once these are settled, restart.
 
         What the window showed would take the centres that later motion needs.
         """
@@ -533,7 +540,7 @@ class KernelResidual:
         return ResidualBlock(zeros, zeros, np.zeros(k))
 
     def _joined(self) -> tuple[Array, Array, Array]:
-        """What was kept, in one part."""
+        """The kept samples, in one part."""
         inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
         return inputs, targets, weights
 
@@ -558,7 +565,7 @@ class KernelResidual:
             state |= {f"model{i}.{name}": value for name, value in model.state().items()}
         if self._kept:
             self._kept = [self._joined()]
-            state |= dict(zip(KEPT, self._kept[0], strict=True))
+            state |= dict(zip(KEPT_NAMES, self._kept[0], strict=True))
         return state | {f"clock.{name}": value for name, value in self._clock.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -567,7 +574,7 @@ class KernelResidual:
         for i, model in enumerate(self.models):
             model.restore(sub_state(state, f"model{i}."))
         self._clock.restore(sub_state(state, "clock."))
-        inputs, targets, weights = (state.get(name) for name in KEPT)
+        inputs, targets, weights = (state.get(name) for name in KEPT_NAMES)
         self._kept = []
         if inputs is not None and targets is not None and weights is not None:
             self._kept = [(inputs, targets, weights)]
@@ -585,7 +592,7 @@ def _model_weights(weights: Array, y: Array) -> Array:
     return np.concatenate((least, weights), axis=-1)
 
 
-KEPT = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
+KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointModel(NamedTuple):
@@ -602,7 +609,7 @@ class JointModel(NamedTuple):
         return self.model.features
 
 
-LEAST_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
+GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
 FIXED_BLOCK = 512  # the same of fixed features
 
 
@@ -695,7 +702,7 @@ class KernelModel:
         phi = self.features.grow_rows(X)
         for _ in range(phi.shape[1] - self.core.n_features):
             self.core.add_feature()
-        most = max(phi.shape[1], LEAST_BLOCK if self.local else FIXED_BLOCK)
+        most = max(phi.shape[1], GROWING_BLOCK if self.local else FIXED_BLOCK)
         answer = weighted_block(self.core, phi, targets, weights, most=most)
         confident = self._confidence(phi, answer.leverage)
         return answer, confident, self._confidence(phi, answer.leverage_before)
@@ -833,7 +840,7 @@ class Standardizer:
         return self._stage == len(self._shares)
 
     def observe(self, stamp: int, x: Array) -> bool:
-        """Look at the input x (d,) at `stamp` (ns); whether the scales are others since.
+        """Take the input x (d,) at `stamp` (ns) into account; whether the scales have changed.
 
         After the window this does nothing.
         """

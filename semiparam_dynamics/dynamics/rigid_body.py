@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -31,33 +31,33 @@ from semiparam_dynamics.learning.recursion.rotation import note_row, predict_row
 from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import OPTIONAL, PRESLIDING
 
-BLOCK = 512  # samples of a motion that are learned at a time
+MOTION_BLOCK = 512  # samples of a motion that are learned at a time
 
-CLIP = 2.0  # deviations that an error counts as at most for what is usual
-LOSS = 4.0  # and in what friction that remembers is judged by
-LEAST = 0.01  # of an output's scale, that a deviation is at least
+MAX_EXPECTED_ERROR = 2.0  # deviations that an error counts as at most for what is usual
+MAX_LOSS_ERROR = 4.0  # and in what friction that remembers is judged by
+MIN_SPREAD_SHARE = 0.01  # of an output's scale, that a deviation is at least
 # A push begins and ends at once, on all joints between it and the base; the model's own errors go
 # with the state, or jump on one joint at a time. So errors are compared with their mean over so
 # many s, and changes of all axes together forgotten in that time; what is usual follows changes of
 # up to so many deviations. Messages further apart, in s, have no change between them. Changes count
 # as abrupt from so many times the square of `unusual` on: new motion makes errors grow fast, too.
-ONSET, CHANGE_CLIP, PAUSE, ABRUPT = 0.12, 3.0, 0.5, 2.0
+ONSET_S, MAX_CHANGE, MAX_CHANGE_STEP_S, ABRUPT_RATIO = 0.12, 3.0, 0.5, 2.0
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
-LASTING = 30.0
+LASTING_SAMPLES = 30.0
 # Usual errors and losses follow the last quarter of all independent samples, at most so many.
-RECENT, HORIZON = 0.25, 200.0
+RECENT_SHARE, MAX_HORIZON = 0.25, 200.0
 # But losses are equal at first, and follow so many at least. Candidates change little in a sample.
-JUDGED, SOLVED_EVERY = 30.0, 4
+MIN_LOSS_HORIZON, SOLVE_PERIOD = 30.0, 4
 # Loss with an optional kind of friction over that without, at which it begins to count, and ends.
-HELPS, STILL_HELPS = 0.87, 0.95
+MAX_LOSS_TO_BEGIN, MAX_LOSS_TO_STAY = 0.87, 0.95
 
 # Independent samples after which the ridge follows the outputs' sizes, where the URDF's are not
 # within this factor: masses that nobody filled in, or efforts in another unit.
-SIZED, WRONG = (4.0, 16.0, 64.0), 4.0
+RESIZE_COUNTS, MAX_SIZE_RATIO = (4.0, 16.0, 64.0), 4.0
 
 # Parameters: as used; and candidates, without optional columns, and with one kind more each.
 USED, PLAIN, SOLUTIONS = 0, 1, 2 + len(OPTIONAL)
-COUNT, SQUARED_ERROR, ROWS, SEEN, SIZE, TURN = range(6)
+COUNT, SQUARED_ERROR, ROWS, SEEN, SIZE, SOLVE_COUNT = range(6)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,6 @@ class RigidBodyConfig:
         low=1e-12,
         high=1e12,
         live=True,
-        basic=True,
     )
     prior: str = parameter(
         "zero",
@@ -86,6 +85,7 @@ class RigidBodyConfig:
         low=0.0,
         high=1e6,
         live=True,
+        internal=True,
     )
     memory: float = parameter(
         0.0,
@@ -95,7 +95,6 @@ class RigidBodyConfig:
         low=0.0,
         high=1e7,
         live=True,
-        basic=True,
     )
     forgetting: str = parameter(
         "directional",
@@ -103,6 +102,7 @@ class RigidBodyConfig:
         "at one rate, so that a robot at rest comes back to the prior (exponential)",
         choices=("directional", "exponential"),
         live=True,
+        internal=True,
     )
 
 
@@ -138,7 +138,7 @@ class RigidBodyBlock:
 
 
 class Memory(NamedTuple):
-    """What is learned beside the factor, and changed in place.
+    """The learned state in addition to the factor, changed in place.
 
     Several solutions are kept: the one that is used, and candidates with ever more of the optional
     columns.
@@ -149,7 +149,7 @@ class Memory(NamedTuple):
     square: Array  # (n_axes,) sum of squares of y
     # (6,): COUNT, weights of these; SQUARED_ERROR and ROWS, squares of errors and weights of rows;
     # SEEN, weights of samples; SIZE, squared outputs over those that the URDF expects, or 1;
-    # TURN, samples since the candidates were solved for.
+    # SOLVE_COUNT, samples since the candidates were solved for.
     sums: Array
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
@@ -168,7 +168,7 @@ class RigidBodyIdentifier:
     Rows are divided by their output's scale, so that newtons and newton metres weigh alike: the
     running root mean square of the output, begun with the one that the URDF expects. The ridge
     measures bodies in the geometry of what can exist (`robot.model.ExpectedScales.root`), and
-    follows the outputs' size where the URDF's is wrong by more than `WRONG`.
+    follows the outputs' size where the URDF's is wrong by more than `MAX_SIZE_RATIO`.
 
     Dry friction only takes energy, so that its parameters are never negative (`dry`): that keeps
     columns of nearly the same shape from being played off against one another. Each kind of
@@ -178,8 +178,8 @@ class RigidBodyIdentifier:
     dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
     and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). So does a sample
     whose errors change together and at once, in the mean of their squares over the axes beyond
-    `ABRUPT` times that, by the fourth power of how far: a push's share on each joint may be small.
-    What lasts becomes usual.
+    `ABRUPT_RATIO` times that, by the fourth power of how far: a push's share on each joint may be
+    small. What lasts becomes usual.
 
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
     exponential. Where it is directional, that holds for what the motion keeps exciting, and the
@@ -337,7 +337,7 @@ class RigidBodyIdentifier:
         y, weights = (np.ascontiguousarray(a, dtype=np.float64) for a in (y, weights))
         found = tuple(getattr(block, entry.name) for entry in fields(block))
         samples = regressors, y, np.asarray(stamps, dtype=np.int64), weights, self._unusual
-        self.core.run(learn_samples, *samples, *self._tail, *self._memory, self._work, *found)
+        self.core.run(learn_samples, samples, self._tail, tuple(self._memory), self._work, found)
         if len(ends):
             self._follow_size()
         # A new array: who holds the one from before keeps what it said.
@@ -349,10 +349,12 @@ class RigidBodyIdentifier:
     def _sized_after(self, weights: Array) -> Indices:
         """After how many of some samples the ridge is to follow the outputs' sizes."""
         before = self._memory.sums[SEEN]
-        if before >= SIZED[-1]:
+        if before >= RESIZE_COUNTS[-1]:
             return np.empty(0, dtype=np.int64)
         seen = np.cumsum(np.r_[before, weights])
-        due = [np.searchsorted(seen, count) for count in SIZED if before < count <= seen[-1]]
+        due = [
+            np.searchsorted(seen, count) for count in RESIZE_COUNTS if before < count <= seen[-1]
+        ]
         return np.array(due, dtype=np.int64)
 
     def _follow_size(self) -> None:
@@ -360,7 +362,7 @@ class RigidBodyIdentifier:
         # Over all axes: those that carry weight have most to say, as mass makes both.
         squares = self._memory.square.sum() / self._memory.sums[COUNT]
         size = float(np.clip(squares / np.sum(self._scales.output**2), 1e-6, 1e6))
-        if abs(math.log(size)) < 2.0 * math.log(WRONG):
+        if abs(math.log(size)) < 2.0 * math.log(MAX_SIZE_RATIO):
             size = 1.0
         if size == self._memory.sums[SIZE]:
             return
@@ -378,7 +380,7 @@ class RigidBodyIdentifier:
             self.update_block(
                 block.regressors, block.y, block.stamps, block.weights, parameters=False
             )
-            for block in motion.blocks(BLOCK)
+            for block in motion.blocks(MOTION_BLOCK)
         ]
         return RigidBodyBlock.join(found)
 
@@ -466,7 +468,7 @@ def _together(
     step : by which usual changes follow. squares : (n_axes,) of the outputs' scales. The others are
     those of one sample of `learn_samples`.
     """
-    if not 0.0 < seconds <= PAUSE:
+    if not 0.0 < seconds <= MAX_CHANGE_STEP_S:
         for j in range(len(y)):
             recent[j] = errors[j] if math.isfinite(y[j]) else recent[j]
         onset[0] = 0.0
@@ -474,20 +476,20 @@ def _together(
     size, measured = 0.0, 0
     for j in range(len(y)):
         if math.isfinite(y[j]):
-            usual = max(changes[j], LEAST**2 * squares[j])
+            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j])
             size += (errors[j] - recent[j]) ** 2 / (usual * (1.0 + leverages[j]))
             measured += 1
     size /= max(measured, 1)
-    onset[0] = max(size, onset[0] * math.exp(-seconds / ONSET))
-    onset[1] += min(share / LASTING, 1.0) * ((size > unusual) - onset[1])
+    onset[0] = max(size, onset[0] * math.exp(-seconds / ONSET_S))
+    onset[1] += min(share / LASTING_SAMPLES, 1.0) * ((size > unusual) - onset[1])
     weight = 1.0 if onset[1] >= 0.5 else (unusual / max(onset[0], unusual)) ** 2
     for j in range(len(y)):
         if math.isfinite(y[j]):
-            usual = max(changes[j], LEAST**2 * squares[j])
+            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j])
             change = errors[j] - recent[j]
-            square = min(change * change / (1.0 + leverages[j]), CHANGE_CLIP**2 * usual)
+            square = min(change * change / (1.0 + leverages[j]), MAX_CHANGE**2 * usual)
             changes[j] += step * weight * (square - changes[j])
-            recent[j] += min(seconds / ONSET, 1.0) * change
+            recent[j] += min(seconds / ONSET_S, 1.0) * change
     return weight
 
 
@@ -498,49 +500,29 @@ def learn_samples(
     work: Array,
     side: Array,
     n: int,
-    regressors: Array,
-    y: Array,
-    stamps: Indices,
-    shares: Array,
-    unusual: float,
-    first: int,
-    bounded: Indices,
-    optional: Indices,
-    joints: Indices,
-    parameters: Array,
-    held: Mask,
-    square: Array,
-    sums: Array,
-    usual: Array,
-    often: Array,
-    levels: Array,
-    recent: Array,
-    changes: Array,
-    onset: Array,
-    stamp: Indices,
-    losses: Array,
-    chosen: Mask,
+    samples: tuple[Any, ...],
+    tail: tuple[Any, ...],
+    memory: tuple[Any, ...],
     solver: Array,
-    values: Array,
-    leverages: Array,
-    path: Array,
-    weights: Array,
-    residual_weights: Array,
+    block: tuple[Any, ...],
 ) -> None:
     """Predict and then learn k samples in turn: :class:`RigidBodyIdentifier`.
 
     R, U, work, side, n : see `recursion.rotation`.
-    regressors : (k, n_axes, n). y : (k, n_axes), NaN where not measured. stamps : (k,) ns.
-    shares : (k,) of an independent sample.
-    unusual : the square of an error, in usual ones, beyond which a row counts less.
-    first, bounded, optional, joints : the last columns begin at `first`; how their parameters are
-        bounded, and `RobotModel.optional` of them.
-    parameters, held, square, sums, usual, often, levels, recent, changes, onset, stamp, losses,
-    chosen : see `Memory`.
+    samples : regressors (k, n_axes, n); y (k, n_axes), NaN where not measured; stamps (k,) ns;
+        shares (k,) of an independent sample; unusual, the square of an error, in expected ones,
+        beyond which a row counts less.
+    tail : first, the column at which the last ones begin; of these how they are bounded, and
+        `RobotModel.optional`.
+    memory : the arrays of `Memory`.
     solver : see `solve_nonnegative`.
-    values, leverages, path, weights, residual_weights : filled with those of `RigidBodyBlock`;
-        path may be (0, n).
+    block : filled with the arrays of `RigidBodyBlock`; its parameters may be (0, n).
     """
+    regressors, y, stamps, shares, unusual = samples
+    first, bounded, optional, joints = tail
+    parameters, held, square, sums, usual, often, levels, recent, changes = memory[:9]
+    onset, stamp, losses, chosen = memory[9:]
+    values, leverages, path, weights, residual_weights = block
     n_axes = y.shape[1]
     errors, variances = np.empty((SOLUTIONS, n_axes)), np.empty(n_axes)
     last = 0  # of the kinds of optional columns that there are
@@ -564,19 +546,19 @@ def learn_samples(
             h = predict_row(R, U, work, side, row, n, False, False) / scale
             leverages[s, j] = h
             # What was never excited is as unknown as the ridge leaves it.
-            least = max(usual[j], LEAST**2 * scale)
+            least = max(usual[j], MIN_SPREAD_SHARE**2 * scale)
             variances[j] = least * (1.0 + h) + scale * h * h
         share = shares[s]
         sums[SEEN] += share
-        step = share / min(max(RECENT * sums[SEEN], 2.0), HORIZON)
-        judged = min(step, share / JUDGED)
+        step = share / min(max(RECENT_SHARE * sums[SEEN], 2.0), MAX_HORIZON)
+        judged = min(step, share / MIN_LOSS_HORIZON)
         seconds = (stamps[s] - stamp[0]) * NANO
         stamp[0] = stamps[s]
         together = _together(
             seconds,
             share,
             step,
-            ABRUPT * unusual,
+            ABRUPT_RATIO * unusual,
             y[s],
             errors[USED],
             leverages[s],
@@ -594,21 +576,21 @@ def learn_samples(
             size = errors[USED, j] ** 2 / variances[j]
             levels[j] = max(size, levels[j] * math.exp(-share))
             weights[s, j] = share * min(together, unusual / max(levels[j], unusual))
-            often[j] += min(share / LASTING, 1.0) * ((size > unusual) - often[j])
+            often[j] += min(share / LASTING_SAMPLES, 1.0) * ((size > unusual) - often[j])
             if often[j] >= 0.5:
                 usual[j] += step * (errors[USED, j] ** 2 / (1.0 + h) - usual[j])
             elif size <= unusual:
-                size = min(size, CLIP**2) * variances[j] / (1.0 + h)
+                size = min(size, MAX_EXPECTED_ERROR**2) * variances[j] / (1.0 + h)
                 usual[j] += step * (size - usual[j])
             # What a residual learns at one place no other sample puts right.
-            known = max(usual[j], LEAST**2 * square[j] / sums[COUNT]) * (1.0 + h)
+            known = max(usual[j], MIN_SPREAD_SHARE**2 * square[j] / sums[COUNT]) * (1.0 + h)
             level = max(levels[j], errors[USED, j] ** 2 / known)
             residual_weights[s, j] = share * min(together, unusual / max(level, unusual))
             # All are cut alike, so that what is unusual for all still tells which is better.
             largest = 0.0
             for c in range(PLAIN, SOLUTIONS):
                 largest = max(largest, errors[c, j] ** 2 / variances[j])
-            cut = LOSS**2 / max(largest, LOSS**2) / variances[j]
+            cut = MAX_LOSS_ERROR**2 / max(largest, MAX_LOSS_ERROR**2) / variances[j]
             for c in range(PLAIN, SOLUTIONS):
                 loss = cut * errors[c, j] ** 2
                 losses[c - PLAIN, j] += judged * (loss - losses[c - PLAIN, j])
@@ -617,7 +599,7 @@ def learn_samples(
             square[j] += weights[s, j] * y[s, j] ** 2
             for k in range(len(chosen)):
                 ratio = losses[1 + k, j] / losses[k, j]
-                chosen[k, j] = ratio < (STILL_HELPS if chosen[k, j] else HELPS)
+                chosen[k, j] = ratio < (MAX_LOSS_TO_STAY if chosen[k, j] else MAX_LOSS_TO_BEGIN)
             count = sums[COUNT] + share
             row, root = regressors[s, j], math.sqrt(weights[s, j] * count / square[j])
             h = predict_row(R, U, work, side, row, n, False, False)
@@ -628,8 +610,8 @@ def learn_samples(
             sums[ROWS] += weights[s, j]
         sums[COUNT] += share
         normal_equations(R, U[:, 0], first, solver)
-        judge = last > 0 and sums[TURN] == 0.0
-        sums[TURN] = (sums[TURN] + 1.0) % SOLVED_EVERY
+        judge = last > 0 and sums[SOLVE_COUNT] == 0.0
+        sums[SOLVE_COUNT] = (sums[SOLVE_COUNT] + 1.0) % SOLVE_PERIOD
         for c in range(PLAIN + last + 1 if judge else 1):
             for i in range(len(kinds)):
                 kind = optional[i]

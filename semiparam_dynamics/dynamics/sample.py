@@ -212,6 +212,7 @@ class Prediction:
     # By which coverage widens or narrows `semiparametric_std`; infinite where nothing was learned
     # yet, so that no error is expected of it.
     factor: Array
+    fast: Array | None = None  # semiparametric, of `Sample.fast` with the same trust, where asked
 
     @property
     def confidence(self) -> float:

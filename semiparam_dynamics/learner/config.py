@@ -37,9 +37,7 @@ class InverseDynamicsNodeConfig:
         True, "configure and activate at the start, without a lifecycle manager"
     )
     urdf: str = parameter(
-        "",
-        "file of the robot's URDF; empty: it comes on the topic robot_description",
-        basic=True,
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description", basic=True
     )
     model_file: str = parameter(
         "",
@@ -48,7 +46,9 @@ class InverseDynamicsNodeConfig:
         basic=True,
     )
     autoload: bool = parameter(
-        True, "when configured resume from the newest whole model_file, if there is one"
+        True,
+        "when configured resume from the newest whole model_file, if there is one",
+        internal=True,
     )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"
@@ -108,12 +108,12 @@ class InverseDynamicsNodeConfig:
         False,
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
-        basic=True,
     )
     real_bodies: bool = parameter(
         True,
         "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
         "inertias); false: as they are identified, which may belong to no bodies that exist",
+        internal=True,
     )
     examine_start: bool = parameter(
         True,

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,8 +32,7 @@ from semiparam_dynamics.changes.touch import ContactEvents, Touch, TouchedLink, 
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import LIVE, BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.limits import OutputBound
-from semiparam_dynamics.dynamics.predictor import Predictor
+from semiparam_dynamics.dynamics.predictor import PublishedModel
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
@@ -50,12 +49,19 @@ RECENT_SAMPLES = 1000.0  # that the recent scores follow, about
 # s of motion after which errors over the measurement's variance mean something: before it has
 # turned round, the variance is next to nothing. Of a known xMate 7 Pro such errors were up to 5 in
 # the first second, up to 0.3 after three, and within a factor of 2.1 of the later after five.
-TELLING = 5.0
-FEEL_NS = (
-    1_500_000  # between two samples that are felt, at least: a low-pass of 20 Hz needs no more
-)
+MIN_SCORED_MOTION = 5.0
+# ns between two samples that are tested for contacts, at least: a low-pass of 20 Hz needs no more.
+MIN_CONTACT_STEP = 1_500_000
 STEP_RATE = 0.02  # by which the time between messages follows the last one's
 MAX_DEFERRED = 5000  # samples that wait for a verdict on a change; of more the oldest are learned
+
+
+class Tested(NamedTuple):
+    """The conditions of a sample's contact test."""
+
+    ahead: float  # s, from the sample that was tested before
+    paused: bool  # nothing came for longer than `filter.max_gap`
+    fast: bool  # by `Sample.fast`: messages are dense enough for the wide low-pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,7 @@ class Step:
     unchanged: Prediction  # the learned model's own, without them
     target: Array | None  # (n_axes,) measurement without their effort; None: is not learned
     scored: bool = True  # see `ScoredSamples`
+    tested: Tested | None = None  # of a sample that is tested for contacts
 
     def __repr__(self) -> str:
         said = f"semiparametric={self.prediction.semiparametric}, target={self.target}"
@@ -106,10 +113,11 @@ class InverseDynamicsLearner:
     Each measurement passes :meth:`predict`, each step :meth:`admit`, and what that returns
     :meth:`update`. Two threads may share this work:
 
-    - the one that takes messages calls `predict`, `admit` and `feedforward`. It owns the filter,
-      the monitor of changes and the samples that wait for its verdict, and the model that predicts;
-    - the one that learns calls `update`, `look` and `publish`. It owns the estimator, the baseline
-      and the scores. It may call `state`, too: what the monitor is part of it is locked.
+    - the one that takes messages calls `predict`, `detect_contact`, `admit` and `feedforward`. It
+      owns the filter, the monitor of changes and the samples that wait for its verdict, and the
+      model that predicts;
+    - the one that learns calls `update`, `idle_update` and `publish`. It owns the estimator, the
+      baseline and the scores. It may call `state`, too: the monitor's part of it is locked.
 
     Any other method, and reading what a thread owns, needs that thread to be at rest.
 
@@ -154,21 +162,22 @@ class InverseDynamicsLearner:
         self.contacts = ContactEvents(self._find_touch)
         self.external: Array | None = None
         self.external_at = 0
-        self._feel_anew()
-        self._felt_at = 0  # the last stamp
-        self._step_time, self._paused = 0.0, True
+        self._restart_contact_test()
+        self._tested_at = 0  # ns, stamp of the last sample that was tested
+        self._step_time = 0.0  # s, between such
+        self._wide_cutoff = self.config.filter.wide_cutoff  # Hz
         before, self.changes = self.changes, self._new_monitor()
         if before is not None and self.changes is not None:
             self.changes.snapshots = before.snapshots
         self._publish_anew()
 
-    def _feel_anew(self) -> None:
-        """Forget which errors are usual: those before are of another model."""
+    def _restart_contact_test(self) -> None:
+        """Forget which errors are expected: those before are of another model."""
         efforts = self.model.config.target == "effort"
         self._detector = ContactDetector(
             self.config.changes, expected_scales(self.model).output, by_speed=efforts
         )
-        self._felt_s = 0.0  # s of motion that was felt
+        self._tested_s = 0.0  # s of motion that was tested
 
     def _find_touch(self, q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
         if self.model.config.target == "wrench":
@@ -205,93 +214,113 @@ class InverseDynamicsLearner:
 
     # Called for each message.
 
-    def predict(self, measurement: Measurement) -> Step | None:
+    def predict(self, measurement: Measurement, *, contacts: bool = False) -> Step | None:
         """Take in a measurement; predict the instant before it, unless the filters only start.
+
+        contacts : :meth:`detect_contact` follows, which needs the prediction before the narrow
+            low-pass, too.
 
         Raises SampleError where its arrays are of another robot, where they or the stamp are no
         real numbers, and for a stamp with a fraction.
         """
         sample = self.filter.push(measurement)
-        return None if sample is None else self.predict_sample(sample)
+        return None if sample is None else self.predict_sample(sample, contacts=contacts)
 
-    def predict_sample(self, sample: Sample) -> Step:
+    def predict_sample(self, sample: Sample, *, contacts: bool = False) -> Step:
         """:meth:`predict` of a measurement that is filtered already, as those of a recording."""
-        unchanged = prediction = self._predict(sample)
-        if self.changes is not None:
-            with self._changes_lock:
-                prediction = self.changes.apply(sample, unchanged)
-        if prediction is not unchanged:
-            bound = self.estimator.bound if self._published is None else self._published.bound
-            within = bound(prediction.semiparametric, unchanged.semiparametric)
-            prediction = dataclasses.replace(prediction, semiparametric=within)
-        target = sample.y if sample.teaches else None
-        return Step(sample, prediction, unchanged, target, self._scored.take(sample))
+        tested = self._test_next(sample, contacts)
+        published, fast = self._published, tested is not None
+        if published is None:
+            unchanged = self.estimator.predict(sample, fast=fast)
+        else:
+            unchanged = published.predictor.predict(sample, published.last, fast=fast)
+        prediction = unchanged if self.changes is None else self._changed(sample, unchanged)
+        target = sample.y if sample.informative else None  # None where nothing was measured
+        return Step(sample, prediction, unchanged, target, self._scored.take(sample), tested)
 
-    def _predict(self, sample: Sample) -> Prediction:
-        model = self.estimator if self._published is None else self._published
-        return model.predict(sample)
+    def _changed(self, sample: Sample, unchanged: Prediction) -> Prediction:
+        assert self.changes is not None
+        with self._changes_lock:
+            prediction = self.changes.apply(sample, unchanged)
+        if prediction is unchanged:
+            return unchanged
+        bound = self.estimator.bound if self._published is None else self._published.bound
+        within = bound(prediction.semiparametric, unchanged.semiparametric)
+        return dataclasses.replace(prediction, semiparametric=within)
 
-    def _felt(self, sample: Sample) -> Sample:
-        """The sample before the narrow low-pass, where the wide one has messages enough to filter.
+    def _test_next(self, sample: Sample, contacts: bool) -> Tested | None:
+        """The conditions of the next contact test; None where the sample is left out.
 
-        Else the sample itself: a single message that is off would be a contact.
+        Of more than some 600 samples a second only some are tested.
         """
-        step, self._felt_at = (sample.stamp - self._felt_at) * NANO, sample.stamp
-        self._paused = not 0.0 < step < self.config.filter.max_gap
-        if not self._paused:
-            self._step_time += STEP_RATE * (step - self._step_time)
-        enough = FILTERED * self._step_time * self.config.filter.wide_cutoff <= 1.0
-        return sample.fast if enough and sample.fast is not None else sample
-
-    def _expected(self, felt: Sample, sample: Sample) -> Array | None:
-        """What is predicted before the narrow low-pass where a contact is felt behind it."""
-        if felt is not sample or sample.fast is None:
+        ahead = sample.stamp - self._tested_at
+        lately = 0 <= ahead < MIN_CONTACT_STEP
+        if self.changes is not None:
+            # Of those that may be learned, blocks are made: none is left out.
+            left_out = lately and sample.between
+        else:
+            wanted = contacts and sample.y is not None and self.config.changes.contact > 0.0
+            left_out = lately or not wanted
+        if left_out:
             return None
-        return self._predict(sample.fast).semiparametric
+        self._tested_at = sample.stamp
+        paused = not 0.0 < ahead * NANO < self.config.filter.max_gap
+        if not paused:
+            self._step_time += STEP_RATE * (ahead * NANO - self._step_time)
+        # Else a single message that is off would be a contact.
+        dense = FILTERED * self._step_time * self._wide_cutoff <= 1.0
+        return Tested(ahead * NANO, paused, dense and sample.fast is not None)
 
-    def _tell_contact(self, sample: Sample, external: Array, detector: ContactDetector) -> None:
+    def _note_contact(self, sample: Sample, external: Array, detector: ContactDetector) -> None:
         self.external, self.external_at = external, sample.stamp
         self.contacts.follow(sample.stamp, sample.q, external, detector)
 
-    def feel(self, step: Step) -> None:
-        """Look for a contact in a predicted step; with `changes.detect` :meth:`admit` does.
+    def detect_contact(self, step: Step) -> None:
+        """Look for a contact in a step that was predicted with `contacts`, by its own prediction.
 
-        Of more than some 600 a second only some are looked at. Nothing that is predicted or learned
-        changes by it.
+        With `changes.detect` :meth:`admit` does. Nothing that is predicted or learned changes by
+        it.
         """
-        config, y = self.config.changes, step.y
+        config, sample, y = self.config.changes, step.sample, step.sample.y
         if self.changes is not None:
             return
         if y is None:
-            if self._unfelt(step.stamp):
+            if self._is_untested(step.stamp):
                 self.end_contact()
                 self._detector.reset()
             return
         if config.contact <= 0.0:
             if self._detector.active:  # switched off meanwhile
                 self._detector.reset()
-                self.contacts.follow(step.stamp, step.sample.q, y, self._detector)
+                self.contacts.follow(step.stamp, sample.q, y, self._detector)
             return
-        if self._felt_lately(step):
+        if step.tested is None or not step.unchanged.residual.ready:
             return
-        since, before = self._felt_at, self._felt(step.sample)
-        if not step.unchanged.residual.ready or before.y is None:
+        before, predicted, expected, cutoff = self._before_low_pass(step)
+        if before.y is None:
             return
-        if self._paused:
+        if step.tested.paused:
             self._detector.reset()
-        elif step.sample.informative or step.sample.between:
-            self._felt_s += (step.stamp - since) * NANO
-        prediction, expected = step.unchanged, self._expected(before, step.sample)
-        cutoff = 0.0
-        if before is not step.sample:
-            prediction, cutoff = self._predict(before), self.config.filter.wide_cutoff
-        external, confidence = before.y - prediction.semiparametric, step.unchanged.confidence
+        elif sample.informative or sample.between:
+            self._tested_s += step.tested.ahead
+        external, confidence = before.y - predicted, step.unchanged.confidence
         speeds = before.dq if self.model.config.target == "effort" else None
-        if self._felt_s >= config.settle:
+        if self._tested_s >= config.settle:
             self._detector.add(step.stamp, external, confidence, speeds, expected, cutoff=cutoff)
-        elif self._felt_s >= 0.5 * config.settle:
+        elif self._tested_s >= 0.5 * config.settle:
             self._detector.observe(step.stamp, external, confidence, speeds, expected, cutoff)
-        self._tell_contact(step.sample, external, self._detector)
+        self._note_contact(sample, external, self._detector)
+
+    def _before_low_pass(self, step: Step) -> tuple[Sample, Array, Array | None, float]:
+        """The sample that is tested, its prediction, what is expected of it, and its cut-off, Hz.
+
+        What is expected tells how fast the prediction changes where the sample itself is tested.
+        """
+        sample, unchanged = step.sample, step.unchanged
+        assert step.tested is not None
+        if step.tested.fast and sample.fast is not None and unchanged.fast is not None:
+            return sample.fast, unchanged.fast, None, self._wide_cutoff
+        return sample, unchanged.semiparametric, unchanged.fast, 0.0
 
     def end_contact(self) -> None:
         """End a contact that is under way, where no step follows by which it would be over."""
@@ -307,8 +336,7 @@ class InverseDynamicsLearner:
         learning : False: what is returned is only scored, and of a payload's errors nothing is
             learned either.
         """
-        # Of those that may be learned, blocks are made: none is passed over.
-        if self.changes is not None and not (step.sample.between and self._felt_lately(step)):
+        if self.changes is not None and step.tested is not None:
             self._watch(step, self.changes)
         if step.y is None:
             return []
@@ -330,23 +358,21 @@ class InverseDynamicsLearner:
             admitted.append(dataclasses.replace(first, target=target))
         return admitted
 
-    def _felt_lately(self, step: Step) -> bool:
-        return 0 <= step.stamp - self._felt_at < FEEL_NS
-
     def _watch(self, step: Step, changes: ChangeMonitor) -> None:
-        before = self._felt(step.sample)
-        fast = None if before is step.sample else self._predict(before)
-        expected = self._expected(before, step.sample)
+        before, predicted, expected, _ = self._before_low_pass(step)
+        fast = None
+        if before is not step.sample:
+            fast = dataclasses.replace(step.unchanged, semiparametric=predicted)
         with self._changes_lock:
             changes.watch(step.sample, step.unchanged, fast, expected)
             if (external := changes.external) is not None:
-                self._tell_contact(step.sample, external, changes.contact)
-            elif self._unfelt(step.stamp):
+                self._note_contact(step.sample, external, changes.contact)
+            elif self._is_untested(step.stamp):
                 self.end_contact()
                 changes.break_off(self.external_at)
 
-    def _unfelt(self, stamp: int) -> bool:
-        """Whether a contact was told of, and since long nothing is measured that could end it."""
+    def _is_untested(self, stamp: int) -> bool:
+        """Whether a contact was reported, and since long nothing is measured that could end it."""
         return self.contacts.touched and not 0 <= stamp - self.external_at <= PAUSE
 
     def give_up(self) -> list[Step]:
@@ -424,31 +450,29 @@ class InverseDynamicsLearner:
         """Learn the steps that have a target, and score all of them, in order.
 
         One by one: a block of the estimator's is faster only from hundreds of samples on. Where
-        predictions are made beside, what is learned does not depend on them: the estimator
-        predicts what it learns itself, or the last sample where it learns none. `between` is
-        called after each part of the work that takes long.
+        predictions are made beside learning, what is learned does not depend on them: errors of
+        predictions that are some ten milliseconds old would widen the deviations on a busy machine.
+        The estimator assesses what it learns, by the features that learning needs, or the last
+        sample where it learns none. `between` is called after each part of the work that takes
+        long.
 
         Returns the baseline's prediction of each; None where there is no baseline.
         """
         baselines: list[BaselinePrediction | None] = []
-        published, predicted = self._published, False
+        published, assessed = self._published, False
         for step in steps:
-            learned, sample = False, step.sample
+            learned, sample, prediction = False, step.sample, step.unchanged
             if step.target is not None:
                 if step.target is not sample.y:
                     sample = dataclasses.replace(sample, y=step.target)
-                prediction = step.unchanged
                 if published is not None:
-                    # It may have waited for a verdict, while later ones were looked at.
-                    self.estimator.trust.go_back(sample.stamp)
-                    published.last = prediction = self.estimator.predict(sample)
-                    predicted = True
+                    prediction, assessed = published.assess(self.estimator, sample), True
                     between()
                 self.estimator.update(sample, prediction)
                 between()
                 learned = not self.estimator.gate.closed
-            elif published is not None and step is steps[-1] and not predicted:
-                published.look(self.estimator, sample)
+            elif published is not None and step is steps[-1] and not assessed:
+                published.follow(self.estimator, sample)
             baseline = None
             if self.baseline is not None:
                 baseline = self.baseline.predict(step.sample)
@@ -480,14 +504,14 @@ class InverseDynamicsLearner:
             self.scores.add_arrays(*arrays)
             self.recent.add_arrays(*(array[moving] for array in arrays))
 
-    def look(self, sample: Sample) -> None:
-        """Predict a sample that :meth:`update` does not get, where predictors make predictions.
+    def idle_update(self, sample: Sample) -> None:
+        """Have later predictions' trust and deviations follow a sample that is not learned.
 
-        Their trust and their standard deviations are then those of this sample; of samples that are
-        not measured there would be no others. Samples are to come in the order of their stamps.
+        Where a `Predictor` makes predictions these would stay those of the last sample learned.
+        Samples are to come in the order of their stamps.
         """
         if self._published is not None:
-            self._published.look(self.estimator, sample)
+            self._published.follow(self.estimator, sample)
 
     def publish(self) -> None:
         """Let predictions know what was learned, where predictors make them."""
@@ -543,7 +567,7 @@ class InverseDynamicsLearner:
     @property
     def telling(self) -> bool:
         """Whether the recent scores have seen enough motion for normalised errors."""
-        return self._motion >= TELLING
+        return self._motion >= MIN_SCORED_MOTION
 
     @property
     def compared(self) -> tuple[str, ...]:
@@ -626,7 +650,7 @@ class InverseDynamicsLearner:
             InverseDynamicsLearner(self.model, self.config)._restore(state)
         self.end_contact()  # it was felt by the model before
         self._restore(state)
-        self._feel_anew()
+        self._restart_contact_test()
         self._deferred.clear()
         self._score_anew()
         self._publish_anew()
@@ -640,79 +664,3 @@ class InverseDynamicsLearner:
         if bias.shape != (self.model.n_axes,):
             raise ValueError("an external bias of another number of axes")
         self.external_bias = bias.copy()
-
-
-class PublishedModel:
-    """What predictions are made by while the estimator learns in another thread.
-
-    Messages are answered by an immutable :class:`Predictor`, replaced as a whole, and by the
-    estimator's own `last` prediction: nothing waits. With `desired` there are two copies of the
-    estimator as well, for desired states: one is read, while the other takes what was learned. A
-    lock that cannot be had at once is that of the one that has just been replaced; writing waits
-    for the end of an answer by the older one.
-
-    Attributes
-    ----------
-    last: the estimator's prediction of one of the last samples; may be set.
-    bound: that of predictions, which counts in `bounded`.
-    desired: as given.
-    """
-
-    def __init__(
-        self, estimator: SemiparametricEstimator, bounded: Counter[str], desired: bool
-    ) -> None:
-        self.desired = desired
-        self.bound = OutputBound(estimator.model, estimator.config.output)
-        self.bound.counts = bounded
-        self._copies = [(estimator.copy(), Lock()) for _ in range(2 if desired else 0)]
-        for copy, _ in self._copies:
-            copy.bound.counts = bounded
-        self._newest = 0
-        still = np.zeros(estimator.model.n_joints)
-        self.last = estimator.predict(estimator.sample(still, still, still))
-        self._predictor = Predictor(estimator, self.bound)
-
-    @property
-    def locks(self) -> list[Lock]:
-        """Those of its copies."""
-        return [lock for _, lock in self._copies]
-
-    def predict(self, sample: Sample) -> Prediction:
-        """Predict a sample by what was written last."""
-        return self._predictor.predict(sample, self.last)
-
-    @contextmanager
-    def read(self) -> Iterator[SemiparametricEstimator]:
-        """The newest copy, which is not written to meanwhile; for one thread at a time.
-
-        Raises ConfigurationError without `desired`.
-        """
-        if not self._copies:
-            raise ConfigurationError("desired states are not answered here (feedforward)")
-        copy, lock = self._copies[self._newest]
-        while not lock.acquire(blocking=False):
-            copy, lock = self._copies[self._newest]
-        try:
-            yield copy
-        finally:
-            lock.release()
-
-    def look(self, estimator: SemiparametricEstimator, sample: Sample) -> None:
-        """Have `estimator` predict a sample of which nothing is learned, and take its trust.
-
-        Without learning nothing is written, and answers would trust the residual as they did then.
-        """
-        estimator.trust.go_back(sample.stamp)  # as in `update`
-        self.last = estimator.predict(sample)
-        for copy, _ in self._copies:
-            copy.trust = estimator.trust.copy()
-
-    def write(self, estimator: SemiparametricEstimator) -> None:
-        """Take what `estimator` knows; later predictions are by that."""
-        self._predictor = Predictor(estimator, self.bound)
-        if self._copies:
-            older = 1 - self._newest
-            copy, lock = self._copies[older]
-            with lock:
-                copy.copy_from(estimator)
-            self._newest = older

@@ -44,9 +44,9 @@ from semiparam_dynamics.robot.urdf import (
 )
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
-LONGEST_WAY = 100.0  # m: sliding joints with wider limits count as joints without any
-MISSING = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
-BODIES = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
+MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without any
+MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
+BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,6 @@ class RobotConfig:
     sensor_frame: str = parameter(
         "",
         "joint or link of the URDF in which the six-axis sensor reads (wrench target)",
-        basic=True,
     )
     gravity: tuple[float, ...] = parameter(
         (0.0, 0.0, -9.81),
@@ -78,9 +77,13 @@ class RobotConfig:
         high=100.0,
         basic=True,
     )
-    viscous: bool = parameter(True, "a viscous friction column per joint (effort target)")
-    coulomb: bool = parameter(True, "a Coulomb friction column per joint (effort target)")
-    offset: bool = parameter(True, "a constant column per joint (effort target)")
+    viscous: bool = parameter(
+        True, "a viscous friction column per joint (effort target)", internal=True
+    )
+    coulomb: bool = parameter(
+        True, "a Coulomb friction column per joint (effort target)", internal=True
+    )
+    offset: bool = parameter(True, "a constant column per joint (effort target)", internal=True)
     rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
     coupled_joints: tuple[str, ...] = parameter(
         (),
@@ -93,7 +96,6 @@ class RobotConfig:
         unit="rad/s",
         low=1e-6,
         high=10.0,
-        basic=True,
     )
     stribeck_velocity: float = parameter(
         0.1,
@@ -103,11 +105,13 @@ class RobotConfig:
         unit="rad/s or m/s",
         low=0.0,
         high=10.0,
+        internal=True,
     )
     asymmetry: bool = parameter(
         True,
         "a column per joint for Coulomb friction that differs between the directions, "
         "|tanh(dq / coulomb_velocity)|, which counts where it is seen to help (effort target)",
+        internal=True,
     )
     presliding: tuple[float, ...] = parameter(
         (3e-4, 1e-2),
@@ -116,8 +120,9 @@ class RobotConfig:
         unit="rad or m",
         low=1e-7,
         high=10.0,
+        internal=True,
     )
-    sensor_offset: bool = parameter(True, "six constant columns (wrench target)")
+    sensor_offset: bool = parameter(True, "six constant columns (wrench target)", internal=True)
 
 
 class RobotModel:
@@ -323,12 +328,13 @@ class RobotModel:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
 
         In the body's frame, on the mean over a turn of the further joints. A link without mass, or
-        with less than `MISSING` of the mean, counts as the mean of the others, about its origin.
+        with less than `MIN_LINK_SHARE` of the mean, counts as the mean of the others, about its
+        origin.
         Raises RobotModelError where the URDF has no mass at all.
         """
         bodies = self.inertial_prior.reshape(-1, 10)
         found = np.array([pseudo_inertia(body) for body in nearest_bodies(bodies)])
-        missing = bodies[:, 0] < MISSING * bodies[:, 0].mean()
+        missing = bodies[:, 0] < MIN_LINK_SHARE * bodies[:, 0].mean()
         mean = found[~missing].copy()
         first = mean[:, :3, 3]
         mean[:, :3, :3] -= first[:, :, None] * first[:, None, :] / mean[:, 3, 3, None, None]
@@ -433,8 +439,8 @@ def message_checks(model: RobotModel) -> MessageChecks:
     )
 
 
-MATTERS = 0.01  # of an axis' scale, by which predictions change where a joint is moved
-REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
+MIN_EFFECT = 0.01  # of an axis' scale, by which predictions change where a joint is moved
+DEFAULT_REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
 
 
 def told_followers(model: RobotModel) -> list[str]:
@@ -486,10 +492,10 @@ def _that_matter(model: RobotModel, tree: UrdfTree, joints: Collection[str]) -> 
         low, high = _limits(tree, (name,))
         ends = [
             end if math.isfinite(end) else position + way
-            for end, way in ((float(low[0]), -REACH), (float(high[0]), REACH))
+            for end, way in ((float(low[0]), -DEFAULT_REACH), (float(high[0]), DEFAULT_REACH))
         ]
         changes = [np.abs(predicted({**model.locked, name: end}) - here) for end in ends]
-        if any(np.any(change.max(axis=0) > MATTERS * scale) for change in changes):
+        if any(np.any(change.max(axis=0) > MIN_EFFECT * scale) for change in changes):
             found.append(name)
     return found
 
@@ -548,7 +554,7 @@ def _ridge_root(model: RobotModel, column: Array) -> Array:
     except RobotModelError:  # a URDF without any mass
         return np.diag(column)
     deviations = [
-        np.sqrt(2.0 / BODIES) * spreads @ combination[:, 10 * k : 10 * k + 10].T
+        np.sqrt(2.0 / BODY_WEIGHT) * spreads @ combination[:, 10 * k : 10 * k + 10].T
         for k, spreads in enumerate(map(body_spreads, carried))
     ]
     effects = combination[:, inertial:].T
@@ -616,7 +622,7 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
     types = [tree.joints[name].type for name in joints]
     ends = np.array([kind != "continuous" for kind in types], dtype=bool)
     slides = np.array([kind == "prismatic" for kind in types], dtype=bool)
-    usable = ends & (low < high) & (high - low < np.where(slides, LONGEST_WAY, TWO_TURNS + 1e-6))
+    usable = ends & (low < high) & (high - low < np.where(slides, MAX_SLIDE, TWO_TURNS + 1e-6))
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 

@@ -176,7 +176,7 @@ def different_dynamics(one: UrdfTree, other: UrdfTree) -> list[str]:
 
 
 def _dynamics(tree: UrdfTree) -> dict[str, list[str]]:
-    """What the dynamics needs of each link and joint, numbers to nine digits."""
+    """The links' and joints' properties that the dynamics needs, numbers to nine digits."""
     found: dict[str, list[str]] = {}
     for link, inertial in tree.inertials.items():
         values = _numbers(inertial, "origin", dict.fromkeys(POSE, "0 0 0"))

@@ -70,8 +70,9 @@ class JointStateReader:
                 kind, sec, nano, head, n, q, n_dq, dq, n_y, y = self._layout.unpack_from(data)
                 if (kind, head, n, n_dq, n_y) == self._same:
                     header = Header(Time(sec, nano), self._frame)
-                    fields = (np.frombuffer(field, FLOAT) for field in (q, dq, y))
-                    return JointStateMessage(header, self._names, *fields)
+                    numbers, end = np.frombuffer(q + dq + y, FLOAT), n + n_dq
+                    parts = numbers[:n], numbers[n:end], numbers[end:]
+                    return JointStateMessage(header, self._names, *parts)
             self._read_layout(bytes(data))
 
     def _read_layout(self, data: bytes) -> None:

@@ -40,6 +40,7 @@ class StreamConfig:
         unit="s",
         low=0.0,
         high=1.0,
+        internal=True,
     )
     pair_wait: float = parameter(
         0.1,
@@ -55,6 +56,7 @@ class StreamConfig:
         unit="s",
         low=0.001,
         high=3600.0,
+        internal=True,
     )
     wrench_frames: tuple[str, ...] = parameter(
         (),
@@ -76,6 +78,7 @@ class StreamConfig:
         unit="rad or m",
         low=1e-6,
         high=100.0,
+        internal=True,
     )
     saturation: tuple[float, ...] = parameter(
         (),
@@ -91,6 +94,7 @@ class StreamConfig:
         "don't matter",
         low=0.0,
         high=10.0,
+        internal=True,
     )
     saturation_after: int = parameter(
         6,
@@ -117,5 +121,4 @@ class StreamConfig:
         unit="s",
         low=-0.2,
         high=0.2,
-        basic=True,
     )

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.samples.measurement import Measurement
 
-LIMIT = 10_000  # messages held of either topic, for stamps that hardly advance
+MAX_HELD_MESSAGES = 10_000  # messages held of either topic, for stamps that hardly advance
 
 
 class WrenchPairer:
@@ -60,7 +60,7 @@ class WrenchPairer:
         self._newest = newest = measurement.stamp
         released = self._release()
         while self._pending and (
-            newest - self._pending[0].stamp > self._hold or len(self._pending) > LIMIT
+            newest - self._pending[0].stamp > self._hold or len(self._pending) > MAX_HELD_MESSAGES
         ):
             released.append(self._take())
         return released
@@ -70,7 +70,7 @@ class WrenchPairer:
         self._wrenches.append((stamp, values))
         self._newest_wrench = stamp
         released = self._release()
-        while self._wrenches[0][0] < stamp - self._hold or len(self._wrenches) > LIMIT:
+        while self._wrenches[0][0] < stamp - self._hold or len(self._wrenches) > MAX_HELD_MESSAGES:
             self._discard(None)
         return released
 
@@ -146,7 +146,7 @@ class WrenchPairer:
             self._details[reason] = told
 
     def _offset(self) -> str:
-        """How far the topics' stamps are apart, and what to do; empty while one has none."""
+        """The offset between the topics' stamps and a remedy; empty while one has none."""
         if self._newest is None or self._newest_wrench is None:
             return ""
         apart = self._newest_wrench - self._newest

@@ -27,7 +27,7 @@ SUSPECTED = "effort perhaps saturated"
 
 
 class SensorFaults:
-    """Looks at every reading of one robot, in order.
+    """Checks every reading of one robot, in order.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class SensorFaults:
 
 
 class StuckReadings:
-    """Notices entries of a force or effort reading that stay the same while the robot moves.
+    """Detects entries of a force or effort reading that stay the same while the robot moves.
 
     An entry that has never been anything but zero isn't measured at all, and doesn't stick.
 
@@ -198,7 +198,7 @@ class ExtremesOfAll:
 
 
 class Extremes:
-    """Notices that a joint's effort is saturated at the largest or the smallest value it ever had.
+    """Detects that a joint's effort is saturated at the largest or the smallest value it ever had.
 
     Coarse steps make a reading stay the same, too, at its extreme longer than elsewhere: about a
     peak that is a parabola 4.8 times as far as in the step below it. So how far the joint moved
@@ -289,7 +289,7 @@ class Extremes:
 
 
 class StuckPositions:
-    """Notices joints whose position stays the same although their velocity is another than zero.
+    """Detects joints whose position stays the same although their velocity is another than zero.
 
     Parameters
     ----------
@@ -333,7 +333,7 @@ class StuckPositions:
 
 
 class ZeroVelocities:
-    """Notices joints whose velocity has never been anything but zero although they move.
+    """Detects joints whose velocity has never been anything but zero although they move.
 
     A driver may fill the velocities of some joints and leave zeros for others. One velocity other
     than zero tells that a joint's are measured, however coarse they are. Where a joint was moved
@@ -348,6 +348,7 @@ class ZeroVelocities:
     ----------
     watched: where each joint with zeros alone was at first, or after the last pause.
     noticed: those that have moved.
+    done: nothing more can be noticed.
     """
 
     # For which, and in how many messages in a row, a joint must be elsewhere: some may be wrong,
@@ -357,16 +358,11 @@ class ZeroVelocities:
     def __init__(self, config: StreamConfig) -> None:
         self._after = round(config.stuck_after * SECOND)
         self._motion = config.stuck_motion
-        self._begun = False
+        self._begun = self.done = False
         self.watched: dict[int, float] = {}
         # Of joints that are: the first one's stamp, the last one's, and how many they are.
         self._elsewhere: dict[int, tuple[int, int, int]] = {}
         self.noticed: set[int] = set()
-
-    @property
-    def resting(self) -> bool:
-        """Whether no velocity can say anything any more."""
-        return self._begun and not self.watched
 
     def __call__(
         self, stamp: int, before: int, values: Sequence[float], position: Sequence[float]
@@ -393,6 +389,7 @@ class ZeroVelocities:
                     new.append(k)
             if k in self.noticed and values[k] == 0.0:
                 unknown.append(k)
+        self.done = not self.watched
         return unknown, new
 
     def _is_elsewhere(self, k: int, stamp: int, before: int, way: float) -> bool:

@@ -33,20 +33,22 @@ from semiparam_dynamics.samples.sensor_faults import (
 
 # Joint states that tell which joints are published, and where they stand: so many at least.
 FIRST_MESSAGES, FIRST_SECONDS = 200, 10.0
-STRAY = 0.01  # of the messages of the usual joints: others that come more seldom do not count
+MIN_LIST_SHARE = (
+    0.01  # of the messages of the usual joints: others that come more seldom do not count
+)
 MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
-QUOTED = 60  # characters of a name that a sentence repeats
-FRAMES_KEPT = 16
+MAX_QUOTED = 60  # characters of a name that a sentence repeats
+MAX_FRAMES = 16
 MOVED = "locked joint moved"
-EFFORTS_APART = SECOND // 10  # ns: between efforts that are further apart none is interpolated
+MAX_EFFORT_STEP = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
-VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differences over so long
-LACKING_AFTER = 200  # messages without one number of a joint's: it has no such sensor
-LISTED = 8  # joints that a sentence names
+MIN_VELOCITY_SPAN = 0.01  # s: velocities that stand in are no noisier than differences over so long
+MIN_LACKING = 200  # messages without one number of a joint's: it has no such sensor
+MAX_LISTED = 8  # joints that a sentence names
 NO_EFFORT = "joint without effort"
 NO_VELOCITY = "joint without velocity"
-LATE_IN_A_ROW = 3  # late messages, in order among themselves: the clock was set back
+MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
 
 
 class MeasurementStream:
@@ -80,6 +82,7 @@ class MeasurementStream:
         of efforts one for each joint. First means since the last :meth:`recent_details`.
     frames: the frame_ids seen in wrenches.
     lists: different lists of joint names that came, at most `MAX_LISTS`.
+    newest: stamp of the last joint state, ns; 0 before the first.
     """
 
     INCOMPLETE = (
@@ -117,7 +120,7 @@ class MeasurementStream:
         self.lists = self._matcher.lists
         self._delay = round(config.effort_delay * SECOND) if self._effort else 0
         if self._delay:  # efforts are paired with positions as wrenches are, at earlier stamps
-            self._pairer = WrenchPairer(EFFORTS_APART, abs(self._delay), self.dropped, "effort")
+            self._pairer = WrenchPairer(MAX_EFFORT_STEP, abs(self._delay), self.dropped, "effort")
         else:
             self._pairer = WrenchPairer(
                 round(config.pair_tolerance * SECOND),
@@ -150,20 +153,66 @@ class MeasurementStream:
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
         self._moved = False  # the driver has given a velocity other than zero
         self._zeros = ZeroVelocities(config)
-        self._last_joint_state: int | None = None
-        self._last_wrench: int | None = None
+        self.newest = self._newest_wrench = 0
         self._late_joint_states: list[int] = []  # stamps since the last one in time
         self._late_wrenches: list[int] = []
 
     def joint_state(self, message: Any) -> list[Measurement]:
-        """Take one sensor_msgs/JointState in; return the measurements that are complete now."""
+        """Take one sensor_msgs/JointState in; return the measurements that are complete now.
+
+        Of the checks only those that find something are calls: it runs a thousand times a second.
+        """
         self.received["joint states"] += 1
         if self._locks:
             self._follow_locks(message)
         try:
-            return self._joint_state(message)
+            matcher, effort = self._matcher, message.effort
+            if message.name != matcher.seen:
+                matcher.match(message.name, not self._effort or len(effort) > 0)
+            if matcher.problem:
+                return self._drop(matcher.problem, matcher.detail)
+            n, n_dq, n_effort = len(message.name), len(message.velocity), len(effort)
+            if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
+                sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
+                return self._drop("wrong length", f"{n} names, {sizes}")
+            # For a handful of numbers plain Python is faster than NumPy: checks are of tuples.
+            values = message.position
+            position = matcher.pick(values.tolist() if hasattr(values, "tolist") else values)
+            if not sum(map(abs, position)) <= IMPLAUSIBLE and (problem := _problem(position)):
+                return self._drop(problem, self._misplaced(position))
+            q = np.array(position, dtype=np.float64)
+            stamp = message.header.stamp
+            stamp = int(stamp.sec) * SECOND + int(stamp.nanosec)
+            released: list[Measurement] = []
+            if stamp <= self.newest or stamp <= 0 or self._late_joint_states:
+                jumped = self._out_of_order(stamp, self.newest, self._late_joint_states)
+                if jumped is None:
+                    return []
+                if jumped:
+                    limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
+                    released = self._pairer.restart_joint_states(limit)
+            self.newest = stamp
+            velocity = None
+            if n_dq:
+                values = message.velocity
+                velocity = matcher.pick(values.tolist() if hasattr(values, "tolist") else values)
+                if not self._zeros.done or not sum(map(abs, velocity)) <= IMPLAUSIBLE:
+                    velocity = self._velocity(stamp, velocity, position)
+                else:
+                    self._no_velocity.unknown.clear()
+            if stuck := self._positions(stamp, position, velocity):
+                self._drop("position stuck", stuck)
+                return released
+            self._q, self._dq, self._q_stamp = position, velocity, stamp
+            dq = None if velocity is None else np.array(velocity, dtype=np.float64)
+            y = self._efforts(stamp, effort) if self._effort else None
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
+        if self._effort and not self._delay:
+            return [Measurement(stamp, q, dq, y)]
+        if y is not None:
+            released += self._pairer.wrench(stamp - self._delay, y)
+        return released + self._pairer.joint_state(Measurement(stamp, q, dq, None))
 
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
@@ -173,24 +222,19 @@ class MeasurementStream:
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
-    @property
-    def newest(self) -> int:
-        """Stamp of the last joint state in ns; 0 before the first."""
-        return self._last_joint_state or 0
-
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of joint names that came since the last call, with efforts where they count."""
         return self._matcher.lately()
 
     def recent_details(self) -> dict[str, str]:
-        """What `details` has, which is then forgotten: the next ones are of later messages."""
+        """Return `details` and clear it: the next ones are of later messages."""
         details = self.details.copy()
         self.details.clear()
         self._told.clear()
         return details
 
     def news(self) -> list[str]:
-        """Sentences, each given once, on what joints lack for good, so that nothing else is said.
+        """Sentences on what joints lack permanently, each given once.
 
         joint_state_broadcaster publishes NaN for each interface that a joint does not have.
         """
@@ -201,51 +245,10 @@ class MeasurementStream:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
         return self._pairer.flush()
 
-    def _joint_state(self, message: Any) -> list[Measurement]:
-        matcher = self._matcher
-        useful = not self._effort or len(message.effort) > 0
-        if matcher.match(message.name, useful) is None:
-            return self._drop(matcher.problem, matcher.detail)
-        n = len(message.name)
-        n_dq, n_effort = len(message.velocity), len(message.effort)
-        if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
-            sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
-            return self._drop("wrong length", f"{n} names, {sizes}")
-        # For a handful of numbers plain Python is faster than NumPy: checks are of lists.
-        position = matcher.select(message.position)
-        if problem := _problem(position):
-            return self._drop(problem, self._misplaced(position))
-        q = np.array(position, dtype=np.float64)
-        stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_joint_state, self._late_joint_states)
-        if jumped is None:
-            return []
-        released: list[Measurement] = []
-        if jumped:
-            limit = 0 if self._effort else stamp + self._clock_jump  # efforts jump as well
-            released = self._pairer.restart_joint_states(limit)
-        self._last_joint_state = stamp
-        velocity = None
-        if n_dq:
-            velocity = self._velocity(stamp, matcher.select(message.velocity), position)
-        dq = None if velocity is None else np.array(velocity, dtype=np.float64)
-        if stuck := self._positions(stamp, position, velocity):
-            self._drop("position stuck", stuck)
-            return released
-        self._q, self._dq, self._q_stamp = position, velocity, stamp
-        if self._effort:
-            y = self._efforts(stamp, message.effort)
-            if not self._delay:
-                return [Measurement(stamp, q, dq, y)]
-            if y is not None:
-                released += self._pairer.wrench(stamp - self._delay, y)
-        released += self._pairer.joint_state(Measurement(stamp, q, dq, None))
-        return released
-
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame[:QUOTED] not in self.frames and len(self.frames) < FRAMES_KEPT:
-            self.frames.add(frame[:QUOTED])
+        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_FRAMES:
+            self.frames.add(frame[:MAX_QUOTED])
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))
         force, torque = message.wrench.force, message.wrench.torque
@@ -254,14 +257,14 @@ class MeasurementStream:
             told = "; ".join(f"{WRENCH_AXES[k]} of the wrench is {x:g}" for k, x in _wrong(values))
             return self._drop(problem, told)
         wrench = np.array(values, dtype=np.float64)
-        stamp = _stamp(message)
-        jumped = self._out_of_order(stamp, self._last_wrench, self._late_wrenches)
+        stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
+        jumped = self._out_of_order(stamp, self._newest_wrench, self._late_wrenches)
         if jumped is None or self._effort:
             return []
         released: list[Measurement] = []
         if jumped:
             released = self._pairer.restart_wrenches(stamp + self._clock_jump)
-        self._last_wrench = stamp
+        self._newest_wrench = stamp
         if faults := self._faults(stamp, values, self._q):
             # One sensor measures all of them.
             self._drop(*faults[0][1:])
@@ -272,7 +275,7 @@ class MeasurementStream:
         released += self._pairer.wrench(stamp, wrench)
         return released
 
-    def _out_of_order(self, stamp: int, last: int | None, late: list[int]) -> bool | None:
+    def _out_of_order(self, stamp: int, last: int, late: list[int]) -> bool | None:
         """None: refused and counted; True: the clock has gone back; False: all is well.
 
         late: stamps of the topic's messages refused since `last`, in order.
@@ -280,7 +283,7 @@ class MeasurementStream:
         if stamp <= 0:
             self._drop("zero stamp")
             return None
-        if last is None or stamp > last:
+        if stamp > last:
             late.clear()
             return False
         if stamp == last:
@@ -289,7 +292,7 @@ class MeasurementStream:
         if late and stamp <= late[-1]:
             late.clear()
         late.append(stamp)
-        if last - stamp <= self._clock_jump and len(late) < LATE_IN_A_ROW:
+        if last - stamp <= self._clock_jump and len(late) < MIN_LATE_RUN:
             self._drop("out of order")
             return None
         late.clear()
@@ -308,11 +311,11 @@ class MeasurementStream:
             self._moved = any(0.0 < abs(value) <= IMPLAUSIBLE for value in values)
         unknown: list[int] = []
         begins = False
-        if self._moved and not self._zeros.resting:
+        if self._moved and not self._zeros.done:
             unknown, begins = self._unfilled(stamp, values, position)
         if _problem(values):
             wrong = _wrong(values)
-            self._tell_of_velocities(values, wrong)
+            self._report_velocities(values, wrong)
             unknown = sorted({*unknown, *(k for k, _ in wrong)})
         else:
             self._no_velocity.unknown.clear()
@@ -341,7 +344,7 @@ class MeasurementStream:
             self._drop(NO_VELOCITY, told)
         return unknown, bool(new)
 
-    def _tell_of_velocities(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
+    def _report_velocities(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
         """Count and tell that these velocities are no numbers."""
         if lacking := self._no_velocity(values):
             self._news.append(
@@ -375,11 +378,11 @@ class MeasurementStream:
                 last = self._dq[k]
             else:
                 last = moved / step if k in self._zeros.noticed else 0.0
-            mended[k] = last + (moved - last * step) / max(step, VELOCITY_SPAN)
+            mended[k] = last + (moved - last * step) / max(step, MIN_VELOCITY_SPAN)
         return tuple(mended)
 
     def _misplaced(self, position: Sequence[float]) -> str:
-        """Say which of these positions are none, and which joints have never had one."""
+        """A sentence on the positions that are no numbers, and on joints that never had one."""
         wrong = _wrong(position)
         bad = {k for k, _ in wrong}
         told = self._told_of("position", wrong)
@@ -396,25 +399,26 @@ class MeasurementStream:
 
     def _told_of(self, field: str, wrong: list[tuple[int, float]]) -> str:
         names = self._matcher.joint_names
-        told = [f"the {field} of {names[k]} is {value:g}" for k, value in wrong[:LISTED]]
-        more = len(wrong) - LISTED
+        told = [f"the {field} of {names[k]} is {value:g}" for k, value in wrong[:MAX_LISTED]]
+        more = len(wrong) - MAX_LISTED
         return "; ".join(told) + (f"; and of {more} more joints" if more > 0 else "")
 
     def _listed(self, joints: Sequence[int]) -> str:
         names = [self._matcher.joint_names[k] for k in joints]
-        more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-        return ", ".join(names[:LISTED]) + more
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        return ", ".join(names[:MAX_LISTED]) + more
 
     def _efforts(self, stamp: int, values: Any) -> Array | None:
         if not len(values):
             self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             return None
-        effort = self._matcher.select(values)
+        values = values.tolist() if hasattr(values, "tolist") else values
+        effort = self._matcher.pick(values)
         if self._effort_scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._effort_scale))
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, self._q)
-        if _problem(effort):
+        if not sum(map(abs, effort)) <= IMPLAUSIBLE and _problem(effort):
             faults += self._no_numbers(effort)
         else:
             self._no_effort.unknown.clear()
@@ -481,7 +485,7 @@ class MeasurementStream:
 
     def _elsewhere(self, frame: str) -> str:
         return (
-            f"the wrenches are in frame '{frame[:QUOTED]}', not '{self._wrench_frames[0]}'; if "
+            f"the wrenches are in frame '{frame[:MAX_QUOTED]}', not '{self._wrench_frames[0]}'; if "
             "that is the same frame under another name, put it into samples.wrench_frames"
         )
 
@@ -493,9 +497,10 @@ class MeasurementStream:
 
 
 def _problem(numbers: Sequence[float]) -> str:
-    """Why these few numbers can't be a measurement; empty where they can."""
-    if sum(map(abs, numbers)) <= IMPLAUSIBLE:  # neither infinite nor NaN
-        return ""
+    """The reason for which numbers can't be a measurement; empty where they can.
+
+    None is wrong where the sum of their sizes is within `IMPLAUSIBLE`.
+    """
     if not all(map(math.isfinite, numbers)):
         return "not finite"
     if max(numbers) > IMPLAUSIBLE or min(numbers) < -IMPLAUSIBLE:
@@ -506,11 +511,6 @@ def _problem(numbers: Sequence[float]) -> str:
 def _wrong(numbers: Sequence[float]) -> list[tuple[int, float]]:
     """Those of the numbers that can't be a measurement, each with its index."""
     return [(k, value) for k, value in enumerate(numbers) if not abs(value) <= IMPLAUSIBLE]
-
-
-def _stamp(message: Any) -> int:
-    stamp = message.header.stamp
-    return int(stamp.sec) * SECOND + int(stamp.nanosec)
 
 
 def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
@@ -554,12 +554,12 @@ def joints_together(
 def without_strays(lists: Iterable[Sequence[str]]) -> Counter[tuple[str, ...]]:
     """Messages' lists of names and how often each came, but for those that hardly ever did."""
     counts = Counter(map(tuple, lists))
-    least = STRAY * max(counts.values(), default=0)
+    least = MIN_LIST_SHARE * max(counts.values(), default=0)
     return Counter({names: count for names, count in counts.items() if count >= least})
 
 
 def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
-    """Say what to do where messages' names are the URDF's but for a prefix; empty otherwise."""
+    """A remedy where messages' names are the URDF's but for a prefix; empty otherwise."""
     names = sorted(set(names))
     for given, wanted, to_bag in ((names, joints, True), (joints, names, False)):
         found = Counter(
@@ -586,7 +586,7 @@ def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
 
 
 class LackingJoints:
-    """Tells the joints that have no sensor of a kind from those whose sensor fails.
+    """Distinguishes joints that have no sensor of a kind from those whose sensor fails.
 
     Asked of every message of which a reading is no number; of one where all are, `unknown` is to
     be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
@@ -609,12 +609,12 @@ class LackingJoints:
         if len(self.unknown) == self._count:
             return []
         self._messages += 1
-        return sorted(self.unknown) if self._messages == LACKING_AFTER else []
+        return sorted(self.unknown) if self._messages == MIN_LACKING else []
 
     @property
     def lacking(self) -> set[int]:
         """The joints that have no such sensor, as far as is known."""
-        return self.unknown if self._messages >= LACKING_AFTER else set()
+        return self.unknown if self._messages >= MIN_LACKING else set()
 
 
 class JointMatcher:
@@ -625,6 +625,8 @@ class JointMatcher:
 
     Attributes
     ----------
+    seen: the last list of names; None where it is to be matched anew.
+    pick: gives the wanted joints' entries, in order, of a list of numbers for these names.
     problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
         ``too many joints``), empty where it was accepted.
     detail: the same as a sentence that names the joints.
@@ -637,38 +639,34 @@ class JointMatcher:
         self.problem = ""
         self.detail = ""
         self._lately: set[tuple[str, ...]] = set()
-        self._seen: list[str] | None = None
-        self._index: list[int] | None = None
-        self._pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
+        self.seen: list[str] | None = None
+        self.pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
 
-    def match(self, names: Sequence[str], useful: bool = True) -> list[int] | None:
-        """Positions of the wanted joints in `names`, in the wanted order; None where refused.
+    def match(self, names: Sequence[str], useful: bool = True) -> bool:
+        """Find the wanted joints in a list of names; whether all are there, once each.
 
-        useful: whether :meth:`lately` is to tell of them.
+        useful: whether :meth:`lately` is to report the list.
         """
+        if names == self.seen:
+            return not self.problem
         if len(names) > MAX_NAMES:
             # Before anything is made of them: a list of millions would be counted each time.
-            self._seen, self.problem = None, "too many joints"
+            self.seen, self.problem = None, "too many joints"
             self.detail = f"the message names {len(names)} joints; {MAX_NAMES} are allowed"
-            return None
-        if self._seen is None or names != self._seen:
-            self._seen = list(names)
-            self._index = self._find(self._seen)
-            if useful and len(self._lately) < MAX_LISTS:
-                self._lately.add(tuple(names))
-        return self._index
+            return False
+        self.seen = list(names)
+        self._find(self.seen)
+        if useful and len(self._lately) < MAX_LISTS:
+            self._lately.add(tuple(names))
+        return not self.problem
 
     def lately(self) -> set[tuple[str, ...]]:
         """The lists of names that came since the last call, at most `MAX_LISTS`."""
         lately, self._lately = self._lately, set()
-        self._seen = None  # one that goes on is told again
+        self.seen = None  # one that continues is reported again
         return lately
 
-    def select(self, values: Any) -> tuple[float, ...]:
-        """The wanted joints' entries of a message's `values`, for the names accepted last."""
-        return self._pick(values.tolist() if hasattr(values, "tolist") else values)
-
-    def _find(self, names: list[str]) -> list[int] | None:
+    def _find(self, names: list[str]) -> None:
         if len(self.lists) < MAX_LISTS:
             self.lists.add(tuple(names))
         self.problem = self.detail = ""
@@ -677,16 +675,15 @@ class JointMatcher:
         doubled = [name for name in self.joint_names if count[name] > 1]
         if missing:
             self.problem = "missing joint"
-            there = ", ".join(name[:QUOTED] for name in names[:20]) or "none"
+            there = ", ".join(name[:MAX_QUOTED] for name in names[:20]) or "none"
             self.detail = f"no {', '.join(missing)} among the message's joints: {there}"
-            return None
+            return
         if doubled:
             self.problem = "duplicate joint name"
             self.detail = f"the message names {', '.join(doubled)} more than once"
-            return None
+            return
         index = [names.index(name) for name in self.joint_names]
         if len(index) > 1:
-            self._pick = itemgetter(*index)
+            self.pick = itemgetter(*index)
         else:  # with one index itemgetter gives no tuple
-            self._pick = lambda values: tuple(values[i] for i in index)
-        return index
+            self.pick = lambda values: tuple(values[i] for i in index)

@@ -8,7 +8,7 @@ import endless
 import numpy as np
 import pytest
 
-from semiparam_dynamics.dynamics.deviations import DEPENDENT
+from semiparam_dynamics.dynamics.deviations import LEVERAGE_FACTOR
 
 FORGETTING = ("exponential", "directional", "replacing")
 RANDOM, ARM = endless.random_rows(1000, 40), endless.arm_rows(200)
@@ -65,5 +65,5 @@ def test_a_joint_that_is_still_for_long_is_remembered_or_fades(forgetting: str) 
 def test_the_estimator_at_rest_with_memories(residual: str, forgetting: str, moving: int) -> None:
     out = endless.estimator(residual, forgetting, 1000, moving)
     assert out.finite
-    assert out.largest < 1.5 * np.sqrt(DEPENDENT)  # with the deviations of parameters
+    assert out.largest < 1.5 * np.sqrt(LEVERAGE_FACTOR)  # with the deviations of parameters
     assert out.error < 0.1

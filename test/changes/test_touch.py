@@ -22,7 +22,6 @@ from semiparam_dynamics.changes.touch import (
     TouchedLink,
     at_sensor,
 )
-from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
@@ -257,11 +256,11 @@ def test_a_contact_lasts_until_its_recording_ends(later: int) -> None:
     )
 
 
-def feel(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> None:
-    """Predict, feel and learn."""
+def lead(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> None:
+    """Predict, test for contacts and learn."""
     for measurement in measurements:
-        if (step := of.predict(measurement)) is not None:
-            of.feel(step)
+        if (step := of.predict(measurement, contacts=True)) is not None:
+            of.detect_contact(step)
             of.update(of.admit(step))
 
 
@@ -269,18 +268,18 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
     """By default: what is learned is, to the last bit, what it is without contacts."""
     push = pushed(2.0 * largest_weight() * np.ones(4), ON, ON + 1.0)
     values = {"changes.detect": False}
-    feeling, blind = learner(**values), learner(**values, **{"changes.contact": 0.0})
-    for of in (feeling, blind):
+    watching, blind = learner(**values), learner(**values, **{"changes.contact": 0.0})
+    for of in (watching, blind):
         for measurement in moving(ON + 3.0, push):
-            step = of.predict(measurement)
+            step = of.predict(measurement, contacts=True)
             if step is not None:
-                of.feel(step)
+                of.detect_contact(step)
                 of.update(of.admit(step))
-    told = [(seconds(event.stamp) - ON, event.kind) for event in feeling.contacts.events]
+    told = [(seconds(event.stamp) - ON, event.kind) for event in watching.contacts.events]
     assert {kind for _, kind in told} == {CONTACT, COLLISION, OVER} and told[-1][1] == OVER
     assert 0.0 <= told[0][0] <= 0.08 and 1.0 < told[-1][0] < 2.0
     assert not blind.contacts.events and blind.external is None
-    one, other = feeling.estimator.state(), blind.estimator.state()
+    one, other = watching.estimator.state(), blind.estimator.state()
     for name, value in one.items():
         np.testing.assert_array_equal(value, other[name], err_msg=name)
 
@@ -296,16 +295,16 @@ def heavier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_loaded_model_is_not_judged_by_the_usual_errors_of_the_one_before(heavier: Path) -> None:
     of = learner(**{"changes.detect": False})
-    feel(of, moving(ON, nothing))
+    lead(of, moving(ON, nothing))
     assert not of.contacts.total
     of.load(heavier)
-    feel(of, moving(ON + 9.0, nothing, begin=ON))  # for less than `changes.settle`
+    lead(of, moving(ON + 9.0, nothing, begin=ON))  # for less than `changes.settle`
     assert not of.contacts.total
 
 
-def test_a_contact_ends_with_the_model_that_felt_it(heavier: Path) -> None:
+def test_a_contact_ends_with_the_model_that_detected_it(heavier: Path) -> None:
     of = learner(**{"changes.detect": False})
-    feel(of, moving(ON + 0.5, pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)))
+    lead(of, moving(ON + 0.5, pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)))
     assert of.contacts.touched
     of.load(heavier)
     told = of.contacts.events[-1]
@@ -317,39 +316,29 @@ def test_a_contact_is_over_where_contacts_are_switched_off() -> None:
     of = learner(**{"changes.detect": False})
     push = pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)
     for measurement in moving(ON + 1.0, push):
-        if (step := of.predict(measurement)) is not None:
+        if (step := of.predict(measurement, contacts=True)) is not None:
             if not of.contacts.touched:
-                of.feel(step)
+                of.detect_contact(step)
                 of.update(of.admit(step))
                 continue
             of.configure(replace(of.config, **{"changes.contact": 0.0}))
-            of.feel(step)
+            of.detect_contact(step)
             break
     assert not of.contacts.touched and of.contacts.events[-1].kind == OVER
 
 
 @pytest.mark.parametrize("detect", [True, False])
 @pytest.mark.parametrize(("rate", "share"), [(1000, 0.5), (500, 1.0), (50, 1.0)])
-def test_steps_are_looked_at_once_they_are_answered_and_no_more_often_than_is_of_use(
-    detect: bool, rate: int, share: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of, looked, steps = learner(**{"changes.detect": detect}), [], 0
-    felt = of._felt
-
-    def look(sample: Sample) -> Sample:
-        looked.append(sample.stamp)
-        return felt(sample)
-
-    monkeypatch.setattr(of, "_felt", look)
+def test_no_more_steps_are_tested_than_is_of_use(detect: bool, rate: int, share: float) -> None:
+    of = learner(**{"changes.detect": detect})
+    tested = []
     for k, measurement in enumerate(moving(4.0, nothing)):
-        before = len(looked)
-        step = of.predict(dataclasses.replace(measurement, stamp=SECOND + k * SECOND // rate))
-        assert len(looked) == before
-        if step is not None:
-            steps += 1
-            of.feel(step)
+        at = dataclasses.replace(measurement, stamp=SECOND + k * SECOND // rate)
+        if (step := of.predict(at, contacts=True)) is not None:
+            tested.append(step.tested is not None)
+            assert (step.unchanged.fast is not None) == tested[-1]
             of.update(of.admit(step))
-    assert len(looked) == pytest.approx(share * steps, abs=2)
+    assert sum(tested) == pytest.approx(share * len(tested), abs=2)
 
 
 def test_a_sensor_feels_the_force_but_not_the_link() -> None:
@@ -368,8 +357,8 @@ def test_a_contact_is_over_once_nothing_is_measured_any_more(detect: bool) -> No
     for measurement in moving(ON + 3.0, push):
         lost = touched_at and seconds(measurement.stamp) > touched_at + 0.2
         given = dataclasses.replace(measurement, y=None) if lost else measurement
-        if (step := of.predict(given)) is not None:
-            of.feel(step)
+        if (step := of.predict(given, contacts=True)) is not None:
+            of.detect_contact(step)
             of.update(of.admit(step))
             if of.contacts.touched and not touched_at:
                 touched_at = seconds(step.stamp)

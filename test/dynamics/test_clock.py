@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
-from semiparam_dynamics.dynamics.clock import CLOCK, FIRST, clocked_step, restart_clock
+from semiparam_dynamics.dynamics.clock import CLOCK, FIRST_STEPS, clocked_step, restart_clock
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.samples.measurement import Measurement
@@ -41,7 +41,7 @@ def filtered(messages: list[Measurement]) -> list[Sample]:
 
 def followed(t: np.ndarray, stamps: np.ndarray) -> np.ndarray:
     """The steps between stamps (n,) as the clock has them, for two joints that sway with t."""
-    clock, steps, went = np.zeros(1, dtype=CLOCK), np.zeros(FIRST), np.zeros(2)
+    clock, steps, went = np.zeros(1, dtype=CLOCK), np.zeros(FIRST_STEPS), np.zeros(2)
     restart_clock(clock[0])
     q = np.column_stack((0.3 * np.sin(3.0 * t), 0.5 * np.cos(2.0 * t)))
     return np.array(

@@ -9,7 +9,7 @@ import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.deviations import (
-    DEPENDENT,
+    LEVERAGE_FACTOR,
     ErrorSpreads,
     RunningSquare,
     blend,
@@ -22,7 +22,7 @@ def test_deviations_are_the_spreads_times_what_the_parameters_add() -> None:
     for confidence in (0.0, 0.3, 1.0):
         leverage, near, far = rng.uniform(0.0, 4.0, (3, 7))
         alone, blended = deviations(leverage, confidence, near, far)
-        root = np.sqrt(1.0 + DEPENDENT * leverage)
+        root = np.sqrt(1.0 + LEVERAGE_FACTOR * leverage)
         np.testing.assert_allclose(alone, root * np.sqrt(far), rtol=1e-14)
         np.testing.assert_allclose(blended, root * blend(confidence, near, far), rtol=1e-14)
 

@@ -13,8 +13,8 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.limits import (
     BEYOND,
     CLIPPED,
+    MIN_LEARNED,
     NOT_FINITE,
-    SETTLED,
     LearningGate,
     OutputBound,
     OutputConfig,
@@ -113,7 +113,7 @@ def test_a_model_that_broke_predicts_finite_numbers_and_counts_them(damage, part
     assert bound.counts[NOT_FINITE] == 20
 
 
-def asked(gate: LearningGate, errors: str, start: int = 0, n_learned: int = SETTLED) -> str:
+def asked(gate: LearningGate, errors: str, start: int = 0, n_learned: int = MIN_LEARNED) -> str:
     """One answer a second: errors inside (i) and beyond (b) to learned (.) and refused (x)."""
     values = {"i": INSIDE, "b": BEYOND_SECOND}
     answers = [
@@ -132,7 +132,7 @@ def test_it_closes_beyond_opens_within_and_when_it_lasts() -> None:
 def test_it_is_open_where_off_or_not_settled_and_after_the_clock_went_back_closes_anew() -> None:
     assert asked(LearningGate(OutputConfig()), "bbbb") == "...."
     gate = LearningGate(OutputConfig(gate=3.0, gate_longest=2.0))
-    assert asked(gate, "bbbb", n_learned=SETTLED - 1) == "...."
+    assert asked(gate, "bbbb", n_learned=MIN_LEARNED - 1) == "...."
     assert asked(gate, "bbbbb", start=100) == "xxx.."
     assert asked(gate, "bbbbb", start=10) == "xxx.."
 

@@ -23,9 +23,9 @@ def test_it_is_learned_and_watched(joint: str, detect: bool) -> None:
     values = {**FEW, "changes.detect": detect, "changes.settle": 1.0}
     learner = InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, values))
     for measurement in measurements(model, 6.0):
-        step = learner.predict(measurement)
+        step = learner.predict(measurement, contacts=True)
         if step is not None:
-            learner.feel(step)
+            learner.detect_contact(step)
             learner.update(learner.admit(step))
     assert learner.estimator.n_learned > 400 and learner.external is not None
     desired = np.zeros((2, 1))

@@ -57,9 +57,9 @@ speeds = np.array([1.0, 1.7, 2.3])
 for k in range(16_000):  # at 1 kHz
     q, dq = np.sin(1e-3 * k * speeds), speeds * np.cos(1e-3 * k * speeds)
     y = 10.0 * np.cos(q) + 2.0 * np.tanh(50.0 * dq) + 30.0 * (14_000 < k < 14_500)
-    step = learner.predict(Measurement(10**9 + k * 10**6, q, dq, y))
+    step = learner.predict(Measurement(10**9 + k * 10**6, q, dq, y), contacts=True)
     if step is not None:
-        learner.feel(step)
+        learner.detect_contact(step)
         learner.update(learner.admit(step))
     if k % 100 == 0:
         learner.publish()

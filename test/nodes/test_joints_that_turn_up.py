@@ -104,7 +104,7 @@ def test_a_gripper_that_came_first_does_not_decide_what_is_learned(robot) -> Non
 
 
 def test_where_much_is_learned_others_are_told_once(robot, monkeypatch) -> None:
-    monkeypatch.setattr(inverse_dynamics, "LITTLE", 5)
+    monkeypatch.setattr(inverse_dynamics, "MIN_KNOWN_SAMPLES", 5)
     of = robot()
     of.seconds(FINGER)
     assert of.node.session.learner.estimator.n_learned > 5
@@ -117,7 +117,7 @@ def test_where_much_is_learned_others_are_told_once(robot, monkeypatch) -> None:
 
 
 def test_a_gripper_s_file_does_not_decide_but_an_arm_s_does(robot, monkeypatch) -> None:
-    monkeypatch.setattr(inverse_dynamics, "LITTLE", 5)
+    monkeypatch.setattr(inverse_dynamics, "MIN_KNOWN_SAMPLES", 5)
     of = robot()
     of.seconds(FINGER)
     assert of.node.session.learner.estimator.n_learned > 5

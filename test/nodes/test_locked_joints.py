@@ -112,10 +112,10 @@ def test_a_urdf_s_file_is_not_needed_once_it_was_read(torso, tmp_path: Path) -> 
     of = torso()
     (tmp_path / "standing.urdf").unlink()
     set_live = of.driven.node.set_parameters
-    assert set_live([Parameter("error_horizon", value=30.0)])[0].successful
+    assert set_live([Parameter("save_interval", value=30.0)])[0].successful
     of.send(0.301)
     assert of.driven.node.session.model.locked == pytest.approx({"lift": 0.35, "tilt": 0.3})
-    assert set_live([Parameter("error_horizon", value=40.0)])[0].successful
+    assert set_live([Parameter("save_interval", value=40.0)])[0].successful
     assert not of.driven.node.problem
 
 

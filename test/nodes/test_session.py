@@ -22,8 +22,8 @@ from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import KEPT_OUT, InverseDynamicsLearner
 from semiparam_dynamics.learner.nodes import session as session_module
 from semiparam_dynamics.learner.nodes.session import (
-    BURST,
     LEFT_OUT,
+    MAX_CREDIT,
     STOPPED,
     LearningBudget,
     Session,
@@ -205,10 +205,10 @@ def test_a_save_in_another_thread_waits_for_what_the_messages_do(
         take(session, message)
     begun, go, real = Event(), Event(), getattr(session.learner, act)
 
-    def held(*arguments: Any) -> Any:
+    def held(*arguments: Any, **options: Any) -> Any:
         begun.set()
         assert go.wait(LONG)
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(session.learner, act, held)
     messages = Thread(target=take, args=(session, moving(21)[-1]))
@@ -369,7 +369,7 @@ def test_a_payload_that_is_put_down_at_rest_is_saved_at_the_end(
     assert session.autosave.unsaved == 0 and session.learner.estimator.n_learned == 0
     monitor.recall(BARE)  # as it is told at rest
     if stopped:
-        session._thread.problem = "MemoryError"
+        session.thread.problem = "MemoryError"
     standing(session, 200, 10)
     assert session.finish() == path and session.autosave.unsaved == 0
     after = make_session(**given)
@@ -643,7 +643,7 @@ def test_a_thousand_unmeasured_messages_a_second_are_looked_at_seldom(
     make_session, monkeypatch
 ) -> None:
     session, looked = make_session(), []
-    monkeypatch.setattr(session.learner, "look", lambda sample: looked.append(sample.stamp))
+    monkeypatch.setattr(session.learner, "idle_update", lambda sample: looked.append(sample.stamp))
     for k in range(1000):
         message = wave(k, effort=False)
         stamp = 1_000_000_000 + 1_000_000 * k
@@ -749,7 +749,7 @@ def budgeted(share: float, cost: float, rate: float, weight: float, count: int =
 @pytest.mark.parametrize("cost", [0.004, 0.011])
 def test_learning_takes_its_share_and_what_is_learned_counts_for_what_is_not(rate, cost) -> None:
     weights = budgeted(0.3, cost, rate, 0.02)
-    at_most = 0.3 / cost * (len(weights) / rate + BURST)
+    at_most = 0.3 / cost * (len(weights) / rate + MAX_CREDIT)
     assert np.count_nonzero(weights) == pytest.approx(min(len(weights), at_most), rel=0.02)
     assert weights.sum() == pytest.approx(0.02 * len(weights), rel=0.01)
     assert weights.max() <= 1.0
@@ -786,14 +786,14 @@ def scheduled(make_session, monkeypatch, **values: Any) -> tuple[Session, list[A
         schedule.append([(step.sample, step.target is not None) for step in steps])
         update(steps, *rest)
 
-    look = session.learner.look
+    idle = session.learner.idle_update
 
-    def noted_look(sample: Any) -> None:
+    def noted_idle(sample: Any) -> None:
         schedule.append([(sample, False)])
-        look(sample)
+        idle(sample)
 
     monkeypatch.setattr(session.learner, "update", noted)
-    monkeypatch.setattr(session.learner, "look", noted_look)
+    monkeypatch.setattr(session.learner, "idle_update", noted_idle)
     return session, schedule
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.robot.inertia import body_spreads, pseudo_inertia
-from semiparam_dynamics.robot.model import BODIES, RobotConfig, RobotModel, expected_scales
+from semiparam_dynamics.robot.model import BODY_WEIGHT, RobotConfig, RobotModel, expected_scales
 
 ARMS = Path(__file__).resolve().parent.parent / "data"
 SMALL = (ARMS / "small_arm.urdf").read_text()
@@ -313,7 +313,7 @@ def test_the_ridge_on_bodies_does_not_depend_on_which_parameters_are_kept() -> N
         parts = np.split(robot.base.combination, len(bodies), axis=1)
         moves = [part @ body_spreads(body).T for part, body in zip(parts, bodies, strict=True)]
         least = np.linalg.lstsq(np.hstack(moves), robot.prior, rcond=None)[0]
-        np.testing.assert_allclose(found[-1], 0.5 * BODIES * least @ least, rtol=1e-9)
+        np.testing.assert_allclose(found[-1], 0.5 * BODY_WEIGHT * least @ least, rtol=1e-9)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 

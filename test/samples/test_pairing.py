@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.pairing import LIMIT, WrenchPairer
+from semiparam_dynamics.samples.pairing import MAX_HELD_MESSAGES, WrenchPairer
 
 TOLERANCE, WAIT = 20, 100
 STAMPS = st.lists(st.integers(1, 1000), max_size=40, unique=True).map(sorted)
@@ -94,10 +94,12 @@ def test_a_joint_state_waits_no_longer_than_it_must_for_wrenches_that_do_not_com
 def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
     dropped: Counter[str] = Counter()
     pairer = WrenchPairer(10**12, 10**12, dropped)
-    released = [m for k in range(1, LIMIT + 11) for m in pairer.joint_state(measurement(k))]
+    released = [
+        m for k in range(1, MAX_HELD_MESSAGES + 11) for m in pairer.joint_state(measurement(k))
+    ]
     assert [m.stamp for m in released] == list(range(1, 11))
     pairer = WrenchPairer(0, 10**12, dropped)
-    for k in range(1, LIMIT + 11):
+    for k in range(1, MAX_HELD_MESSAGES + 11):
         pairer.wrench(k, value(k))
     assert dropped["unpaired wrench"] == 10
 

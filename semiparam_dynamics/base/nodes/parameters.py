@@ -75,7 +75,8 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
     if foreign := sorted(n for n in set(given) & shared - known if not removed(n)):
         listed = ", ".join(name + hint(name, known) for name in foreign)
         log.warning(f"parameters for every node that this one does not have: {listed}")
-    config = from_flat(config_type, {k: v for k, v in given.items() if k not in foreign})
+    wanted = {k: v for k, v in given.items() if k not in foreign}
+    config = from_flat(config_type, wanted, internal=False)
     values = to_flat(config)
     for parameter in parameters(config_type):
         kind = ros_type(parameter)

@@ -168,12 +168,16 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         if self._awaited:
             self._await_others(message)
             return
-        index = self._matcher.match(message.name)
         size = len(message.name)
-        if index is None or not len(message.position) == len(message.velocity) == size:
+        if (
+            not self._matcher.match(message.name)
+            or not len(message.position) == len(message.velocity) == size
+        ):
             session.counts[INCOMPLETE] += 1
             return
-        q, dq = (np.asarray(part)[index] for part in (message.position, message.velocity))
+        q, dq = (
+            np.array(self._matcher.pick(part)) for part in (message.position, message.velocity)
+        )
         stamp = stamp_of(message)
         try:
             effort, questions = session.measured(stamp, q, dq)

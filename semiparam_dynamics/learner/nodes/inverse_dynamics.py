@@ -54,7 +54,7 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
     turned_up,
 )
-from semiparam_dynamics.samples.joint_states import JointStateReader
+from semiparam_dynamics.samples.joint_states import JointStateMessage, JointStateReader
 from semiparam_dynamics.samples.stream import (
     FIRST_MESSAGES,
     FIRST_SECONDS,
@@ -67,7 +67,7 @@ from semiparam_dynamics.samples.stream import (
 # `PATIENCE` are left out and counted; of fewer DDS would drop some unseen at 4 kHz.
 SENSORS = QoSProfile(depth=6000, reliability=ReliabilityPolicy.BEST_EFFORT)
 # Samples, some 20 s of motion: those who learned more of a few joints may have meant to.
-LITTLE = 1000
+MIN_KNOWN_SAMPLES = 1000
 
 
 class InverseDynamicsNode(ManagedNode):
@@ -90,8 +90,8 @@ class InverseDynamicsNode(ManagedNode):
         self._text = ""  # of the URDF, when it was configured
         self._joints: tuple[str, ...] = ()  # chosen by what is published
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
-        self._looked = 0  # joint states, of the first ones
-        self._look_until = 0.0  # s
+        # Joints that are not learned are located by the first joint states: so many, until then, s.
+        self._locating, self._located, self._locate_until = True, 0, 0.0
         self._tree: UrdfTree | None = None  # of the URDF
         self._found: tuple[str, ...] = ()  # joints that were published together a second ago
         self._told: set[str] = set()  # sentences on the URDF
@@ -178,9 +178,7 @@ class InverseDynamicsNode(ManagedNode):
         """Subscribe: from now on each message is answered."""
         session = self._required_session()
         self._answer_desired(session)
-        self._listen(
-            "joint_states", JointState, Session.joint_state, self._look, JointStateReader()
-        )
+        self._listen("joint_states", JointState, Session.joint_state, JointStateReader())
         if session.model.config.target == "wrench":
             self._listen("wrench", WrenchStamped, Session.wrench)
 
@@ -206,7 +204,7 @@ class InverseDynamicsNode(ManagedNode):
     def release(self) -> None:
         """Give up the session and its topics."""
         self._unsubscribe()
-        self._published, self._looked, self._joints = {}, 0, ()
+        self._published, self._locating, self._located, self._joints = {}, True, 0, ()
         self._told = set()
         self._release_session()
 
@@ -286,16 +284,16 @@ class InverseDynamicsNode(ManagedNode):
             return False
         total = session.learner.estimator.n_learned
         before = min(self._resumed, total)  # less after ~/reset
-        known = total - before > LITTLE
+        known = total - before > MIN_KNOWN_SAMPLES
         # What a saved model knows of an arm stays, whatever hangs on it and is published now.
-        if known or (before > LITTLE and not carrying(tree, joints, learned)):
+        if known or (before > MIN_KNOWN_SAMPLES and not carrying(tree, joints, learned)):
             self._tell_others([name for name in joints if name not in learned], learned)
             return False
         self.get_logger().warning(
             f"{', '.join(joints)} are published together: they are learned from now on, instead "
             f"of {', '.join(learned)}, which came first (the parameter 'joints' chooses)"
         )
-        self._joints, self._looked = joints, 0
+        self._joints, self._locating, self._located = joints, True, 0
         self._rebuild()
         return True
 
@@ -313,21 +311,22 @@ class InverseDynamicsNode(ManagedNode):
             raise ConfigurationError(self._waiting())
         return self._tree
 
-    def _look(self, message: JointState) -> None:
+    def _locate(self, message: JointStateMessage) -> None:
         """Lock joints that are not learned where the first messages say that they stand."""
         session = self.session
         if session is None:
             return
-        if self._looked >= FIRST_MESSAGES and time.monotonic() >= self._look_until:
+        if self._located >= FIRST_MESSAGES and time.monotonic() >= self._locate_until:
+            self._locating = False
             return
         found = joint_positions(message, self._known_tree().joints)
         new = found.keys() - self._published.keys()
         self._published = found | self._published
         if not self._published.keys() >= set(session.model.joint_names):
             return  # nothing is measured, and other joints may be chosen
-        if not self._looked:
-            self._look_until = time.monotonic() + FIRST_SECONDS
-        self._looked += 1
+        if not self._located:
+            self._locate_until = time.monotonic() + FIRST_SECONDS
+        self._located += 1
         if new and self._locked(self._with_joints(self._config)) != session.model.locked:
             self._rebuild()
 
@@ -368,7 +367,6 @@ class InverseDynamicsNode(ManagedNode):
         topic: str,
         kind: type,
         predict: Callable[[Session, Any], Iterator[Step]],
-        look: Callable[[Any], None] = lambda message: None,
         read: JointStateReader | None = None,
     ) -> None:
         def answer(message: Any) -> None:
@@ -378,19 +376,19 @@ class InverseDynamicsNode(ManagedNode):
                 except SampleError:
                     self._lost["malformed"] += 1
                     return
-            look(message)
-            if (session := self.session) is None:
+                if self._locating:
+                    self._locate(message)
+            if (session := self.session) is None or (outputs := self._outputs) is None:
                 return
-            session.hold_learning(self._delay.behind)
+            session.thread.held = behind = self._delay.behind
             for step in predict(session, message):
-                if self._outputs is not None:
-                    self._outputs.publish(step)
+                outputs.publish(step)
                 session.learn(step)
                 if self._contacts is not None:
                     self._contacts.publish(step.stamp)
                 if self._changes is not None:
                     self._changes.publish(step)
-            if not (self._delay.behind or session.working):
+            if not (behind or session.working):
                 self.continue_report()
 
         self._inputs.append(
@@ -433,7 +431,7 @@ class InverseDynamicsNode(ManagedNode):
         if message.data == self._urdf or self.state != "unconfigured":
             return  # it was tried, or the node has ended
         self._urdf, self._joints, self.problem = message.data, (), ""
-        self._published, self._looked = {}, 0
+        self._published, self._locating, self._located = {}, True, 0
         if self._config.autostart and not self.managed:
             self.bring_to("active")
 

@@ -51,7 +51,11 @@ class MarkerOutput:
     def due(self, stamp: int) -> bool:
         """Whether markers of a sample at `stamp` (ns) are to be published."""
         passed = stamp - self._last
-        return not 0 <= passed < PERIOD and self._outlet.has_subscribers()
+        return not 0 <= passed < PERIOD
+
+    def has_subscribers(self) -> bool:
+        """Whether anybody draws them."""
+        return self._outlet.has_subscribers()
 
     def publish(self, step: Step, estimate: WrenchEstimate) -> None:
         """Publish a sample's markers, with the external wrench that was estimated of it."""

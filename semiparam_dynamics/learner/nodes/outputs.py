@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter, deque
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import Outlet
+from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, Outlet
 from semiparam_dynamics.base.nodes.messages import (
     covariance_message,
     desired_states,
@@ -170,7 +171,7 @@ class ChangeOutputs:
 
 
 class ContactOutputs:
-    """What is published of contacts, for each sample after its prediction.
+    """The topics of contacts, for each sample after its prediction.
 
     - `~/contact`, `~/collision` (Bool, latched): whether there is one; published when it changes.
     - `~/contact_events` (DiagnosticArray, the last 50 latched): when a contact begins, where and
@@ -326,35 +327,46 @@ class Outputs:
         )
         self._markers = MarkerOutput(node, session, lost)
         self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
+        self._outlets = (
+            *(self._predicted, self._rigid_body, self._measured, self._external),
+            *(self._wrench, self._covariance, self._markers),
+        )
+        # Those that anybody subscribes to, asked once in a while: it takes some 2 us for each.
+        self._asked: set[Outlet | MarkerOutput] = set()
+        self._asked_at = -math.inf  # s
 
     def publish(self, step: Step) -> None:
         """Publish a sample's predictions and, where it was measured, what they leave of it.
 
         That is NaN on a joint whose effort was not measured.
         """
-        predicted = step.prediction.semiparametric
+        if (now := time.monotonic()) - self._asked_at >= ASKED_PERIOD:
+            self._asked_at = now
+            self._asked = {outlet for outlet in self._outlets if outlet.has_subscribers()}
         # Making a message costs as much as half a prediction: only where somebody listens.
-        if self._predicted.has_subscribers():
-            self._predicted.publish(self._message(step.stamp, predicted))
-        if self._rigid_body.has_subscribers():
-            rigid_body = self._session.within_bounds(step.prediction.rigid_body)
-            self._rigid_body.publish(self._message(step.stamp, rigid_body))
-        if step.y is None:
+        if not (asked := self._asked):
             return
-        if self._measured.has_subscribers():
-            self._measured.publish(self._message(step.stamp, step.y))
-        external = step.y - predicted
-        if self._external.has_subscribers():
-            self._external.publish(self._message(step.stamp, external))
-        wanted, drawn = self._wrench.has_subscribers(), self._markers.due(step.stamp)
-        if wanted or drawn or self._covariance.has_subscribers():
+        stamp, y, predicted = step.sample.stamp, step.sample.y, step.prediction.semiparametric
+        if self._predicted in asked:
+            self._predicted.publish(self._message(stamp, predicted))
+        if self._rigid_body in asked:
+            rigid_body = self._session.within_bounds(step.prediction.rigid_body)
+            self._rigid_body.publish(self._message(stamp, rigid_body))
+        if y is None:
+            return
+        if self._measured in asked:
+            self._measured.publish(self._message(stamp, y))
+        external = y - predicted
+        if self._external in asked:
+            self._external.publish(self._message(stamp, external))
+        wanted, drawn = self._wrench in asked, self._markers in asked and self._markers.due(stamp)
+        if wanted or drawn or self._covariance in asked:
             external = external - self._session.learner.external_bias
             std = step.prediction.semiparametric_std
-            state = step.sample.q, external, std, step.stamp
-            self._estimate = self._session.external.estimate(*state)
+            self._estimate = self._session.external.estimate(step.sample.q, external, std, stamp)
             if wanted:
-                self._wrench.publish(self._wrench_message(step.stamp, self._estimate.value))
-            if self._covariance.has_subscribers():
+                self._wrench.publish(self._wrench_message(stamp, self._estimate.value))
+            if self._covariance in asked:
                 self._covariance.publish(covariance_message(self._estimate.covariance))
             if drawn:
                 self._markers.publish(step, self._estimate)
@@ -385,10 +397,7 @@ class Outputs:
 
     def destroy(self) -> None:
         """Take the topics down."""
-        for outlet in (
-            *(self._predicted, self._rigid_body, self._measured, self._external),
-            *(self._wrench, self._covariance, self._markers, self._parameters),
-        ):
+        for outlet in (*self._outlets, self._parameters):
             outlet.destroy()
 
 

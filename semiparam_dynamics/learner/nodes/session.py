@@ -32,19 +32,19 @@ from semiparam_dynamics.samples.stream import MeasurementStream
 
 TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
-TOGETHER = 30_000_000  # ns of steps that go to the thread together
-LOOK_NS = TOGETHER  # without such steps after which one that is not learned is looked at
+BATCH_NS = 30_000_000  # ns of steps that go to the thread together
+IDLE_UPDATE_NS = BATCH_NS  # without such steps after which one that is not learned is assessed
 PAUSE_BETWEEN_PUBLISHING = 20.0  # times as long as it takes
 WARM_UP = 15.0  # s of motion: the residual's standardizer looks at the first half
 WARM_UP_STEP = 0.25  # s
 STOPPED = "learning was stopped by an error"
-TARED = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
-STANDING_STEP = 10_000_000  # ns at least between those
-TARED_LATELY = 2.0  # s, since when the last of those samples came at most
-STILL = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
-BURST = 0.5  # s of which a share may be spent at once
-LONGEST = 0.1  # s after which a sample is learned whatever it takes
-FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
+TARE_NS = 1_000_000_000  # ns of standing still whose mean is taken off external wrenches
+TARE_STEP_NS = 10_000_000  # ns at least between those
+MAX_TARE_AGE = 2.0  # s, since when the last of those samples came at most
+MIN_REST_SPEED = 1e-3  # rad/s or m/s, at least, that a joint that stands still may have
+MAX_CREDIT = 0.5  # s of which a share may be spent at once
+MAX_UNLEARNED = 0.1  # s after which a sample is learned whatever it takes
+MAX_FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
 COST_RATE = 0.2  # by which a sample's cost follows the last one's
 LEFT_OUT = "beyond the share of a core (learning_share)"
 
@@ -62,7 +62,8 @@ class Session:
 
     With `defer_learning` samples are learned in a thread of their own, and predictions are made by
     a predictor of what was learned up to some milliseconds before; else each sample is learned by
-    `learn` itself. What the thread owns is only to be read while it is :meth:`paused`.
+    `learn` itself. What the thread owns is only to be read while it is :meth:`paused`. Where
+    messages wait, `thread.held` may be set: a minimum is learned meanwhile.
 
     locked: where joints that are not learned stand, see `RobotModel`.
     Raises RobotModelError where the URDF doesn't serve, ConfigurationError where the frame of the
@@ -90,7 +91,7 @@ class Session:
         self.autosave = Autosave(
             path if config.autosave else None, self._snapshot, config.save_interval
         )
-        self._thread: LearnerThread[list[Step]] = LearnerThread(
+        self.thread: LearnerThread[list[Step]] = LearnerThread(
             self._update_all, config.learning_queue, size=_size, idle=self._idle
         )
         self.first_motion: FirstMotion | None = None
@@ -110,7 +111,7 @@ class Session:
         self._stamp = 0  # of the last of them
         # The newest sample, where none is learned or scored; the thread takes it.
         self._unlearned: deque[Sample] = deque(maxlen=1)
-        self._looked = 0  # stamp of the last step that the thread was given in either way
+        self._given_at = 0  # stamp of the last step that the thread was given in either way
         self._learning = True
         self._predict_beside_learning(config)
         self._count_anew()
@@ -120,14 +121,14 @@ class Session:
 
         The file stays as it is until something is saved.
         """
-        self._thread.clear()
+        self.thread.clear()
         self._together = []
         self._unlearned.clear()
         with self.paused():
             self.learner.reset()
             self.autosave.begin_anew()
-            self._thread.restart()
-            self._thread.dropped = 0
+            self.thread.restart()
+            self.thread.dropped = 0
             self._count_anew()
 
     def _count_anew(self) -> None:
@@ -156,7 +157,7 @@ class Session:
         with self.paused(drained=True):
             self.learner.configure(config.learner)
             self._predict_beside_learning(config)
-            self._thread.capacity = config.learning_queue
+            self.thread.capacity = config.learning_queue
             self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
@@ -174,22 +175,23 @@ class Session:
 
     def joint_state(self, message: Any) -> Iterator[Step]:
         """Take a JointState; predict what it completes. Pass each step to :meth:`learn`."""
-        return self._steps(time.perf_counter(), self.stream.joint_state(message))
+        return self._steps(self.stream.joint_state, message)
 
     def wrench(self, message: Any) -> Iterator[Step]:
         """The same for a WrenchStamped."""
-        return self._steps(time.perf_counter(), self.stream.wrench(message))
+        return self._steps(self.stream.wrench, message)
 
-    def _steps(self, start: float, measurements: list[Measurement]) -> Iterator[Step]:
-        for measurement in measurements:
+    def _steps(self, take: Callable[[Any], list[Measurement]], message: Any) -> Iterator[Step]:
+        start = time.perf_counter()
+        for measurement in take(message):
             self.measured += 1
-            behind = self._thread.behind or self._unpublished
+            behind = self.thread.behind or self._unpublished
             with self._turn:
-                step = self.learner.predict(measurement)
+                step = self.learner.predict(measurement, contacts=True)
             if step is not None:
                 self.predicted += 1
                 # From the instant that is predicted to the newest joint state.
-                self.delays.append((self.stream.newest - step.stamp) * 1e-6)
+                self.delays.append((self.stream.newest - step.sample.stamp) * 1e-6)
                 self.last = step
                 self.deferred += behind
                 self.predict_us.append((time.perf_counter() - start) * 1e6)
@@ -200,17 +202,19 @@ class Session:
         """Keep what is measured beyond the prediction while the robot stands still."""
         if step.sample.between or (step.y is None and not self._standing):
             return
-        if np.abs(step.sample.dq).max() > max(self._config.learner.filter.rest_velocity, STILL):
+        if np.abs(step.sample.dq).max() > max(
+            self._config.learner.filter.rest_velocity, MIN_REST_SPEED
+        ):
             self._standing.clear()  # also where it moves away unmeasured
             return
         self._forget_other_predictions()
         if step.y is None:
             return
-        if self._standing and 0 <= step.stamp - self._standing[-1][0] < STANDING_STEP:
+        if self._standing and 0 <= step.stamp - self._standing[-1][0] < TARE_STEP_NS:
             return
         self._stood_at = self._clock()
         self._standing.append((step.stamp, step.y - step.prediction.semiparametric))
-        while not 0 <= step.stamp - self._standing[0][0] <= TARED:
+        while not 0 <= step.stamp - self._standing[0][0] <= TARE_NS:
             self._standing.popleft()
 
     def _forget_other_predictions(self) -> None:
@@ -245,12 +249,12 @@ class Session:
         """
         self._forget_other_predictions()
         standing = self._standing
-        if standing and (age := self._clock() - self._stood_at) > TARED_LATELY:
+        if standing and (age := self._clock() - self._stood_at) > MAX_TARE_AGE:
             raise SampleError(
                 f"the last sample at rest is {age:.0f} s old: send measurements while the robot "
                 "stands still, and call again"
             )
-        if not standing or standing[-1][0] - standing[0][0] < TARED // 2:
+        if not standing or standing[-1][0] - standing[0][0] < TARE_NS // 2:
             raise SampleError("the robot has to stand still for half a second, measured, first")
         external = np.array([external for _, external in standing])
         measured = np.isfinite(external).any(axis=0)
@@ -268,10 +272,6 @@ class Session:
         with self._turn:
             return self.learner.feedforward(q, dq, ddq)
 
-    def hold_learning(self, held: bool) -> None:
-        """Have the thread learn a minimum only, since messages wait, or as much as it can again."""
-        self._thread.held = held
-
     def learn(self, step: Step) -> None:
         """Have a step learned and scored, in the thread or, without `defer_learning`, at once."""
         with self._turn:
@@ -279,46 +279,46 @@ class Session:
 
     def _learn(self, step: Step) -> None:
         self._note_standing(step)
-        self.learner.feel(step)
-        learning = self._learning and not self._thread.problem
+        self.learner.detect_contact(step)
+        learning = self._learning and not self.thread.problem
         steps = self.learner.admit(step, learning=learning)
         if not self._learning:
             self._not_learned["learning switched off"] += len(steps)
         if self._config.defer_learning:
-            self._look_later(step, bool(steps) and not self._thread.problem)
-        if self._thread.problem:
+            self._assess_later(step, bool(steps) and not self.thread.problem)
+        if self.thread.problem:
             self._not_learned[STOPPED] += len(steps)
         elif not self._config.defer_learning:
-            self._thread.do([steps])
+            self.thread.do([steps])
         else:
             full: list[list[Step]] = []
             for one in map(self._affordable, steps):
                 self._together.append(one)
                 step_time = one.stamp - self._stamp
                 self._stamp = one.stamp
-                if not 0 <= one.stamp - self._together[0].stamp < TOGETHER - step_time:
+                if not 0 <= one.stamp - self._together[0].stamp < BATCH_NS - step_time:
                     full.append(self._together)
                     self._together = []
             if full:
                 # Those that waited for a verdict together are no sign that learning is slow.
-                self._thread.put(*full, room=len(steps) - 1)
-            self._thread.give_turn()
+                self.thread.put(*full, room=len(steps) - 1)
+            self.thread.give_turn()
 
-    def _look_later(self, step: Step, queued: bool) -> None:
-        """Have the thread look at a step, seldom, where no step is queued to be learned or scored.
+    def _assess_later(self, step: Step, queued: bool) -> None:
+        """Have the thread assess a step, seldom, where none is queued to be learned or scored.
 
         That is where nothing is measured, where a change is suspected and after an error. Else the
         trust and the deviations would stay those of the last step queued.
         """
-        if not queued and 0 <= step.stamp - self._looked < LOOK_NS:
+        if not queued and 0 <= step.stamp - self._given_at < IDLE_UPDATE_NS:
             return
-        self._looked = step.stamp
+        self._given_at = step.stamp
         if queued:
             self._unlearned.clear()  # it is older, and the trust is to follow stamps that go on
         else:
             self._put_together()
             self._unlearned.append(step.sample)
-            self._thread.call_idle()
+            self.thread.call_idle()
 
     def _affordable(self, step: Step) -> Step:
         """The step as it is to be learned within the budget, or only scored."""
@@ -334,7 +334,7 @@ class Session:
     def _put_together(self) -> None:
         # To wake the thread costs as much as learning two samples more: nothing is in the caches.
         if self._together:
-            self._thread.put(self._together)
+            self.thread.put(self._together)
             self._together = []
 
     # In the thread.
@@ -344,15 +344,15 @@ class Session:
             self._update(steps)
             if self.first_motion is not None:
                 for step in steps:
-                    self.first_motion.take(step.sample, self._thread.wait_for_turn)
-        self._thread.wait_for_turn()
+                    self.first_motion.take(step.sample, self.thread.wait_for_turn)
+        self.thread.wait_for_turn()
         self.note_changes()
         self.autosave.step()
         self._publish()
 
     def _update(self, steps: list[Step]) -> None:
         start = time.thread_time()
-        self.learner.update(steps, self._thread.wait_for_turn)
+        self.learner.update(steps, self.thread.wait_for_turn)
         if learned := _learned_of(steps):
             each = (time.thread_time() - start) / learned
             self._budget.spent(each)
@@ -372,18 +372,18 @@ class Session:
         self._publish_after = now + PAUSE_BETWEEN_PUBLISHING * (now - start)
         return None
 
-    def _look(self) -> None:
+    def _assess_unlearned(self) -> None:
         try:
             sample = self._unlearned.pop()
         except IndexError:
             return
-        self.learner.look(sample)
+        self.learner.idle_update(sample)
 
     def _idle(self) -> float | None:
         self.note_changes()
         self.autosave.step()
         pause = self._publish()
-        self._look()  # last: after an error in learning it may fail, too
+        self._assess_unlearned()  # last: after an error in learning it may fail, too
         return pause
 
     def _snapshot(self) -> Snapshot:
@@ -403,7 +403,7 @@ class Session:
         with self._turn:
             if drained:
                 self._put_together()
-            with self._thread.paused(drained=drained):
+            with self.thread.paused(drained=drained):
                 yield
 
     def drain(self) -> None:
@@ -411,7 +411,7 @@ class Session:
         with self.paused(drained=True):
             self._publish_after = 0.0
             self._publish()
-            self._look()
+            self._assess_unlearned()
 
     @property
     def learning(self) -> bool:
@@ -422,22 +422,22 @@ class Session:
     def learning(self, wanted: bool) -> None:
         self._learning = wanted
         if wanted:
-            self._thread.restart()
+            self.thread.restart()
 
     @property
     def problem(self) -> str:
         """The error that stopped learning, as a sentence; empty where none did."""
-        return self._thread.problem
+        return self.thread.problem
 
     @property
     def trace(self) -> str:
         """The traceback of :attr:`problem`."""
-        return self._thread.trace
+        return self.thread.trace
 
     @property
     def waiting(self) -> int:
         """Samples that wait to be learned, about."""
-        return len(self._thread)
+        return len(self.thread)
 
     # Files.
 
@@ -472,7 +472,9 @@ class Session:
         if self.autosave.loaded is None:
             return []
         (_, there), here = saved_header(self.autosave.loaded), self.learner.parameters()
-        live = {entry.name for entry in parameters(InverseDynamicsConfig) if entry.live}
+        live = {
+            entry.name for entry in parameters(InverseDynamicsConfig, internal=True) if entry.live
+        }
         here = json.loads(json.dumps(here))
         told = [
             f"{name} {there[name]} (here {value})"
@@ -493,21 +495,21 @@ class Session:
         """
         with self._turn:
             self._put_together()
-        self._thread.close()
+        self.thread.close()
         self.note_changes()
         return self.autosave.finish()
 
     def abandon(self) -> None:
         """End the threads; what was learned is given up."""
-        self._thread.clear()
-        self._thread.close()
+        self.thread.clear()
+        self.thread.close()
 
     def save_if_due(self) -> None:
         """Save pending learning if no message has come for a while."""
         with self._turn:
             if self._config.defer_learning:
                 self._put_together()
-                self._thread.call_idle()
+                self.thread.call_idle()
             else:
                 self.autosave.step()
 
@@ -516,7 +518,7 @@ class Session:
     @property
     def working(self) -> bool:
         """Whether something is being learned at this instant, for which `paused` would wait."""
-        return self._thread.working
+        return self.thread.working
 
     def learned(self) -> str:
         """The amount of what was learned, in words."""
@@ -529,7 +531,7 @@ class Session:
     def dropped(self) -> Counter[str]:
         """Messages, measurements and updates that were left out, by reason; while paused."""
         dropped = Counter(self.stream.dropped) + Counter(self.learner.dropped) + self._not_learned
-        dropped["learning could not keep up"] += self._thread.dropped
+        dropped["learning could not keep up"] += self.thread.dropped
         return +dropped
 
 
@@ -566,12 +568,12 @@ class LearningBudget:
         """
         passed = (stamp - self._last) * 1e-9
         self._last = stamp
-        if not 0.0 <= passed <= BURST:  # a pause, or the clock was set back
-            passed, self._owed, self._learned = BURST, 0.0, 0
-        self._credit = min(self._credit + self.share * passed, self.share * BURST)
+        if not 0.0 <= passed <= MAX_CREDIT:  # a pause, or the clock was set back
+            passed, self._owed, self._learned = MAX_CREDIT, 0.0, 0
+        self._credit = min(self._credit + self.share * passed, self.share * MAX_CREDIT)
         waited = (stamp - self._learned) * 1e-9
         self._owed += weight
-        if self._credit < self._cost and waited < LONGEST and self.share < 1.0:
+        if self._credit < self._cost and waited < MAX_UNLEARNED and self.share < 1.0:
             return 0.0
         self._credit = max(self._credit - self._cost, 0.0)
         # Of weights that were learned one by one nothing is rounded.
@@ -582,7 +584,7 @@ class LearningBudget:
     def spent(self, seconds: float) -> None:
         """Note what learning one sample took of a core."""
         if self._cost == 0.0:
-            self._cost = min(seconds, FIRST_COST)
+            self._cost = min(seconds, MAX_FIRST_COST)
         else:  # a single one, held up by others, must not stop learning
             self._cost += COST_RATE * (min(seconds, 10.0 * self._cost) - self._cost)
 
@@ -609,11 +611,12 @@ def warm_up(
         if filtered:
             regressor = rng.normal(size=(model.n_axes, model.n_parameters))
             sample = Sample(stamp, measurement.q, dq, np.zeros_like(dq), regressor, y)
-            step: Step | None = learner.predict_sample(dataclasses.replace(sample, fast=sample))
+            whole = dataclasses.replace(sample, fast=sample)
+            step: Step | None = learner.predict_sample(whole, contacts=True)
         else:
-            step = learner.predict(measurement)
+            step = learner.predict(measurement, contacts=True)
         if step is not None:
-            learner.feel(step)
+            learner.detect_contact(step)
             learner.update(learner.admit(step))
             learner.publish()
 

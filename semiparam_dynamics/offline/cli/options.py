@@ -109,7 +109,7 @@ def config_from(
             raise ConfigurationError(f"--set needs NAME=VALUE, not '{setting}'")
         values[name] = _parse(known.get(name), text.strip())
         try:
-            from_flat(config_type, {name: values[name]})
+            from_flat(config_type, {name: values[name]}, internal=False)
         except ConfigurationError as error:
             raise ConfigurationError(f"--set {setting}: {error}") from None
     return from_flat(config_type, values)

@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import replace, to_flat
 from semiparam_dynamics.dynamics.filtering import (
     BLOCK,
-    FORGOTTEN,
+    SETTLING_PERIODS,
     FilterConfig,
     SampleFilter,
 )
@@ -105,7 +105,7 @@ class TrainingPart:
     def __init__(self, total: float, config: FilterConfig) -> None:
         starting = STARTING
         if config.cutoff > 0.0:
-            starting += FORGOTTEN / config.cutoff + FORGOTTEN / config.wide_cutoff
+            starting += SETTLING_PERIODS / config.cutoff + SETTLING_PERIODS / config.wide_cutoff
         self._total = total
         # In a shorter recording the whole training part could pass before anything is learned.
         self._starting = min(starting, TRAINING_SHARE * total)

@@ -19,7 +19,7 @@ from scipy.linalg import block_diag, null_space
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.base.parameters import parameter
-from semiparam_dynamics.robot.model import LONGEST_WAY, RobotModel
+from semiparam_dynamics.robot.model import MAX_SLIDE, RobotModel
 from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
 
 Motion = tuple[Array, Array, Array]
@@ -241,7 +241,7 @@ def _check_slides(joints: list[UrdfJoint], endless: Mask, stops: Array) -> None:
         if joint.type == "prismatic":
             lacks = "no position limits"
             if np.isfinite(stops[:, index]).all():
-                lacks = f"position limits more than {LONGEST_WAY:g} m apart"
+                lacks = f"position limits more than {MAX_SLIDE:g} m apart"
             raise RobotModelError(
                 f"the prismatic joint '{joint.name}' has {lacks} in the URDF: give its range, as "
                 f"in {joint.name}=0:0.5"

@@ -93,11 +93,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
             time.sleep(seconds)
 
     def _command(self, message: JointState) -> None:
-        index = self._matcher.match(message.name)
         try:
-            if index is None or len(message.effort) != len(message.name):
+            if not self._matcher.match(message.name) or len(message.effort) != len(message.name):
                 raise SampleError(self._matcher.detail or "a command needs an effort for each name")
-            self._arm.command(np.asarray(message.effort)[index])
+            self._arm.command(np.array(self._matcher.pick(message.effort)))
         except SampleError as error:
             self.get_logger().warning(
                 f"command refused: {error}", throttle_duration_sec=WARNING_PERIOD_S

@@ -122,16 +122,6 @@ def test_bags_to_test_on(bag: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert both == alone + alone
 
 
-def test_the_file_alone_is_as_good_where_a_urdf_holds_all_that_is_identified(
-    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    options = [f"--set={name}=false" for name in ("offset", "rotor_inertia", "asymmetry")]
-    options += ["--set=presliding=[]", "--set=stribeck_velocity=0"]
-    assert main(["identify", str(bag), *options, "--out", str(tmp_path)]) == 0
-    *_, consistent, file = errors(capsys.readouterr().out, "mean")
-    assert file == pytest.approx(consistent, rel=1e-3)
-
-
 def thinned(log: Path, folder: Path) -> Path:
     """Every fifth sample of a log at 5 kHz, of which most are not used anyway."""
     with np.load(log) as arrays:

@@ -59,7 +59,7 @@ def test_parameters_have_a_help_of_their_own(capsys) -> None:
     assert "nystrom.max_centers = " in found[""].out and "cut-off" in found[""].out
     names = [line.split()[0] for line in found["filter"].out.splitlines() if line[0] != " "]
     assert "filter.cutoff" in names and all(name.startswith("filter.") for name in names)
-    assert "filter.cutoff = " in found["basic"].out and "filter.stages" not in found["basic"].out
+    assert "filter.cutoff = " in found["basic"].out and "filter.max_rate" not in found["basic"].out
     assert "there is no group 'none': there are changes, filter" in found["none"].err
 
 
