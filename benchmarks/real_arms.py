@@ -103,7 +103,7 @@ def protocols(args: argparse.Namespace) -> None:
         started = time.perf_counter()
         evaluation = evaluate(model, config, read[-1:], read[:-1])
         took = time.perf_counter() - started
-        runs = evaluation.runs.items()
+        runs = list(evaluation.runs.items())
         split = "trajectories 1, 2 -> 3" if len(read) > 1 else "first 60 % -> rest"
         print(f"\n{arm}, {split} ({evaluation.samples} samples, {took:.1f} s)")
         table(

@@ -40,7 +40,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.base.parameters import from_flat
-from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 
 HEIGHT, WIDTH = 480, 640

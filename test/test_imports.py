@@ -132,6 +132,7 @@ def test_no_modules_import_each_other(imports) -> None:
     graph = {
         name: {module for module in modules.keys() & SOURCES.keys() if ".backends." not in module}
         for name, modules in imports.items()
+        if "." in name  # not the public names, imported when asked for
     }
     graphlib.TopologicalSorter(graph).prepare()  # its CycleError names the circle
 

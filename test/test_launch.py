@@ -21,9 +21,7 @@ from semiparam_dynamics.base.parameters import parameters
 from semiparam_dynamics.changes.payload_bridge import PayloadBridgeNodeConfig
 from semiparam_dynamics.control.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.config import (
-    ObjectRecognitionNodeConfig,
-)
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from .dynamics.arms import URDF, measurements, small_arm

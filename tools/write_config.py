@@ -16,10 +16,9 @@ from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.parameters import Parameter, Value, parameters
 from semiparam_dynamics.changes.payload_bridge import PayloadBridgeNodeConfig
 from semiparam_dynamics.control.config import ComputedTorqueNodeConfig, TrajectoryEffortsNodeConfig
-from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.config import (
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig, LivePageNodeConfig
+from semiparam_dynamics.recognition.config import (
     ImageSourceNodeConfig,
-    LivePageNodeConfig,
     ObjectRecognitionNodeConfig,
     ObjectsPageNodeConfig,
 )

@@ -146,3 +146,26 @@ class InverseDynamicsNodeConfig:
         live=True,
     )
     learner: InverseDynamicsConfig = group(InverseDynamicsConfig, inline=True)
+
+
+@dataclass(frozen=True)
+class LivePageNodeConfig:
+    """Parameters of the `live_page` node."""
+
+    learner: str = parameter("inverse_dynamics", "name of the learner's node")
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    port: int = parameter(
+        8700, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
+    )
+    rate: float = parameter(
+        20.0,
+        "updates a second at most, whatever the topics' rate",
+        unit="Hz",
+        low=1.0,
+        high=20.0,
+    )
+    window: float = parameter(
+        3.0, "time over which errors are averaged", unit="s", low=0.5, high=600.0
+    )

@@ -103,6 +103,7 @@ class StreamConfig:
         "saturated there, then and later, until one goes beyond; 0: never",
         low=0,
         high=10**6,
+        internal=True,
     )
     effort_scale: tuple[float, ...] = parameter(
         (1.0,),

@@ -115,11 +115,12 @@ def test_what_was_kept_with_the_installation_is_not_compiled_again(tmp_path: Pat
     """In a copy of what a compiled function needs, so that nothing else has kept it."""
     package = Path(semiparam_dynamics.__file__).parent
     here = tmp_path / "semiparam_dynamics"
-    (here / "recursion").mkdir(parents=True)
-    (here / "compiled").mkdir()
-    for name in ("jit.py", "arrays.py", "recursion/__init__.py", "recursion/vectors.py"):
+    (here / "compiled").mkdir(parents=True)
+    for name in ("base/jit.py", "base/arrays.py", "learning/recursion/vectors.py"):
+        (here / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(package / name, here / name)
-    (here / "__init__.py").touch()
+    for folder in (here, here / "base", here / "learning", here / "learning" / "recursion"):
+        (folder / "__init__.py").touch()
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     environment.pop("NUMBA_CACHE_DIR", None)
     told = [
@@ -134,7 +135,7 @@ def test_what_was_kept_with_the_installation_is_not_compiled_again(tmp_path: Pat
         for _ in range(2)
     ]
     assert told == [["True", "0"], ["True", "1"]]
-    assert not list((here / "recursion").rglob("*.nbc"))
+    assert not list((here / "learning").rglob("*.nbc"))
 
 
 def test_an_installation_that_is_read_only_is_copied_once(

@@ -11,13 +11,13 @@ from diagnostic_msgs.msg import DiagnosticStatus
 
 from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.changes.config import ChangeEvent
-from semiparam_dynamics.changes.payload import Snapshot, payload_status
-from semiparam_dynamics.changes.touch import ContactEvent, Touch
-from semiparam_dynamics.learner.nodes.change_messages import (
+from semiparam_dynamics.changes.nodes.change_messages import (
     contact_message,
     event_message,
     payload_messages,
 )
+from semiparam_dynamics.changes.payload import Snapshot, payload_status
+from semiparam_dynamics.changes.touch import ContactEvent, Touch
 from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.outputs import ChangeOutputs
 from semiparam_dynamics.learner.nodes.session import Session

@@ -17,11 +17,8 @@ from std_srvs.srv import Trigger
 from semiparam_dynamics.base.parameters import parameters, replace
 from semiparam_dynamics.control.config import TrajectoryEffortsNodeConfig
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.config import (
-    ImageSourceNodeConfig,
-    ObjectRecognitionNodeConfig,
-)
 from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.recognition.config import ImageSourceNodeConfig, ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig
 

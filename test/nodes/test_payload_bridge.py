@@ -24,8 +24,8 @@ from std_srvs.srv import Trigger
 from semiparam_dynamics.base.nodes.managed import LATCHED
 from semiparam_dynamics.changes.config import PayloadStatus
 from semiparam_dynamics.changes.load import Load, load_of, parameters_of
+from semiparam_dynamics.changes.nodes.change_messages import payload_messages, payload_parameters
 from semiparam_dynamics.changes.nodes.payload_bridge import fill_franka, fill_ur
-from semiparam_dynamics.learner.nodes.change_messages import payload_messages, payload_parameters
 
 from .conftest import TIMEOUT, URDF
 from .driver_messages import Driver

@@ -12,7 +12,7 @@ from pathlib import Path
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.nodes.processes import free_domain, is_free, write_params
 from semiparam_dynamics.base.storage import previous_of
-from semiparam_dynamics.learner.nodes.config import LivePageNodeConfig
+from semiparam_dynamics.learner.config import LivePageNodeConfig
 
 from .conftest import TIMEOUT
 

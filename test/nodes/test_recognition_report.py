@@ -9,7 +9,7 @@ from std_msgs.msg import Float32MultiArray, String
 
 from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.object_recognition import MAX_LISTED, RecognitionReport
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 

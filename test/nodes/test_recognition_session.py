@@ -14,7 +14,7 @@ from std_msgs.msg import Float32MultiArray, String
 from semiparam_dynamics.base.errors import RefusedError, StorageError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.storage import State
-from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.recognition.recognizer import Recognition
 

@@ -10,7 +10,7 @@ from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.base.nodes.messages import effort_message, wrench_message
-from semiparam_dynamics.base.nodes.serialized import (
+from semiparam_dynamics.samples.nodes.serialized import (
     read,
     serialized_effort,
     serialized_wrench,

@@ -28,12 +28,12 @@ from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_statu
 from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
+from semiparam_dynamics.changes.nodes.change_messages import payload_parameters
 from semiparam_dynamics.changes.payload_bridge import (
     Call,
     PayloadBridge,
     PayloadBridgeNodeConfig,
 )
-from semiparam_dynamics.learner.nodes.change_messages import payload_parameters
 
 LEARNER = "inverse_dynamics"
 PERIOD_S = 0.05  # between two checks of whether a call is due

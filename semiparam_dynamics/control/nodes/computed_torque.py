@@ -27,13 +27,13 @@ from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import desired_message, efforts, stamp_of
-from semiparam_dynamics.base.nodes.serialized import serialized_effort
 from semiparam_dynamics.control.computed_torque import unbounded
 from semiparam_dynamics.control.config import ComputedTorqueNodeConfig
 from semiparam_dynamics.control.plan import trajectory_of
 from semiparam_dynamics.control.session import ELSEWHERE, NOT_FINITE, OUT_OF_ORDER, ControlSession
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import locked_positions, parse_urdf, read_urdf
+from semiparam_dynamics.samples.nodes.serialized import serialized_effort
 from semiparam_dynamics.samples.stream import JointMatcher, joint_positions
 
 QUEUE_DEPTH = 50

@@ -32,9 +32,9 @@ from semiparam_dynamics.base.nodes.live_server import (
 )
 from semiparam_dynamics.base.nodes.managed import await_description
 from semiparam_dynamics.base.nodes.messages import NANOSECONDS, stamp_of
-from semiparam_dynamics.base.nodes.serialized import read
-from semiparam_dynamics.learner.nodes.config import LivePageNodeConfig
+from semiparam_dynamics.learner.config import LivePageNodeConfig
 from semiparam_dynamics.robot.skeleton import Skeleton
+from semiparam_dynamics.samples.nodes.serialized import read
 
 PARTS = {"measured": "measured", "rigid_body": "rigid_body", "semiparametric": "predicted"}
 WRENCH = "geometry_msgs/msg/WrenchStamped"

@@ -26,28 +26,28 @@ from semiparam_dynamics.base.nodes.messages import (
     stamp_of,
     trajectory_effort_message,
 )
-from semiparam_dynamics.base.nodes.serialized import (
-    SerializedMessage,
-    serialized_effort,
-    serialized_wrench,
-)
 from semiparam_dynamics.changes.config import CONTACT, OVER, UNEXPLAINED
 from semiparam_dynamics.changes.external_wrench import (
     WrenchEstimate,
     unseen_directions,
 )
-from semiparam_dynamics.changes.touch import ContactEvents
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
-from semiparam_dynamics.learner.learner import Step
-from semiparam_dynamics.learner.nodes.change_messages import (
+from semiparam_dynamics.changes.nodes.change_messages import (
     contact_message,
     event_message,
     payload_messages,
 )
+from semiparam_dynamics.changes.touch import ContactEvents
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.learner.learner import Step
 from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.markers import MarkerOutput
 from semiparam_dynamics.learner.nodes.session import TIMINGS, Session
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.samples.nodes.serialized import (
+    SerializedMessage,
+    serialized_effort,
+    serialized_wrench,
+)
 
 if TYPE_CHECKING:
     from semiparam_dynamics.changes.monitor import ChangeMonitor

@@ -225,10 +225,10 @@ class RecursiveLeastSquares(DeferredRotation):
         forgetting_fraction : f in [0, 1), time between rows / memory. Information z'z is added c
             times, c = (s - f) / (s + f) or 0, with s the leverage of z; the weights learn the row
             in full. That is restricted exponential forgetting (Kulhavy 1987, see
-            :mod:`semiparam_dynamics.learning.recursion.forgetting`) that takes away at most what comes in:
-            where s > f more is learned than forgotten, and from there on the weights follow at
-            this rate. R'R never shrinks, so that nothing is lost that is not overwritten; and no
-            row's leverage is pressed below f.
+            :mod:`semiparam_dynamics.learning.recursion.forgetting`) that takes away at most what
+            comes in: where s > f more is learned than forgotten, and from there on the weights
+            follow at this rate. R'R never shrinks, so that nothing is lost that is not
+            overwritten; and no row's leverage is pressed below f.
         weight : how often the row counts: its information, s and what the weights learn.
         """
         outputs, leverage = self.predict(row)

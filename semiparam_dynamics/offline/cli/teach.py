@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     from semiparam_dynamics.base.errors import ConfigurationError
     from semiparam_dynamics.base.extras import require
     from semiparam_dynamics.base.parameters import replace
-    from semiparam_dynamics.learner.nodes.config import ImageSourceNodeConfig
+    from semiparam_dynamics.recognition.config import ImageSourceNodeConfig
     from semiparam_dynamics.recognition.frames import DIGITS, open_frames
 
     if not 0 <= args.page_port < 65536:

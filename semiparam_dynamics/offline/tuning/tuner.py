@@ -99,21 +99,12 @@ def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
         ),
         *kernels,
     ]
-    for residual, groups in WIDTHS.items():
-        ranges = {f"{residual}.{group}_width": 3.0 for group in groups}
-        planned.append(Stage("widths of groups of inputs", 16, ranges, residual=residual))
     if config.robot.target == "effort":
         size = float(config.estimator.nystrom.joint_max_centers or 200)
-        widths = {"nystrom.joint_length_scale": 4.0, "nystrom.joint_penalty": 10.0}
+        ranges = {"nystrom.joint_penalty": 10.0}
         sizes = {"nystrom.joint_max_centers": (0.0, size)}
-        planned.append(Stage("each joint's own features", 8, widths, sizes, "nystrom"))
+        planned.append(Stage("each joint's own features", 8, ranges, sizes, "nystrom"))
     return planned
-
-
-WIDTHS = {
-    "nystrom": ("position", "velocity", "rigid_body"),
-    "random_fourier": ("position", "velocity", "acceleration", "rigid_body"),
-}
 
 
 @dataclass(frozen=True)

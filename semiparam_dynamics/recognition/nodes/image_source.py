@@ -20,7 +20,7 @@ from std_msgs.msg import String
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.messages import header
 from semiparam_dynamics.base.nodes.pacing import Pacer
-from semiparam_dynamics.learner.nodes.config import ImageSourceNodeConfig
+from semiparam_dynamics.recognition.config import ImageSourceNodeConfig
 from semiparam_dynamics.recognition.frames import Picture, open_frames
 
 # Reliable: a subscriber that wants no frame twice subscribes with best effort.

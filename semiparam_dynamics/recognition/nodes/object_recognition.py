@@ -21,7 +21,7 @@ from semiparam_dynamics.base.nodes.diagnostics import how_often, stopped, timing
 from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription, Outlet
 from semiparam_dynamics.base.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
-from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.recognition.recognizer import Recognition
 

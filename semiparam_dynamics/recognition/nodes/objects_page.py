@@ -43,11 +43,11 @@ from semiparam_dynamics.base.nodes.live_server import (
     shown_values,
     watch,
 )
-from semiparam_dynamics.base.nodes.serialized import read
-from semiparam_dynamics.learner.nodes.config import ObjectsPageNodeConfig
 from semiparam_dynamics.recognition.backbone import Image as Pixels
 from semiparam_dynamics.recognition.backbone import image_array
+from semiparam_dynamics.recognition.config import ObjectsPageNodeConfig
 from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE
+from semiparam_dynamics.samples.nodes.serialized import read
 
 TEXTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 ANSWERS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)

@@ -23,8 +23,8 @@ from semiparam_dynamics.base.errors import (
 )
 from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot, model_path
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
-from semiparam_dynamics.learner.nodes.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
+from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 

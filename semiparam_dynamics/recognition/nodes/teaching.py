@@ -23,10 +23,7 @@ from semiparam_dynamics.base.nodes.processes import (
 )
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.storage import ModelLock
-from semiparam_dynamics.learner.nodes.config import (
-    ImageSourceNodeConfig,
-    ObjectRecognitionNodeConfig,
-)
+from semiparam_dynamics.recognition.config import ImageSourceNodeConfig, ObjectRecognitionNodeConfig
 
 RECOGNITION, SOURCE, PAGE = "object_recognition", "image_source", "objects_page"
 MODEL = "objects.npz"

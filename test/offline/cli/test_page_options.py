@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.learner.nodes.config import LivePageNodeConfig, ObjectsPageNodeConfig
+from semiparam_dynamics.learner.config import LivePageNodeConfig
 from semiparam_dynamics.offline.cli.main import make_parser
+from semiparam_dynamics.recognition.config import ObjectsPageNodeConfig
 
 LAUNCH = Path(__file__).resolve().parents[3] / "launch"
 PAGES = [

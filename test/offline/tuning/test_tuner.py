@@ -33,8 +33,7 @@ TOO_NARROW = replace(
     },
 )
 QUICK = ["residual", "nystrom.joint_max_centers", "nystrom.joint_penalty"]
-QUICK += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
-QUICK += ["nystrom.joint_length_scale", "filter"]
+QUICK += ["filter"]
 
 
 class InterruptedHereError(Exception):
@@ -88,21 +87,16 @@ def test_what_the_confirmation_does_not_bear_out_is_taken_back(
     assert "looked better in the searches" in told and "nystrom.length_scale" in told
 
 
-def test_another_residual_and_widths_of_its_own_are_searched() -> None:
-    config = replace(
-        CONFIG, **{"residual": "random_fourier", "random_fourier.position_width": 30.0}
-    )
+def test_another_residual_is_searched() -> None:
+    config = replace(CONFIG, residual="random_fourier")
     config = replace(config, **{"random_fourier.n_features": 40, "nystrom.max_centers": 30})
-    names = ("length_scale", "penalty", "velocity_width", "acceleration_width", "rigid_body_width")
-    keep = ["filter", "rigid_body", "nystrom", *(f"random_fourier.{name}" for name in names)]
+    keep = ["filter", "rigid_body", "nystrom", "random_fourier.penalty"]
     found = tuned(None, config, keep)
-    assert [search.title for search in found.searches] == [
-        "local features",
-        "widths of groups of inputs",
-    ]
-    assert [len(search.tried) for search in found.searches] == [1, 16]
-    assert {"residual": "nystrom"} == found.searches[0].tried[0].settings
-    assert found.changes.keys() <= {"random_fourier.position_width", "residual"}
+    titles = [search.title for search in found.searches]
+    assert titles == ["random Fourier features", "local features"]
+    assert [len(search.tried) for search in found.searches] == [16, 1]
+    assert {"residual": "nystrom"} == found.searches[1].tried[0].settings
+    assert found.changes.keys() <= {"random_fourier.length_scale", "residual"}
 
 
 def test_memories_are_tried_where_the_recordings_are_ten_times_as_long() -> None:
