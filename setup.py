@@ -189,7 +189,7 @@ setup(
     extras_require={**EXTRAS, "all": sorted(ALL)},
     entry_points={
         "console_scripts": [
-            f"semiparam = {NAME}.cli.main:main",
+            f"semiparam = {NAME}.offline.cli.main:main",
             *(f"{name} = {NAME}.base.nodes.executables:main" for name in NODES),
         ]
     },

@@ -458,8 +458,8 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 "clipped efforts",
                 f"the effort of {name} stays exactly at its extreme {clip.extreme:.4g} in "
                 f"{100 * clip.share:.1f} % of the messages in motion",
-                "the driver or amplifier saturates: such samples aren't learned with "
-                f"{'samples.saturation' if largest else 'samples.saturation_after'}",
+                "the driver or amplifier saturates: such samples aren't learned "
+                f"{'with samples.saturation' if largest else 'where the learner sees that, too'}",
                 (name,),
                 amount=abs(clip.extreme),
                 mends=limit,

@@ -179,7 +179,7 @@ def test_efforts_clipped_at_the_smaller_end_are_told_with_that_and_limit_no_othe
     for finding in smaller:
         assert f"{lowest[LOG.names.index(finding.joints[0])]:.4g}" in finding.evidence
         assert finding.amount == pytest.approx(-lowest[LOG.names.index(finding.joints[0])])
-        assert not finding.mends and "saturation_after" in finding.advice
+        assert not finding.mends and "where the learner sees that" in finding.advice
 
 
 def test_an_effort_that_sticks_while_its_joint_moves() -> None:
