@@ -1,12 +1,12 @@
 """The files that a joint state, an array and a bag pass through the package, in order.
 
-    python tools/sample_path.py [message] [falkon] [evaluate]
+    python tools/sample_path.py [message] [falkon] [evaluate] [--write]
 
 `message` runs the node with its defaults in this process on a small arm, gives it messages until
 every stage works, and follows one to its published prediction and, in the learner's thread, to
 being learned. `falkon` follows an array through `Falkon.fit`, `evaluate` a bag through the command
 `semiparam evaluate`. Python calls come from a profiler, compiled functions from the names in the
-code that calls them. `CONTRIBUTING.md` lists the result.
+code that calls them. `--write` puts the result into CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import re
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -50,9 +52,12 @@ class Follower:
     ----------
     files: names below the package, each once.
     calls, changes: Python calls of the package's functions, and how many led into another file.
+    until: files, calls and changes when the function whose code is `end` had returned.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, end: CodeType | None = None) -> None:
+        self._end = end
+        self.until: tuple[int, int, int] | None = None
         self.files: list[str] = []
         self.calls = self.changes = 0
         self._seen: set[CodeType] = set()
@@ -72,6 +77,8 @@ class Follower:
 
     def profile(self, frame: Any, event: str, argument: object) -> None:
         """A profiler for `sys.setprofile` and `threading.setprofile`."""
+        if self._active and event == "return" and frame.f_code is self._end and not self.until:
+            self.until = len(self.files), self.calls, self.changes
         if self._active and event == "call" and (name := file_of(frame.f_code)):
             self.calls += 1
             self.changes += name != self._last
@@ -92,10 +99,15 @@ class Follower:
 
     def __str__(self) -> str:
         rows = "\n".join(f"{k:>4}  {name}" for k, name in enumerate(self.files, 1))
-        return (
-            f"{len(self.files)} files, {self.calls} Python calls, "
-            f"{self.changes} changes of file:\n{rows}"
-        )
+        found = counted(len(self.files), self.calls, self.changes)
+        if self.until:
+            found = f"{counted(*self.until)}; to the end of the callback {found}"
+        return f"{found}\n{rows}"
+
+
+def counted(files: int, calls: int, changes: int) -> str:
+    """The counts in words."""
+    return f"{files} files, {calls} Python calls, {changes} changes of file"
 
 
 def file_of(code: CodeType) -> str:
@@ -120,8 +132,9 @@ def message() -> Iterator[tuple[str, Follower]]:
     from sensor_msgs.msg import JointState
 
     from semiparam_dynamics.learner.nodes.inverse_dynamics import InverseDynamicsNode
+    from semiparam_dynamics.learner.nodes.outputs import Outputs
 
-    answered, learned = Follower(), Follower()
+    answered, learned = Follower(Outputs.publish.__code__), Follower()
     rclpy.init(args=["--ros-args", "-p", f"urdf:={URDF}".replace("\n", " ")])
     threading.setprofile(learned.profile)  # of the learner's thread, which starts below
     node = InverseDynamicsNode()
@@ -145,8 +158,8 @@ def message() -> Iterator[tuple[str, Follower]]:
         threading.setprofile(None)
         node.destroy_node()
         rclpy.try_shutdown()
-    yield "A joint state, to the end of its callback", answered
-    yield "The same, in the learner's thread", learned
+    yield "A joint state to its published prediction", answered
+    yield "From there to being learned, in the learner's thread", learned
 
 
 def falkon() -> Iterator[tuple[str, Follower]]:
@@ -159,7 +172,7 @@ def falkon() -> Iterator[tuple[str, Follower]]:
     follower = Follower()
     with follower.active():
         Falkon(n_centers=200, random_state=0).fit(X, y)
-    yield "An array, through Falkon.fit", follower
+    yield "An array through Falkon.fit", follower
 
 
 def evaluate() -> Iterator[tuple[str, Follower]]:
@@ -180,7 +193,7 @@ def evaluate() -> Iterator[tuple[str, Follower]]:
         main(["convert", str(log), str(bag)])
         with follower.active():
             main(["evaluate", str(bag), "--urdf", str(urdf), "--out", str(out)])
-    yield "A bag, through `semiparam evaluate`", follower
+    yield "A bag through `semiparam evaluate`", follower
 
 
 PATHS: dict[str, Callable[[], Iterator[tuple[str, Follower]]]] = {
@@ -194,10 +207,27 @@ def main() -> int:
     """Print the files of each path that is asked for; the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", nargs="*", choices=[*PATHS, []], metavar="PATH")
-    for name in parser.parse_args().paths or PATHS:
+    parser.add_argument("--write", action="store_true", help="replace them in CONTRIBUTING.md")
+    args = parser.parse_args()
+    for name in args.paths or PATHS:
         for title, follower in PATHS[name]():
-            print(f"{title}: {follower}")
+            print(f"{title}: {follower}", flush=True)
+            if args.write:
+                write(title, follower)
     return 0
+
+
+def write(title: str, follower: Follower) -> None:
+    """Replace the block of this title in CONTRIBUTING.md, or add it at the end."""
+    path = ROOT / "CONTRIBUTING.md"
+    text = path.read_text(encoding="utf-8")
+    block = textwrap.indent(f"{title}: {follower}", "    ") + "\n"
+    known = re.compile(rf"^    {re.escape(title)}: .*\n(?:     +\d+  .*\n)*", re.MULTILINE)
+    if known.search(text):
+        text = known.sub(lambda _: block, text, count=1)
+    else:
+        text = f"{text}\n{block}"
+    path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -110,7 +110,7 @@ def positive_count(value: Any, name: str) -> int:
 
 
 def _holds(condition: Callable[[], Any]) -> bool:
-    """Whether a condition on what should be a number holds; not for text, None or arrays."""
+    """True if a condition on what should be a number holds; not for text, None or arrays."""
     try:
         return bool(condition())
     except (TypeError, ValueError, OverflowError):  # the last of infinity, or whole numbers

@@ -75,7 +75,7 @@ def of_this_package(program: str) -> str:
 
 
 def is_kept(function: Any) -> bool:
-    """Whether a compiled function was kept by an earlier process, so that it need not compile."""
+    """True if a compiled function was kept by an earlier process, so that it need not compile."""
     cache = cache_of(function)
     return cache is not None and any(cache.glob(f"*.{function.__name__}-*.nbc"))
 

@@ -40,7 +40,7 @@ REMOVED: dict[str, str] = {
     "filter.learn_ratio": "`learning_share` bounds what learning takes of a core",
     "samples.clock_jump": "stamps that go back by over 1 s are a restarted clock",
     "samples.stuck_motion": "it is 0.05 rad or m; see `samples.stuck_after`",
-    "samples.saturation_after": "it is 6 readings; name the limits themselves, `samples.saturation`",
+    "samples.saturation_after": "it is 6 readings; name the limits, `samples.saturation`",
     "samples.saturation_share": "name the limits themselves, `samples.saturation`",
     "samples.pair_tolerance": "it is 20 ms; late topics need `samples.pair_wait`",
     "changes.false_alarms": "a false alarm is expected every ten hours",

@@ -55,7 +55,7 @@ OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
 
 @dataclasses.dataclass(frozen=True)
 class PayloadBridgeConfig:
-    """When a payload is given to the driver, and within which bounds."""
+    """Conditions and bounds under which a payload is given to the driver."""
 
     compensated: bool = parameter(
         False,

@@ -191,7 +191,7 @@ class TouchedLink:
         self._ends = [self._end(k) for k in self._ids]
 
     def _end(self, joint: int) -> Array:
-        """Where a joint's link ends, in its frame: at the next joint, or what is fixed to it."""
+        """End of a joint's link, in its frame: at the next joint, or at what is fixed to it."""
         ends = [
             self._model.jointPlacements[k].translation
             for k in range(1, self._model.njoints)

@@ -49,7 +49,7 @@ MAX_ERROR_RATIO, MIN_ERROR_SHARE, MIN_ERRORS = 12.0, 0.01, 20.0
 
 @dataclass(frozen=True)
 class TrustConfig:
-    """When the residual `nystrom` is trusted."""
+    """Trust in the residual `nystrom`."""
 
     memory: float = parameter(
         2.0,

@@ -167,7 +167,7 @@ class SemiparametricEstimator:
 
     @property
     def learns_in_blocks(self) -> bool:
-        """Whether :meth:`update_block` can be used.
+        """True if :meth:`update_block` can be used.
 
         Not with a gate, where what is learned depends on the whole prediction, nor where the
         residual forgets. (A rigid body that does is learned sample by sample.)
@@ -238,7 +238,7 @@ class SemiparametricEstimator:
             self.update_residual(sample, prediction, self.update_rigid_body(sample))
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
-        """Whether a measured sample is not learned: the gate's verdict, or not informative.
+        """True if a measured sample is not learned: the gate's verdict, or not informative.
 
         Ask once, in order.
         """

@@ -631,7 +631,7 @@ def _admit(
 
 @compiled_as_written
 def _take_outputs(y: Array, last: Array, unread: Stamps, measured: bool, stamp: int) -> bool:
-    """Whether y has a reading, which becomes the `last` one; others are those of before.
+    """True if y has a reading, which becomes the `last` one; others are those of before.
 
     Prediction continues where the effort is missing: the filters are fed the last one, and nothing
     is learned until they have forgotten it.
@@ -778,7 +778,7 @@ def _follow_stops(m: Any, stamp: int, speed: float, step: float, has_velocity: b
 
 @compiled_as_written
 def _finite(numbers: Array) -> bool:
-    """Whether all are numbers: none would ever leave the filters again."""
+    """True if all are numbers: none would ever leave the filters again."""
     for number in numbers:
         if not math.isfinite(number):
             return False
@@ -798,7 +798,7 @@ def _turn_home(signals: Array, joints: npt.NDArray[np.void]) -> None:
 
 @compiled_as_written
 def _outside(signals: Array, joints: npt.NDArray[np.void]) -> bool:
-    """Whether a position is below its lowest or above its highest."""
+    """True if a position is below its lowest or above its highest."""
     for j in range(len(joints)):
         if signals[j] < joints[j].lowest or signals[j] > joints[j].highest:
             return True
@@ -807,7 +807,7 @@ def _outside(signals: Array, joints: npt.NDArray[np.void]) -> bool:
 
 @compiled_as_written
 def _too_fast(signals: Array, joints: npt.NDArray[np.void]) -> bool:
-    """Whether a velocity is more than its motor's."""
+    """True if a velocity is more than its motor's."""
     n = len(joints)
     for j in range(n):
         if abs(signals[n + j]) > joints[j].fastest:
@@ -837,7 +837,7 @@ def _unwrap(
 
 @compiled_as_written
 def _jumps(q: Array, before: Array, joints: npt.NDArray[np.void], step: float) -> bool:
-    """Whether a joint went further between two positions than its motor can."""
+    """True if a joint went further between two positions than its motor can."""
     for j in range(len(joints)):
         if abs(q[j] - before[j]) > joints[j].fastest * (step + MAX_STAMP_ERROR):
             return True
@@ -846,7 +846,7 @@ def _jumps(q: Array, before: Array, joints: npt.NDArray[np.void], step: float) -
 
 @compiled_as_written
 def _blank(signals: Array, q: Array, before: Array) -> bool:
-    """Whether all positions are suddenly 0, as in messages that nobody filled.
+    """True if all positions are suddenly 0, as in messages that nobody filled.
 
     q : (n_joints,) the same, unwrapped. Joints may as well come to rest at 0: these are near it.
     """
@@ -860,7 +860,7 @@ def _blank(signals: Array, q: Array, before: Array) -> bool:
 
 @compiled_as_written
 def _repeats(signals: Array, q: Array, before: Array) -> bool:
-    """Whether the signals, with positions q, are those `before`, to the last bit."""
+    """True if the signals, with positions q, are those `before`, to the last bit."""
     for j in range(before.size):
         value = q[j] if j < q.size else signals[j]
         if value != before[j] and not math.isnan(value):
@@ -899,7 +899,7 @@ def _accept(signals: Array, q: Array, joints: npt.NDArray[np.void], continued: b
 
 @compiled_as_written
 def _moves(signals: Array, before: Array, n: int, step: float) -> bool:
-    """Whether a joint is faster than `MIN_SPEED` between two signals, `step` seconds apart."""
+    """True if a joint is faster than `MIN_SPEED` between two signals, `step` seconds apart."""
     for j in range(n):
         if abs(signals[j] - before[j]) > MIN_SPEED * step:
             return True
@@ -918,7 +918,7 @@ def _speed(signals: Array, before: Array, n: int, step: float, has_velocity: boo
 
 @compiled_as_written
 def _reaches(speeds: Array, least: float) -> bool:
-    """Whether one of these speeds is `least` or more."""
+    """True if one of these speeds is `least` or more."""
     for speed in speeds:
         if abs(speed) >= least:
             return True

@@ -107,7 +107,7 @@ class OutputBound:
         return clipped
 
     def _holds(self, values: Array) -> bool:
-        """Whether no value is beyond its limit; false where one is not a number."""
+        """True if no value is beyond its limit; false where one is not a number."""
         # For a handful of numbers plain Python is faster than NumPy.
         limits = self.limit.tolist()
         return all(
@@ -140,7 +140,7 @@ class LearningGate:
         self._since: int | None = None  # stamp of the first sample beyond, ns
 
     def refuses(self, stamp: int, error: Array, std: Array, n_learned: int) -> bool:
-        """Whether the sample at `stamp` (ns) isn't learned. Ask once for each sample, in order.
+        """True if the sample at `stamp` (ns) isn't learned. Ask once for each sample, in order.
 
         error: (n_axes,) measured minus predicted, NaN where not measured.
         std: (n_axes,) of the prediction.

@@ -319,7 +319,7 @@ class KernelResidual:
 
     @property
     def local(self) -> bool:
-        """Whether its confidence tells where data were; random features are confident anywhere."""
+        """True if its confidence tells where data were; random features are confident anywhere."""
         return self.shared.local
 
     @property
@@ -826,7 +826,7 @@ class Standardizer:
 
     @property
     def ready(self) -> bool:
-        """Whether there are scales."""
+        """True if there are scales."""
         return self._stage > 0
 
     @property
@@ -836,7 +836,7 @@ class Standardizer:
 
     @property
     def settled(self) -> bool:
-        """Whether the scales will never change."""
+        """True if the scales will never change."""
         return self._stage == len(self._shares)
 
     def observe(self, stamp: int, x: Array) -> bool:

@@ -33,7 +33,7 @@ class Sample:
 
     @property
     def teaches(self) -> bool:
-        """Whether it may be learned: measured and informative."""
+        """True if it may be learned: measured and informative."""
         return self.informative and self.y is not None
 
     def copy(self) -> Sample:
@@ -223,7 +223,7 @@ class Prediction:
     def spread(self) -> Array:
         """The semiparametric error that is usual, root mean square, (n_axes,); 0: not known yet.
 
-        Contacts and changes are told by it, and not by what covers 95 % of the errors.
+        Contacts and changes are detected by it, and not by what covers 95 % of the errors.
         """
         value: Array = self.semiparametric_std / self.factor
         return value

@@ -372,7 +372,7 @@ class InverseDynamicsLearner:
                 changes.break_off(self.external_at)
 
     def _is_untested(self, stamp: int) -> bool:
-        """Whether a contact was reported, and since long nothing is measured that could end it."""
+        """True if a contact was reported, and since long nothing is measured that could end it."""
         return self.contacts.touched and not 0 <= stamp - self.external_at <= PAUSE
 
     def give_up(self) -> list[Step]:
@@ -566,7 +566,7 @@ class InverseDynamicsLearner:
 
     @property
     def telling(self) -> bool:
-        """Whether the recent scores have seen enough motion for normalised errors."""
+        """True if the recent scores have seen enough motion for normalised errors."""
         return self._motion >= MIN_SCORED_MOTION
 
     @property

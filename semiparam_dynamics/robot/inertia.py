@@ -168,7 +168,7 @@ def _log_diagonal(theta: Array) -> Array:
 
 
 def is_body(parameters: Array) -> bool:
-    """Whether the ten parameters (10,) are those of a body with mass, thin nowhere."""
+    """True if the ten parameters (10,) are those of a body with mass, thin nowhere."""
     mass = parameters[0]
     if not mass > 0.0:
         return False

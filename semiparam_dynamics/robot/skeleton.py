@@ -71,7 +71,7 @@ class Skeleton:
         return [capsule.radius for capsule in self.capsules]
 
     def moved_by(self, joints: Iterable[str]) -> list[bool]:
-        """Which capsules some of the joints named move."""
+        """Capsules that some of the joints named move."""
         model = self._model
         known = {model.getJointId(name) for name in joints if model.existJointName(name)}
         return [not known.isdisjoint(model.supports[capsule.body]) for capsule in self.capsules]

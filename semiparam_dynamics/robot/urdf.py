@@ -52,7 +52,7 @@ class UrdfJoint:
 
     @property
     def actuated(self) -> bool:
-        """Whether the joint is a degree of freedom of its own: one, and no mimic of another."""
+        """True if the joint is a degree of freedom of its own: one, and no mimic of another."""
         return self.type in ONE_DOF and not self.mimic
 
     @property
@@ -63,14 +63,14 @@ class UrdfJoint:
 
 
 class Lock(NamedTuple):
-    """Where a joint that is not learned stands, and how far from it (rad or m) it is moved."""
+    """Position of a joint that is not learned, and how far from it (rad or m) it is moved."""
 
     position: float
     tolerance: float
     turning: bool  # a whole turn is no way
 
     def holds(self, position: float) -> bool:
-        """Whether the joint still stands there."""
+        """True if the joint still stands there."""
         way = position - self.position
         return abs(math.remainder(way, math.tau) if self.turning else way) <= self.tolerance
 
@@ -261,7 +261,7 @@ def locked_positions(
     published: Mapping[str, float],
     before: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
-    """Where the joints that are not learned are to be locked, rad or m, of those published.
+    """Positions (rad or m) of the joints that are not learned, of those published.
 
     They are those that carry a learned joint or hang on one; another arm, say, has no part in the
     dynamics. Positions are rounded (to 0.05 rad or 0.01 m), or remain those of `before` where they
@@ -286,7 +286,7 @@ def locked_positions(
 
 
 def turned_up(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
-    """Whether `joints` are the ones to learn, more than those that are, which came first.
+    """True if `joints` are the ones to learn, more than those that are, which came first.
 
     Such as the arm's where its gripper's are learned; but not a hand's that hang on the arm.
     """
@@ -312,7 +312,7 @@ def extent(tree: UrdfTree, joints: Iterable[str]) -> tuple[int, int]:
 
 
 def carrying(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
-    """Whether some of `joints` neither are among those learned nor hang on one of them."""
+    """True if some of `joints` neither are among those learned nor hang on one of them."""
     hanging = {below.name for name in learned for below in tree.below(tree.joints[name].child)}
     return not set(joints) <= hanging | set(learned)
 
@@ -572,7 +572,7 @@ def _pose(joint: UrdfJoint) -> tuple[float, ...]:
 
 
 def _frames(tree: UrdfTree) -> list[str]:
-    """Where a sensor may be: frames called after sensors first, they are likelier meant."""
+    """Frames where a sensor may be: those called after sensors first, they are likelier meant."""
     names = [*(j.name for j in tree.joints.values() if j.type == "fixed"), *tree.inertials]
     return sorted(names, key=lambda n: not any(part in n.lower() for part in ("ft", "sensor")))
 

@@ -199,7 +199,7 @@ class BagReader:
         return [name for name in names if not self._is_prediction(name)]
 
     def _has_efforts(self, name: str) -> bool:
-        """Whether one of the first joint states of a topic has an effort that is not 0.
+        """True if one of the first joint states of a topic has an effort that is not 0.
 
         Not the very first: a driver may publish before its first reading.
         """
@@ -214,7 +214,7 @@ class BagReader:
         return found
 
     def _is_prediction(self, name: str) -> bool:
-        """Whether a topic is one of the node inverse_dynamics', whatever that was called."""
+        """True if a topic is one of the node inverse_dynamics', whatever that was called."""
         node, _, last = name.rpartition("/")
         beside = {f"{node}/predicted", f"{node}/rigid_body"} <= self.topics.keys()
         return last in NODE_OUTPUTS and beside
@@ -249,7 +249,7 @@ class BagReader:
 
 
 def _named(connection: Any) -> bool:
-    """Whether topic and type are texts: of a damaged database they may be missing."""
+    """True if topic and type are texts: of a damaged database they may be missing."""
     return isinstance(connection.topic, str) and isinstance(connection.msgtype, str)
 
 

@@ -170,7 +170,7 @@ def _by_number(path: Path) -> list[tuple[int, str]]:
 
 
 def _journal(path: Path) -> bool:
-    """Whether a killed recorder's last transactions lie beside an .db3, outside of it."""
+    """True if a killed recorder's last transactions lie beside an .db3, outside of it."""
     journal = path.with_name(path.name + "-wal")
     return path.suffix == ".db3" and journal.exists() and journal.stat().st_size > 0
 
@@ -241,7 +241,7 @@ def _salvage_mcap(path: Path, copy: Path) -> None:
 
 
 def _whole_records(source: BinaryIO, start: int, size: int) -> int:
-    """Where the last whole record of the data section ends, counted from `start` on."""
+    """End of the last whole record of the data section, counted from `start` on."""
     end = start
     while True:
         source.seek(end)
@@ -255,7 +255,7 @@ def _whole_records(source: BinaryIO, start: int, size: int) -> int:
 
 
 def _inside_chunk(source: BinaryIO, start: int) -> int | None:
-    """Where the records of an uncompressed chunk begin, if there is one at `start`."""
+    """Beginning of the records of an uncompressed chunk, if there is one at `start`."""
     source.seek(start)
     # Opcode, length; first and last time, uncompressed size, checksum; compression, size.
     head = source.read(9 + 28 + 4 + 8)

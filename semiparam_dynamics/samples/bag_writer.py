@@ -206,7 +206,7 @@ def check_bag_place(path: Path, *, overwrite: bool) -> None:
 
 
 def _is_bag(path: Path) -> bool:
-    """Whether a folder holds a bag and nothing else."""
+    """True if a folder holds a bag and nothing else."""
     described = path.is_dir() and (path / "metadata.yaml").exists()
     return described and all(file.suffix in _BAG_FILES for file in path.iterdir())
 

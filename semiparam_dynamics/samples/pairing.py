@@ -30,7 +30,7 @@ class WrenchPairer:
     dropped: where ``unpaired joint state`` (passed on without a wrench) and ``unpaired wrench``
         (no joint state within `tolerance` of it) are counted.
     what: what is paired, in that reason: a wrench, or anything else that has its own stamp.
-    details: where the offset between the topics' stamps is told, once for each reason, as a
+    details: where the offset between the topics' stamps is written, once for each reason, as a
         sentence; None: nowhere.
     """
 
@@ -136,7 +136,7 @@ class WrenchPairer:
         self._oldest_near = False
 
     def _near(self, stamp: int, following: int | None) -> bool:
-        """Whether the joint state released before, or the `following` one, is near to `stamp`."""
+        """True if the joint state released before, or the `following` one, is near to `stamp`."""
         before = self._released is not None and 0 <= stamp - self._released <= self._tolerance
         return before or (following is not None and following - stamp <= self._tolerance)
 

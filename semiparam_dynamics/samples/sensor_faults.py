@@ -274,7 +274,7 @@ class Extremes:
             self._usual = max(self._usual, about)
 
     def _counts(self) -> bool:
-        """Whether the run is too long for a coarse step."""
+        """True if the run is too long for a coarse step."""
         return self.count >= self._readings and self._moved > self.FURTHER * self._usual
 
     def _goes_beyond(self, side: int, value: float) -> None:
@@ -306,7 +306,7 @@ class StuckPositions:
         self._newest = 0
 
     def __call__(self, stamp: int, values: Sequence[float], speeds: Sequence[float] | None) -> str:
-        """Which joint sticks at `stamp` (ns), as a sentence; empty: none.
+        """Sentence on the joint that sticks at `stamp` (ns); empty: none.
 
         values, speeds: the joints' positions, rad or m, and velocities.
         """

@@ -479,7 +479,7 @@ class MeasurementStream:
         return f"{joints}: nothing is learned until it is back there{why if apart else ''}"
 
     def _comes_apart(self, name: str) -> bool:
-        """Whether no message names a joint together with those that are learned."""
+        """True if no message names a joint together with those that are learned."""
         wanted = set(self._matcher.joint_names)
         return not any(name in names and wanted.issubset(names) for names in self.lists)
 
@@ -527,7 +527,7 @@ def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
 
 
 def first_positions(messages: Iterable[Any], wanted: Collection[str]) -> dict[str, float]:
-    """Where JointStates put each of `wanted` first, by name; of those that a message names."""
+    """Place of each of `wanted` where JointStates had it first; of those that a message names."""
     found: dict[str, float] = {}
     for message in messages:
         found = joint_positions(message, wanted) | found

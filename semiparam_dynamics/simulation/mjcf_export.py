@@ -53,7 +53,7 @@ def export_mjcf(
 
 
 def urdf_end(text: str) -> int:
-    """Where the end tag of a URDF's root begins. Raises RobotModelError where it has none."""
+    """Beginning of the end tag of a URDF's root. Raises RobotModelError where it has none."""
     if (end := text.rfind("</robot")) < 0:
         raise RobotModelError("the URDF has no links")
     return end

@@ -1,4 +1,4 @@
-"""The files that one sample passes, as CONTRIBUTING.md lists them."""
+"""The files that a message and an array pass, as CONTRIBUTING.md lists them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_path_is_the_one_that_is_described(ros_environment) -> None:
-    command = [sys.executable, str(ROOT / "tools" / "sample_path.py")]
+def blocks(text: str) -> dict[str, set[str]]:
+    """The files listed under each title."""
+    found: dict[str, set[str]] = {}
+    for title, rows in re.findall(r"^ *(\w[^:\n]+): \d+ files,.*\n((?: +\d+  .*\n)+)", text, re.M):
+        found[title] = set(re.findall(r"\d+  (\S+)", rows))
+    return found
+
+
+def test_the_paths_are_the_ones_that_are_described(ros_environment) -> None:
+    command = [sys.executable, str(ROOT / "tools" / "sample_path.py"), "message", "falkon"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
-    entered = re.findall(r"^ +\d+  (\S+)$", done.stdout, re.MULTILINE)
-    published = int(re.search(r"prediction, (\d+) files", done.stdout)[1])
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (way,) = re.findall(r"^1\. `nodes/managed.*?(?=^With)", text, re.MULTILINE | re.DOTALL)
-    named = re.findall(r"`([\w/]+\.py)`", way)
-    last = named.index("nodes/outputs.py") + 1
-    for part, files in ((named[:last], entered[:published]), (named[last:], entered[published:])):
-        for name in set(part) - {"evaluation/protocols.py"}:  # a recording's
-            assert any(f"/{path}".endswith(f"/{name}") for path in files), name
+    described = blocks((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    found = blocks(done.stdout)
+    assert len(found) == 3
+    for title, files in found.items():
+        # What is still being learned when the thread is drained differs by a file or two.
+        assert len(files ^ described[title]) <= 2, (title, files ^ described[title])

@@ -73,12 +73,12 @@ class LearnerThread(Generic[T]):
 
     @property
     def working(self) -> bool:
-        """Whether an entry is being worked off, or `idle`."""
+        """True if an entry is being worked off, or `idle`."""
         return self._working
 
     @property
     def busy(self) -> bool:
-        """Whether an entry waits or is being worked off, or `idle`."""
+        """True if an entry waits or is being worked off, or `idle`."""
         return self._working or bool(self._queue)
 
     @property

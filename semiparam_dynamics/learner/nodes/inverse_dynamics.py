@@ -331,7 +331,7 @@ class InverseDynamicsNode(ManagedNode):
             self._rebuild()
 
     def _locked(self, config: InverseDynamicsNodeConfig) -> dict[str, float]:
-        """Where to lock the joints that are not learned; before any message as the saved model."""
+        """Positions of joints that are not learned; before any message the saved model's."""
         tree = self._known_tree()
         joints = config.learner.robot.joints or tree.actuated()
         before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}

@@ -49,12 +49,12 @@ class MarkerOutput:
         self._payload: PayloadStatus | None = None
 
     def due(self, stamp: int) -> bool:
-        """Whether markers of a sample at `stamp` (ns) are to be published."""
+        """True if markers of a sample at `stamp` (ns) are to be published."""
         passed = stamp - self._last
         return not 0 <= passed < PERIOD
 
     def has_subscribers(self) -> bool:
-        """Whether anybody draws them."""
+        """True if anybody draws them."""
         return self._outlet.has_subscribers()
 
     def publish(self, step: Step, estimate: WrenchEstimate) -> None:
@@ -95,7 +95,7 @@ def wrench_markers(external: ExternalWrench, q: Array, estimate: WrenchEstimate)
 def contact_markers(contacts: ContactEvents, sensor: str) -> list[Marker]:
     """A ball at the link that is touched, or the sensor's, with the force; red for a collision."""
     event = contacts.events[-1] if contacts.touched else None
-    if event is None or event.touch is None:  # what is told first of a contact has no place yet
+    if event is None or event.touch is None:  # the first report of a contact has no place yet
         return []
     link, size = event.touch.link or sensor, float(np.linalg.norm(event.touch.force))
     ball = _marker("contact", link, Marker.SPHERE, RED if contacts.hard else YELLOW)

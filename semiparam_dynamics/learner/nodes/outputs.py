@@ -61,7 +61,7 @@ DEPTH = 50
 # ns between two messages of a payload that is being estimated: to find the body that is meant takes
 # some milliseconds, for which predictions wait.
 PERIOD = 500_000_000
-# Who comes later is told what holds now, and what the last events were.
+# A later subscriber gets the present state and the last events.
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 REMEMBERED = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 

@@ -415,7 +415,7 @@ class Session:
 
     @property
     def learning(self) -> bool:
-        """Whether samples are learned. Setting it to true also continues after a `problem`."""
+        """True if samples are learned. Setting it to true also continues after a `problem`."""
         return self._learning
 
     @learning.setter
@@ -517,7 +517,7 @@ class Session:
 
     @property
     def working(self) -> bool:
-        """Whether something is being learned at this instant, for which `paused` would wait."""
+        """True if something is being learned at this instant, for which `paused` would wait."""
         return self.thread.working
 
     def learned(self) -> str:

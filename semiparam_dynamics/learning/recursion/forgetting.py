@@ -1,4 +1,4 @@
-"""When and what a recursion forgets: a memory in seconds, and directional forgetting.
+"""Forgetting of a recursion: a memory in seconds, and directional forgetting.
 
 Forgetting everything at one rate (exponential forgetting) loses what today's rows do not excite:
 a robot that stands still forgets its inertia. Directional forgetting takes information away

@@ -43,7 +43,7 @@ class Columns:
     parts: (4, n, k, p) inertial columns, see the module.
     effects: (n, k, 4) of each joint its viscous, Coulomb, constant and rotor column.
     y: (n, k) efforts. y_grid: (m, k) the same on the whole grid, at `grid` (m,) s.
-    prior: (p,) the URDF's inertial parameters. gravity: (3,) as it is told.
+    prior: (p,) the URDF's inertial parameters. gravity: (3,) as configured.
     """
 
     times: Array

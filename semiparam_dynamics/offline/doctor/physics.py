@@ -1,8 +1,8 @@
 """Faults that only the dynamics show: signs, scales, exchanged efforts, gravity, tilt, delay.
 
-Each is a hypothesis that has to explain the efforts much better than what is told does. Two fits
-judge: one of the URDF's own torques with a factor and friction that can't be negative, joint by
-joint, and one with free inertial parameters for all joints. The thresholds keep a distance from
+Each is a hypothesis that has to explain the efforts much better than what is configured does. Two
+fits judge: one of the URDF's own torques with a factor and friction that can't be negative, joint
+by joint, and one with free inertial parameters for all joints. The thresholds keep a distance from
 what the logs of five real arms show without any fault (benchmarks/results/doctor.md): a URDF with
 wrong masses, a payload or a missing friction effect is no fault here.
 """
@@ -137,7 +137,7 @@ def _upside_down(names: tuple[str, ...], columns: Columns, used: Mask) -> Hypoth
     error = unexplained(_turned(columns, sign, columns.gravity), alone)
     finding = Finding(
         "tilted base",
-        "gravity is 180 degrees from where it is told to be: with the URDF's torques and friction "
+        "gravity is 180 degrees from where it is configured: with the URDF's torques and friction "
         f"{100 * error:.1f} % of the efforts' variance is unexplained upside down",
         "gravity is set in the frame of the root link",
         amount=180.0,
@@ -206,7 +206,7 @@ def _gravity_now(columns: Columns, used: Mask) -> tuple[list[Finding], Array]:
     text = ", ".join(f"{v:.2f}" for v in direction)
     finding = Finding(
         "tilted base",
-        f"gravity is {angle:.1f} degrees from where it is told to be: with [{text}] the squared "
+        f"gravity is {angle:.1f} degrees from where it is configured: with [{text}] the squared "
         f"errors{by} are {100 * best / told:.0f} % of those as told",
         "gravity is set in the frame of the root link; or the URDF's first joints are turned",
         amount=angle,

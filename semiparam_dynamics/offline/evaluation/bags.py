@@ -144,7 +144,7 @@ def robot_of(
 
     Joints that are not learned are locked where they are published first, or where they were in
     the saved model `start` if that is near. Where no URDF is named the first bag's is used for all:
-    bags that hold another one are told in `bags.warnings`. Raises BagError where the joints of one
+    bags that hold another one are named in `bags.warnings`. Raises BagError where the joints of one
     are others.
     """
     urdf = bags.urdf or read_description((*bags.train, *bags.test))[1]

@@ -130,7 +130,7 @@ def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
 
 
 def obstacles(results: Sequence[Result]) -> list[str]:
-    """Why figures of the results do not compare, in sentences; none where they do.
+    """Reasons why figures of the results do not compare, in sentences; none where they do.
 
     Bags are the same where their measurements begin at one stamp and have the same positions,
     wherever they lie; URDFs by their text.

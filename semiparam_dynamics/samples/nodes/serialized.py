@@ -53,13 +53,13 @@ class SerializedMessage:
 
 
 def serialized_effort(names: Sequence[str]) -> SerializedMessage:
-    """What `messages.effort_message` makes of joint efforts (N m or N), as bytes."""
+    """The message of `messages.effort_message`, of joint efforts (N m or N), as bytes."""
     marks = _marks(len(names))
     return SerializedMessage(effort_message(0, names, marks), marks)
 
 
 def serialized_wrench(frame: str) -> SerializedMessage:
-    """What `messages.wrench_message` makes of forces (N) and torques (N m), as bytes."""
+    """The message of `messages.wrench_message`, of forces (N) and torques (N m), as bytes."""
     marks = _marks(6)
     return SerializedMessage(wrench_message(0, frame, marks), marks)
 
