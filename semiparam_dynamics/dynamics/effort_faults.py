@@ -3,7 +3,7 @@
 A joint's effort is fitted by the URDF's inertial and gravity torques and by friction, all with
 factors that can't be negative: they can't explain an effort of the wrong sign, or of another joint.
 Since the factors are free, wrong masses matter little. The thresholds keep a distance from what the
-logs of five real arms show without any fault (docs/measured.md).
+logs of five real arms show without any fault (benchmarks/results/doctor.md).
 """
 
 from __future__ import annotations
