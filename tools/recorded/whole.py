@@ -76,12 +76,16 @@ def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
     from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 
     values: dict[str, Any] = {"residual": residual, "coulomb_velocity": 0.005, "filter.stages": 2}
-    options = [f"--set={name}={value}" for name, value in (SETTINGS | values).items()]
+    options = [
+        f"--set={name}={value}"
+        for name, value in (SETTINGS | values).items()
+        if name != "random_fourier.window"
+    ]
     options += ["--learner", learner, "--centers", centers]
     with tempfile.TemporaryDirectory() as name:
         train, test = two_bags(folder := Path(name))
         semiparam("train", train, "--out", folder, *options)
-        config, bags = config_of(**values), Bags((test,), (), data(f"robots/{XMATE}"))
+        config, bags = config_of(**values | {"random_fourier.window": 10.0}), Bags((test,), (), data(f"robots/{XMATE}"))
         found = evaluate_bags(bags, config, start=folder / "model.npz")
     return numbers(found.results(), without=NOT_COMPARED)
 
