@@ -49,6 +49,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "numpy": ("numpy", "python3-numpy"),
     "onnx": ("onnx", None),
     "onnxruntime": ("onnxruntime", None),
+    "optuna": ("optuna", None),
     "pinocchio": ("pin", "pinocchio"),
     "pyarrow": ("pyarrow", None),
     "psutil": ("psutil", "python3-psutil"),
@@ -57,6 +58,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "sklearn": ("scikit-learn", "python3-sklearn"),
     # Distributions' python3-sklearn depends on it, and rosdep has no key for it alone.
     "threadpoolctl": ("threadpoolctl", "python3-sklearn"),
+    "tqdm": ("tqdm", "python3-tqdm"),
     "yaml": ("pyyaml", "python3-yaml"),
 }
 

@@ -13,8 +13,8 @@ from conditions import CONDITIONS, Truth
 from semiparam_dynamics.offline.doctor.dynamics import FreeFit, make_columns
 from semiparam_dynamics.robot.model import RobotModel
 
-from ..doctor.logs import arm_log
 from ..dynamics.arms import small_arm
+from ..offline.doctor.logs import arm_log
 
 LOG = arm_log(12.0)
 N = len(LOG)

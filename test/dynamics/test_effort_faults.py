@@ -14,7 +14,7 @@ from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.samples.measurement import Measurement
 
-from ..doctor.logs import arm_log
+from ..offline.doctor.logs import arm_log
 from .arms import small_arm
 
 N = 4  # joints

@@ -16,8 +16,8 @@ from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC, Laplacian
 from semiparam_dynamics.learning.held_out import EXPONENTS, TEMPERATURES
 
-from ..recursion.cases import same_state
 from .oracles import ridge
+from .recursion.cases import same_state
 
 NAMES = np.array(["mug", "book", "ball", "pen"])
 

@@ -162,13 +162,14 @@ def test_a_node_that_has_ended_is_gone_for_all_others(
 
 MAKING = """
 import sys, time
+from semiparam_dynamics.base.nodes import live_server
 from semiparam_dynamics.recognition.nodes import objects_page
 
-class Server(objects_page.LiveServer):
+class Server(live_server.LiveServer):
     def __init__(self, *given):
         super().__init__(*given)
         time.sleep(600)
-objects_page.LiveServer = Server
+live_server.LiveServer = Server
 sys.exit(objects_page.main())
 """
 

@@ -85,7 +85,10 @@ def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
     with tempfile.TemporaryDirectory() as name:
         train, test = two_bags(folder := Path(name))
         semiparam("train", train, "--out", folder, *options)
-        config, bags = config_of(**values | {"random_fourier.window": 10.0}), Bags((test,), (), data(f"robots/{XMATE}"))
+        config, bags = (
+            config_of(**values | {"random_fourier.window": 10.0}),
+            Bags((test,), (), data(f"robots/{XMATE}")),
+        )
         found = evaluate_bags(bags, config, start=folder / "model.npz")
     return numbers(found.results(), without=NOT_COMPARED)
 
