@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md lists the files that a message, an array and a bag pass, as the tool wrote them."""
+"""CONTRIBUTING.md lists the files that a message, an array and a bag pass."""
 
 from __future__ import annotations
 
