@@ -5,8 +5,8 @@ A stage's configuration is a frozen dataclass whose fields are made with :func:`
 descriptors, the command-line flags and the documentation's tables. Nested groups give dotted
 names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
 
-An unknown name is refused with the known one that is most like it, or, where it is in
-:data:`semiparam_dynamics.base.removed.REMOVED`, with what replaces it.
+An unknown name is refused with the known one that is most like it, or, where it was given up, with
+what replaces it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.base.removed import REMOVED
 
 C = TypeVar("C")
+# Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
+REMOVED = {
+    "agreeing": "three estimates in a row must agree",
+    "quiet": "an estimate counts as settled after 1.5 s without a newer one",
+    "step_period": "steps are 0.2 s apart at least; step_share bounds each",
+    "follow": "the estimate is given 3 s to follow a change of the driver's load",
+}
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
 
@@ -42,7 +48,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     live: bool = False
     basic: bool = False
-    internal: bool = False
+    internal: str = ""
 
     def check(self, value: object) -> Value:
         """Return `value` in the parameter's type; raise ConfigurationError where it can't be."""
@@ -83,13 +89,14 @@ def parameter(
     choices: Sequence[str] = (),
     live: bool = False,
     basic: bool = False,
-    internal: bool = False,
+    internal: str = "",
 ) -> Any:
     """Make a dataclass field that is a parameter.
 
     live : may be changed while a node runs. basic : one of the few that most users set; the others
-    suit most robots as they are. internal : a constant for which no robot is known to need another
-    value; studies may change it in Python, but no file, command or node takes it.
+    suit most robots as they are. internal : not empty for a constant for which no robot is
+    known to need another value: studies may change it in Python, but a file, command or node that
+    sets it is refused with this sentence, on what holds or what to set instead.
     """
     about = {
         "description": description,
@@ -127,7 +134,7 @@ def from_flat(config_type: type[C], values: Mapping[str, object], *, internal: b
     known = {entry.name: entry for entry in parameters(config_type, internal=internal)}
     if unknown := [name for name in values if name not in known]:
         name = unknown[0]
-        if sentence := removed(name):
+        if sentence := replacement(config_type, name):
             raise ConfigurationError(f"parameter '{name}' was removed: {sentence}")
         raise ConfigurationError(f"there is no parameter '{name}'{hint(name, known)}")
     checked = {name: known[name].check(value) for name, value in values.items()}
@@ -140,11 +147,10 @@ def hint(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def removed(name: str) -> str:
-    """Return the sentence on what replaces a removed parameter, in any group; "" for another."""
-    parts = name.split(".")
-    ends = (".".join(parts[k:]) for k in range(len(parts)))
-    return next((REMOVED[end] for end in ends if end in REMOVED), "")
+def replacement(config_type: type, name: str) -> str:
+    """Return the sentence on what replaces a parameter that was given up; empty for another."""
+    internal = {entry.name: entry.internal for entry in parameters(config_type, internal=True)}
+    return internal.get(name) or REMOVED.get(name.rpartition(".")[2], "")
 
 
 def to_flat(config: object) -> dict[str, Value]:

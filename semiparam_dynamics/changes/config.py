@@ -46,7 +46,7 @@ class ChangesConfig:
         low=1e-12,
         high=1e6,
         live=True,
-        internal=True,
+        internal="a false alarm is expected every ten hours",
     )
     payload_link: str = parameter(
         "",
@@ -59,7 +59,7 @@ class ChangesConfig:
         unit="kg",
         low=1e-4,
         high=1e4,
-        internal=True,
+        internal="payloads of any mass are estimated",
     )
     payload_reach: float = parameter(
         0.3,
@@ -67,7 +67,7 @@ class ChangesConfig:
         unit="m",
         low=1e-3,
         high=10.0,
-        internal=True,
+        internal="it is 0.3 m, from `changes.payload_link`",
     )
     payload_time: float = parameter(
         10.0,
@@ -91,9 +91,17 @@ class ChangesConfig:
         high=10.0,
     )
     friction: bool = parameter(
-        True, "detect changed friction (effort target)", live=True, internal=True
+        True,
+        "detect changed friction (effort target)",
+        live=True,
+        internal="`changes.detect` includes friction",
     )
-    offset: bool = parameter(True, "detect changed offsets", live=True, internal=True)
+    offset: bool = parameter(
+        True,
+        "detect changed offsets",
+        live=True,
+        internal="`changes.detect` includes offsets",
+    )
     contact: float = parameter(
         6.0,
         "a contact is an external effort or wrench beyond so many standard deviations of the "
@@ -111,7 +119,7 @@ class ChangesConfig:
         low=0.0,
         high=1e6,
         live=True,
-        internal=True,
+        internal="a deviation that lasts for 10 s is learned",
     )
 
 

@@ -59,7 +59,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
-        internal=True,
+        internal="the residual's trust has one setting, which was measured on six arms",
     )
     threshold: float = parameter(
         0.2,
@@ -68,7 +68,7 @@ class TrustConfig:
         low=0.0,
         high=1.0,
         live=True,
-        internal=True,
+        internal="the residual's trust has one setting, which was measured on six arms",
     )
     learning: float = parameter(
         0.5,
@@ -78,7 +78,7 @@ class TrustConfig:
         low=1e-3,
         high=1e4,
         live=True,
-        internal=True,
+        internal="the residual's trust has one setting, which was measured on six arms",
     )
 
 

@@ -70,7 +70,7 @@ class EstimatorConfig:
         low=0.1,
         high=1e5,
         live=True,
-        internal=True,
+        internal="standard deviations always follow the last 20 s",
     )
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)

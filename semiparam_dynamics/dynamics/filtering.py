@@ -179,7 +179,7 @@ class FilterConfig:
         "differentiated, in multiples of filter.cutoff",
         low=1.0,
         high=100.0,
-        internal=True,
+        internal="the low-pass before differences follows `filter.cutoff`, times 4",
     )
     max_gap: float = parameter(
         0.5,
@@ -187,7 +187,7 @@ class FilterConfig:
         unit="s",
         low=0.001,
         high=60.0,
-        internal=True,
+        internal="a pause of 0.5 s starts the filters anew",
     )
     rest_velocity: float = parameter(
         0.01,
@@ -203,7 +203,7 @@ class FilterConfig:
         "low-pass those between tell nothing new, and are predicted only; 0: all",
         low=0.0,
         high=1e6,
-        internal=True,
+        internal="`learning_share` bounds what learning takes of a core",
     )
     max_rate: float = parameter(
         0.0,

@@ -55,7 +55,7 @@ class OutputConfig:
         low=0.0,
         high=1e6,
         live=True,
-        internal=True,
+        internal="what stays beyond `output.gate` for 5 s is learned",
     )
 
 

@@ -87,7 +87,7 @@ def _width(along: str) -> Any:
         f"kernel width along {along}, in multiples of length_scale",
         low=1e-3,
         high=1e3,
-        internal=True,
+        internal="inputs are standardized; `length_scale` is the width of all",
     )
 
 
@@ -144,7 +144,7 @@ class RandomFourierConfig(KernelConfig):
         unit="s",
         low=0.0,
         high=3600.0,
-        internal=True,
+        internal="inputs are standardized by the first 10 s of motion",
     )
     memory: float = parameter(
         0.0,
@@ -154,7 +154,7 @@ class RandomFourierConfig(KernelConfig):
         low=0.0,
         high=1e7,
         live=True,
-        internal=True,
+        internal="a residual that forgets is `nystrom`, see `nystrom.memory`",
     )
 
     INPUTS = GROUPS
@@ -211,7 +211,7 @@ class NystromConfig(KernelConfig):
         "length_scale",
         low=1e-3,
         high=1e3,
-        internal=True,
+        internal="the joints' own width is 0.14",
     )
     joint_penalty: float = parameter(
         2.5,

@@ -85,7 +85,7 @@ class RigidBodyConfig:
         low=0.0,
         high=1e6,
         live=True,
-        internal=True,
+        internal="beyond 4 deviations samples count less; see `output.gate`",
     )
     memory: float = parameter(
         0.0,
@@ -102,7 +102,7 @@ class RigidBodyConfig:
         "at one rate, so that a robot at rest comes back to the prior (exponential)",
         choices=("directional", "exponential"),
         live=True,
-        internal=True,
+        internal="a memory forgets what newer motion shows again",
     )
 
 

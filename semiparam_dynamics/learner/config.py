@@ -48,7 +48,7 @@ class InverseDynamicsNodeConfig:
     autoload: bool = parameter(
         True,
         "when configured resume from the newest whole model_file, if there is one",
-        internal=True,
+        internal="`model_file` is always resumed from; name another one to begin anew",
     )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"
@@ -113,7 +113,7 @@ class InverseDynamicsNodeConfig:
         True,
         "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
         "inertias); false: as they are identified, which may belong to no bodies that exist",
-        internal=True,
+        internal="~/inertial_parameters are always the nearest that bodies can have",
     )
     examine_start: bool = parameter(
         True,

@@ -48,6 +48,8 @@ MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without
 MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
+COLUMN = "the columns of friction and offsets are always there"  # a removed parameter's sentence
+
 
 @dataclass(frozen=True)
 class RobotConfig:
@@ -78,12 +80,12 @@ class RobotConfig:
         basic=True,
     )
     viscous: bool = parameter(
-        True, "a viscous friction column per joint (effort target)", internal=True
+        True, "a viscous friction column per joint (effort target)", internal=COLUMN
     )
     coulomb: bool = parameter(
-        True, "a Coulomb friction column per joint (effort target)", internal=True
+        True, "a Coulomb friction column per joint (effort target)", internal=COLUMN
     )
-    offset: bool = parameter(True, "a constant column per joint (effort target)", internal=True)
+    offset: bool = parameter(True, "a constant column per joint (effort target)", internal=COLUMN)
     rotor_inertia: bool = parameter(True, "a rotor inertia column per joint (effort target)")
     coupled_joints: tuple[str, ...] = parameter(
         (),
@@ -105,13 +107,13 @@ class RobotConfig:
         unit="rad/s or m/s",
         low=0.0,
         high=10.0,
-        internal=True,
+        internal="each kind of friction is used where it is seen to help",
     )
     asymmetry: bool = parameter(
         True,
         "a column per joint for Coulomb friction that differs between the directions, "
         "|tanh(dq / coulomb_velocity)|, which counts where it is seen to help (effort target)",
-        internal=True,
+        internal="each kind of friction is used where it is seen to help",
     )
     presliding: tuple[float, ...] = parameter(
         (3e-4, 1e-2),
@@ -120,9 +122,13 @@ class RobotConfig:
         unit="rad or m",
         low=1e-7,
         high=10.0,
-        internal=True,
+        internal="each kind of friction is used where it is seen to help",
     )
-    sensor_offset: bool = parameter(True, "six constant columns (wrench target)", internal=True)
+    sensor_offset: bool = parameter(
+        True,
+        "six constant columns (wrench target)",
+        internal="a wrench always has constant columns",
+    )
 
 
 class RobotModel:

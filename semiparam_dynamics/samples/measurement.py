@@ -40,7 +40,7 @@ class StreamConfig:
         unit="s",
         low=0.0,
         high=1.0,
-        internal=True,
+        internal="it is 20 ms; late topics need `samples.pair_wait`",
     )
     pair_wait: float = parameter(
         0.1,
@@ -56,7 +56,7 @@ class StreamConfig:
         unit="s",
         low=0.001,
         high=3600.0,
-        internal=True,
+        internal="stamps that go back by over 1 s are a restarted clock",
     )
     wrench_frames: tuple[str, ...] = parameter(
         (),
@@ -78,7 +78,7 @@ class StreamConfig:
         unit="rad or m",
         low=1e-6,
         high=100.0,
-        internal=True,
+        internal="it is 0.05 rad or m; see `samples.stuck_after`",
     )
     saturation: tuple[float, ...] = parameter(
         (),
@@ -94,7 +94,7 @@ class StreamConfig:
         "don't matter",
         low=0.0,
         high=10.0,
-        internal=True,
+        internal="name the limits themselves, `samples.saturation`",
     )
     saturation_after: int = parameter(
         6,
@@ -103,7 +103,7 @@ class StreamConfig:
         "saturated there, then and later, until one goes beyond; 0: never",
         low=0,
         high=10**6,
-        internal=True,
+        internal="it is 6 readings; name the limits, `samples.saturation`",
     )
     effort_scale: tuple[float, ...] = parameter(
         (1.0,),

@@ -10,6 +10,7 @@ from write_config import NODES
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import (
+    REMOVED,
     from_flat,
     group,
     parameter,
@@ -17,7 +18,6 @@ from semiparam_dynamics.base.parameters import (
     replace,
     to_flat,
 )
-from semiparam_dynamics.base.removed import REMOVED
 
 
 @dataclass(frozen=True)

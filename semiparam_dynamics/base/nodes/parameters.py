@@ -29,7 +29,7 @@ from semiparam_dynamics.base.parameters import (
     from_flat,
     hint,
     parameters,
-    removed,
+    replacement,
     to_flat,
 )
 
@@ -72,7 +72,7 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
                 f"{_full_name(node)}: with /** in place of the name they are for every node"
             )
         shared.update(*(names for pattern, names in own.items() if "*" in pattern))
-    if foreign := sorted(n for n in set(given) & shared - known if not removed(n)):
+    if foreign := sorted(n for n in set(given) & shared - known if not replacement(config_type, n)):
         listed = ", ".join(name + hint(name, known) for name in foreign)
         log.warning(f"parameters for every node that this one does not have: {listed}")
     wanted = {k: v for k, v in given.items() if k not in foreign}
