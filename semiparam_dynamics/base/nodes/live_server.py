@@ -7,6 +7,7 @@ import math
 import secrets
 import signal
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -37,7 +38,7 @@ POLICY = (
 )
 
 
-class PageNode(Node):  # type: ignore[misc]
+class PageNode(Node, ABC):  # type: ignore[misc]
     """A node that shows on its page what another node publishes, and its diagnostics.
 
     A class of pages subscribes what it needs, calls :meth:`serve` at the end of its making and has
@@ -75,13 +76,13 @@ class PageNode(Node):  # type: ignore[misc]
         self.url = self._server.url
         self.get_logger().info(f"open {self.url} in a browser of this machine")
 
+    @abstractmethod
     def report(self, status: DiagnosticStatus) -> dict[str, object]:
         """The event `status` of the watched node's diagnostics."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update(self) -> None:
         """Publish to the page what has changed since the last time."""
-        raise NotImplementedError
 
     def take(self, name: str, data: bytes) -> None:
         """Keep the newest message of a topic, serialised."""

@@ -7,6 +7,8 @@ import shlex
 import webbrowser
 from pathlib import Path
 
+from semiparam_dynamics.offline.cli.page_options import add_page, page_port
+
 DESCRIPTION = """\
 Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
 ROS 2 nodes; the hand draws circles in the XY plane and, from half time on, in the XZ plane, which
@@ -46,16 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="random_fourier",
         help="the nonparametric part (default %(default)s, as in the thesis)",
     )
-    page = parser.add_mutually_exclusive_group()
-    page.add_argument("--open", action="store_true", help="open the live page in the browser")
-    page.add_argument("--no-page", action="store_true", help="without the live page")
-    parser.add_argument(
-        "--page-port",
-        type=int,
-        default=8700,
-        metavar="PORT",
-        help="port of the live page; if it is taken another one (default %(default)s)",
-    )
+    add_page(parser, 8700, "without the live page")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,8 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
-    if not 0 <= args.page_port < 65536:
-        raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
+    port = page_port(args)
     require("semiparam demo", "ros", "sim")
     from semiparam_dynamics.simulation.nodes.demo import run_demo
 
@@ -76,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
         rate=args.rate,
         seed=args.seed,
         residual=args.residual,
-        port=None if args.no_page else args.page_port,
+        port=port,
         show=webbrowser.open if args.open else None,
     )
     print("evaluating what was recorded ...", flush=True)

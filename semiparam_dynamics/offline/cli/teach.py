@@ -7,6 +7,8 @@ import re
 import webbrowser
 from pathlib import Path
 
+from semiparam_dynamics.offline.cli.page_options import add_page, page_port
+
 DESCRIPTION = """\
 Teach objects that a camera or a video shows, on a page in the browser: it shows each frame, what it
 is recognised as, and how that gets better; there one says what is in view, while it is, and
@@ -56,28 +58,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="end with the video or folder, instead of beginning again",
     )
-    page = parser.add_mutually_exclusive_group()
-    page.add_argument("--open", action="store_true", help="open the page in the browser")
-    page.add_argument("--no-page", action="store_true", help="without the page: taught by topics")
-    parser.add_argument(
-        "--page-port",
-        type=int,
-        default=8701,
-        metavar="PORT",
-        help="port of the page; if it is taken another one (default %(default)s)",
-    )
+    add_page(parser, 8701, "without the page: taught by topics")
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the nodes until Ctrl-C or the source's end."""
-    from semiparam_dynamics.base.errors import ConfigurationError
     from semiparam_dynamics.base.extras import require
     from semiparam_dynamics.base.parameters import replace
     from semiparam_dynamics.recognition.config import ImageSourceNodeConfig
     from semiparam_dynamics.recognition.frames import DIGITS, open_frames
 
-    if not 0 <= args.page_port < 65536:
-        raise ConfigurationError(f"--page-port must be 0 .. 65535, not {args.page_port}")
+    port = page_port(args)
     camera = re.fullmatch(r"/dev/\w+|\d{1,3}", args.source)
     given = camera or args.source == DIGITS
     config = replace(
@@ -95,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     model = run_teaching(
         args.out,
         config,
-        port=None if args.no_page else args.page_port,
+        port=port,
         show=webbrowser.open if args.open else None,
         resume=args.verb == "teach",
     )
