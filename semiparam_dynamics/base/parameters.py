@@ -29,6 +29,7 @@ REMOVED = {
     "agreeing": "three estimates in a row must agree",
     "quiet": "an estimate counts as settled after 1.5 s without a newer one",
     "step_period": "steps are 0.2 s apart at least; step_share bounds each",
+    "pair_tolerance": "wrenches are paired by interpolation within samples.pair_wait",
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]

@@ -13,7 +13,7 @@ from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import SessionConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
 from semiparam_dynamics.dynamics.deviations import RunningSquare
-from semiparam_dynamics.dynamics.filtering import plausible_speeds
+from semiparam_dynamics.dynamics.gate import plausible_speeds
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 

@@ -7,7 +7,9 @@ between the two, a regression over all joints, is 1 for true stamps and 0 for an
 steps that the filters get are as much the clock's as it is surely below 1.
 
 The clock's phase and period are a least-squares line through the last stamps (an alpha-beta filter
-whose gains fall with their number), messages that are missing counted.
+whose gains fall with their number), messages that are missing counted. Messages that come in
+batches, some at once every so often, were sampled at even times all the same: all steps are the
+clock's then, and the line goes through as many batches.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ MAX_LATENESS = 0.6  # of a period that a stamp may be late before a message is m
 MAX_LEAD = 0.75  # of a period that the clock may be ahead before it counted one too many
 SLOPE_HORIZON = 30.0  # s for which what positions said counts
 MIN_SLOPE_VARIANCES = 16.0  # variances of the slope that it must differ from 1 to count
+MIN_BATCHES = 2  # that begin within the first steps
+MAX_BATCH_STEP = 0.5  # of the mean step, within a batch
+MAX_BATCH_SPREAD = 1.5  # of the longest time between two batches and the shortest
 MIN_SUM = 1e-100  # sums below are of motion hours ago: their squares would soon be no numbers
 
 # The clock's memory; times in s.
@@ -40,6 +45,7 @@ CLOCK = np.dtype(
         ("correction", np.float64),  # added to the last stamp
         ("periods", np.float64),  # in the last step; 0 where that isn't known
         ("step", np.float64),  # between the last two stamps
+        ("batch", np.float64),  # longest step between two batches of messages; 0: they come singly
         # Sums over joints and steps, forgotten in time: deviations of ways expected by the stamps,
         # squared and times those found, those found, squared, and how many there were.
         ("expected", np.float64),
@@ -53,7 +59,7 @@ CLOCK = np.dtype(
 @compiled_as_written
 def restart_clock(clock: Any) -> None:
     """Begin anew at the stamp that comes next; what positions said is kept."""
-    clock.period = clock.ahead = clock.correction = clock.periods = 0.0
+    clock.period = clock.ahead = clock.correction = clock.periods = clock.batch = 0.0
     clock.seen = clock.single = 0
 
 
@@ -87,7 +93,12 @@ def clocked_step(
         clock.seen += 1
         if clock.seen == FIRST_STEPS:
             clock.period, clock.seen = _median(steps), FIRST_WEIGHT
+            clock.batch = _batch_step(steps)
+            if clock.batch > 0.0:
+                clock.period = steps.mean()
         return step
+    if clock.batch > 0.0:
+        return _batched_step(clock, step)
     period = clock.period
     # Deviations below half a period are rather the stamp's than a message's that is missing.
     periods = max(math.ceil((step - clock.ahead) / period - MAX_LATENESS), 1.0)
@@ -112,6 +123,36 @@ def clocked_step(
     clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
     correction = (1.0 - _slope(clock)) * clock.ahead
     even: float = max(step + correction - clock.correction, 0.1 * min(step, period))
+    clock.correction += even - step
+    return even
+
+
+@compiled_as_written
+def _batch_step(steps: Array) -> float:
+    """The longest of `steps` in their order if they are between batches of messages; else 0."""
+    n, mean = steps.size, steps.mean()
+    first = n
+    while first > 0 and steps[first - 1] > mean:
+        first -= 1
+    if n - first < MIN_BATCHES or steps[n - 1] > MAX_BATCH_SPREAD * steps[first]:
+        return 0.0
+    longest: float = steps[n - 1] if steps[first - 1] < MAX_BATCH_STEP * mean else 0.0
+    return longest
+
+
+@compiled_as_written
+def _batched_step(clock: Any, step: float) -> float:
+    """The time between two messages of which several come at once; `step` by their stamps."""
+    if step > MAX_BATCH_SPREAD * clock.batch:  # a batch is missing
+        restart_clock(clock)
+        return step
+    ahead = clock.ahead + clock.period - step
+    most = MAX_FITTED_STEPS * math.ceil(clock.batch / clock.period)
+    clock.seen = min(clock.seen + 1, most)
+    k = float(clock.seen)
+    clock.period -= 6.0 / (k * (k + 1.0)) * ahead
+    clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
+    even: float = max(step + clock.ahead - clock.correction, 0.1 * clock.period)
     clock.correction += even - step
     return even
 

@@ -31,9 +31,10 @@ from semiparam_dynamics.samples.bag_files import (
     one_line,
     open_recording,
 )
+from semiparam_dynamics.samples.joint_names import FIRST_MESSAGES, FIRST_SECONDS
 from semiparam_dynamics.samples.joint_states import JOINT_STATE, JointStateReader
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
-from semiparam_dynamics.samples.stream import FIRST_MESSAGES, FIRST_SECONDS, MeasurementStream
+from semiparam_dynamics.samples.stream import MeasurementStream
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
 STRING = "std_msgs/msg/String"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import parameter
 
 IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
+MAX_LISTED = 8  # joints that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,8 @@ class Measurement:
     ----------
     stamp: the message's time, in nanoseconds.
     q: (n_joints,) joint positions, rad (m for prismatic joints).
-    dq: (n_joints,) joint velocities, rad/s (m/s), or None where the driver gives none.
+    dq: (n_joints,) joint velocities, rad/s (m/s), NaN where a joint has none at this instant, or
+        None where no joint has one.
     y: (n_axes,) measured joint efforts (N m, N for prismatic joints) or the wrench
         (fx, fy, fz in N, tx, ty, tz in N m), or None where it wasn't measured at this instant. NaN
         on an axis whose own reading is none, as of a sensor that sticks.
@@ -30,21 +34,52 @@ class Measurement:
     y: Array | None
 
 
+def number_problem(numbers: Sequence[float]) -> str:
+    """The reason for which numbers can't be a measurement; empty where they can."""
+    if not all(map(math.isfinite, numbers)):
+        return "not finite"
+    return "implausible value" if wrong_numbers(numbers) else ""
+
+
+def wrong_numbers(numbers: Sequence[float]) -> list[tuple[int, float]]:
+    """Those of the numbers that can't be a measurement, each with its index."""
+    return [(k, value) for k, value in enumerate(numbers) if not abs(value) <= IMPLAUSIBLE]
+
+
+@dataclass(frozen=True)
+class NamedJoints:
+    """The joints that are read, for sentences on them.
+
+    Attributes
+    ----------
+    names: of the joints, in order.
+    news: sentences on what joints lack permanently, each to be given once.
+    """
+
+    names: Sequence[str]
+    news: list[str] = field(default_factory=list)
+
+    def told(self, quantity: str, wrong: Sequence[tuple[int, float]]) -> str:
+        """A sentence on the values of a quantity that are wrong, each with its joint's index."""
+        told = [f"the {quantity} of {self.names[k]} is {value:g}" for k, value in wrong]
+        more = len(wrong) - MAX_LISTED
+        return "; ".join(told[:MAX_LISTED]) + (f"; and of {more} more joints" if more > 0 else "")
+
+    def listed(self, joints: Sequence[int]) -> str:
+        """The names of the joints with these indices."""
+        names = [self.names[k] for k in joints]
+        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+        return ", ".join(names[:MAX_LISTED]) + more
+
+
 @dataclass(frozen=True)
 class StreamConfig:
     """Rules by which the messages of one robot become measurements."""
 
-    pair_tolerance: float = parameter(
-        0.02,
-        "a joint state is paired with the wrenches before and after it if both are this near",
-        unit="s",
-        low=0.0,
-        high=1.0,
-        internal="it is 20 ms; late topics need `samples.pair_wait`",
-    )
     pair_wait: float = parameter(
         0.1,
-        "how far one topic may run ahead before a joint state is used without a wrench",
+        "a joint state is paired with the wrenches before and after it where both are this near, "
+        "and waits for them until one topic runs ahead of the other by this much more",
         unit="s",
         low=0.0,
         high=10.0,

@@ -19,9 +19,9 @@ class WrenchPairer:
     """Pairs joint states with wrenches by stamp; each topic comes in the order of its stamps.
 
     A joint state gets the wrench of its own stamp, or else the linear interpolation between the
-    wrenches before and after it where both lie within `tolerance`, or else none. The result doesn't
-    depend on how the topics interleave, as long as neither runs ahead of the other by more than
-    `wait`. Measurements come out in the order of the joint states.
+    wrenches before and after it where both lie within `tolerance` and were measured, or else none.
+    The result doesn't depend on how the topics interleave, as long as neither runs ahead of the
+    other by more than `wait`. Measurements come out in the order of the joint states.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class WrenchPairer:
         self._newest: int | None = None  # stamp of the newest joint state, and of the newest wrench
         self._newest_wrench: int | None = None
         self._pending: deque[Measurement] = deque()
-        self._wrenches: deque[tuple[int, Array]] = deque()
+        self._wrenches: deque[tuple[int, Array | None]] = deque()
         self._released: int | None = None  # stamp of the joint state that left last
         self._oldest_near = False  # the oldest wrench has had a joint state within tolerance
 
@@ -65,8 +65,8 @@ class WrenchPairer:
             released.append(self._take())
         return released
 
-    def wrench(self, stamp: int, values: Array) -> list[Measurement]:
-        """Take one wrench (6,) in; return what is complete now."""
+    def wrench(self, stamp: int, values: Array | None) -> list[Measurement]:
+        """Take one wrench (6,) in, None where it was not measured; return what is complete now."""
         self._wrenches.append((stamp, values))
         self._newest_wrench = stamp
         released = self._release()
@@ -124,6 +124,8 @@ class WrenchPairer:
         if before == stamp:
             return y
         after, following = self._wrenches[1]
+        if y is None or following is None:
+            return None
         if stamp - before > self._tolerance or after - stamp > self._tolerance:
             return None
         return y + (following - y) * ((stamp - before) / (after - before))
@@ -152,9 +154,8 @@ class WrenchPairer:
         apart = self._newest_wrench - self._newest
         if abs(apart) <= self._hold:
             return (
-                "joint states and wrenches do not pair: their stamps are further apart than "
-                f"samples.pair_tolerance ({self._tolerance / SECOND:g} s), by which a joint state "
-                "needs a wrench before and after it"
+                "joint states and wrenches do not pair: a joint state needs a wrench before and "
+                f"after it within samples.pair_wait ({self._tolerance / SECOND:g} s)"
             )
         where = "ahead of" if apart > 0 else "behind"
         return (

@@ -19,9 +19,10 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
 from semiparam_dynamics.base.parameters import one_or_each
-from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig
 
 TURN = 2.0 * math.pi
+ENCODER_NOISE = 5e-4  # rad or m of an encoder at rest; a joint that moved further moves
 SATURATED = "effort saturated"
 SUSPECTED = "effort perhaps saturated"
 
@@ -221,7 +222,6 @@ class Extremes:
 
     FURTHER = 5.0  # than while any other value stayed the same
     MOTION = 0.01  # rad or m that the joint must have moved at an extreme, all in all
-    NOISE = 5e-4  # rad or m of an encoder at rest; a joint that moved further moves
 
     def __init__(self, joint: int, readings: int) -> None:
         self._joint, self._readings = joint, readings
@@ -245,7 +245,7 @@ class Extremes:
                 side = int(value != largest)
                 self._found[side] |= self._sums[side] + self._moved > self.MOTION
                 moves = zip(q, self._start, strict=True)
-                suspected = any(abs(now - then) > self.NOISE for now, then in moves)
+                suspected = any(abs(now - then) > ENCODER_NOISE for now, then in moves)
         else:
             if self.count > 1:
                 self._end(q)
@@ -330,73 +330,3 @@ class StuckPositions:
             f"'{self._names[stuck]}' stays exactly at {values[stuck]:g} though it is said to move: "
             "its sensor sticks (samples.stuck_after)"
         )
-
-
-class ZeroVelocities:
-    """Detects joints whose velocity has never been anything but zero although they move.
-
-    A driver may fill the velocities of some joints and leave zeros for others. One velocity other
-    than zero tells that a joint's are measured, however coarse they are. Where a joint was moved
-    during a pause, its velocity may have been zero before and after.
-
-    Parameters
-    ----------
-    config: `stuck_motion`, by which a joint must have moved; nothing is noticed where `stuck_after`
-        is 0, and for longer a pause lasts.
-
-    Attributes
-    ----------
-    watched: where each joint with zeros alone was at first, or after the last pause.
-    noticed: those that have moved.
-    done: nothing more can be noticed.
-    """
-
-    # For which, and in how many messages in a row, a joint must be elsewhere: some may be wrong,
-    # and velocities may come a little late.
-    ELSEWHERE, MESSAGES = SECOND // 10, 3
-
-    def __init__(self, config: StreamConfig) -> None:
-        self._after = round(config.stuck_after * SECOND)
-        self._motion = config.stuck_motion
-        self._begun = self.done = False
-        self.watched: dict[int, float] = {}
-        # Of joints that are: the first one's stamp, the last one's, and how many they are.
-        self._elsewhere: dict[int, tuple[int, int, int]] = {}
-        self.noticed: set[int] = set()
-
-    def __call__(
-        self, stamp: int, before: int, values: Sequence[float], position: Sequence[float]
-    ) -> tuple[list[int], list[int]]:
-        """The joints of which the velocity at `stamp` (ns) is unknown, and those noticed now.
-
-        before: stamp of the joint state before. values, position: velocities, and rad or m.
-        """
-        if not self._begun:
-            self._begun = True
-            joints = range(len(values)) if self._after > 0 else ()
-            self.watched = {k: position[k] for k in joints}
-        pause = not 0 < stamp - before <= self._after
-        unknown, new = [], []
-        for k, start in list(self.watched.items()):
-            if 0.0 < abs(values[k]) <= IMPLAUSIBLE:
-                del self.watched[k]
-                continue
-            if k not in self.noticed:
-                if pause:
-                    self.watched[k] = position[k]
-                elif values[k] == 0.0 and self._is_elsewhere(k, stamp, before, position[k] - start):
-                    self.noticed.add(k)
-                    new.append(k)
-            if k in self.noticed and values[k] == 0.0:
-                unknown.append(k)
-        self.done = not self.watched
-        return unknown, new
-
-    def _is_elsewhere(self, k: int, stamp: int, before: int, way: float) -> bool:
-        if min(abs(way), abs(abs(way) - TURN)) <= self._motion:  # a driver may wrap
-            return False
-        since, last, count = self._elsewhere.get(k, (0, 0, 0))
-        if last != before:
-            since, count = stamp, 0
-        self._elsewhere[k] = since, stamp, count + 1
-        return count + 1 >= self.MESSAGES and stamp - since >= self.ELSEWHERE

@@ -13,7 +13,8 @@ from semiparam_dynamics.base.nodes.messages import joint_state_message
 from semiparam_dynamics.dynamics.filtering import PARTIAL, UNSETTLED
 from semiparam_dynamics.learner.nodes import session_report
 from semiparam_dynamics.learner.nodes.session_report import SILENT, SessionReport
-from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
+from semiparam_dynamics.samples.efforts import NO_EFFORT
+from semiparam_dynamics.samples.velocities import NO_VELOCITY
 
 from .conftest import moving, take
 

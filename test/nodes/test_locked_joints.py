@@ -15,7 +15,8 @@ from semiparam_dynamics.base.nodes.messages import joint_state_message
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.session import Session
-from semiparam_dynamics.samples.stream import FIRST_MESSAGES, MOVED
+from semiparam_dynamics.samples.joint_names import FIRST_MESSAGES
+from semiparam_dynamics.samples.stream import MOVED
 
 from ..robot.standing_arm import FOLLOWING, LEARNED, URDF, moving
 from .test_transitions import SUCCESS, Driven, drive  # noqa: F401

@@ -135,7 +135,7 @@ def test_wrenches_that_are_too_rare_are_told_from_another_clock() -> None:
         pairer.joint_state(measurement(SECOND + k * SECOND // 100))
         if k % 8 == 0:
             pairer.wrench(SECOND + k * SECOND // 100, value(k))
-    assert "samples.pair_tolerance (0.02 s)" in details["unpaired joint state"]
+    assert "within samples.pair_wait (0.02 s)" in details["unpaired joint state"]
     assert "clock" not in details["unpaired joint state"]
     # Of one topic alone nothing can be said.
     alone: dict[str, str] = {}

@@ -14,17 +14,16 @@ from hypothesis import strategies as st
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
-from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.stream import (
-    MIN_LACKING,
-    MOVED,
-    NO_EFFORT,
-    NO_VELOCITY,
+from semiparam_dynamics.samples.efforts import NO_EFFORT
+from semiparam_dynamics.samples.joint_names import (
     JointMatcher,
-    MeasurementStream,
     joint_positions,
     joints_together,
+    whole_messages,
 )
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.stream import MOVED, MeasurementStream
+from semiparam_dynamics.samples.velocities import MIN_LACKING, NO_VELOCITY
 
 from .messages import joint_state, wrench
 
@@ -143,7 +142,7 @@ def test_a_position_is_of_use_without_effort_or_velocity(velocity, effort, reaso
     (m,) = stream.joint_state(joint_state(1, NAMES, [1.0, 2.0], velocity, effort))
     assert m.y is None or np.isnan(m.y).tolist() == [reason == "effort not finite", False]
     assert (m.y is None) == (reason == "no effort")
-    assert (m.dq is None) == ("velocity" in reason)
+    assert np.isnan(m.dq).tolist() == ["velocity" in reason, False]
     assert stream.dropped == {reason: 1}
     assert reason in stream.INCOMPLETE
 
@@ -166,11 +165,9 @@ def with_finger(**lacks: float) -> tuple[MeasurementStream, list]:
 
 def test_a_joint_without_velocities_costs_the_others_none_of_theirs() -> None:
     stream, given = with_finger(velocity=NAN)
-    assert len(given) == 300 and given[0].dq is None
-    for k, m in enumerate(given[1:], start=2):
-        assert m.dq[0] == 0.1 * math.cos(0.01 * k)  # the driver's own
-        assert m.dq[1] == pytest.approx(0.01, rel=1e-6)  # by differences
-    assert all(m.dq is not None for m in given[1:])  # it moves, and no zero says that it does not
+    assert len(given) == 300
+    for k, m in enumerate(given, start=1):
+        assert m.dq[0] == 0.1 * math.cos(0.01 * k) and np.isnan(m.dq[1])
     assert stream.dropped == {"velocity not finite": 300}
     assert stream.recent_details() == {
         "velocity not finite": "the velocity of finger is nan: differences of positions take its "
@@ -188,13 +185,12 @@ def test_a_joint_whose_velocities_are_never_filled_costs_the_others_none_of_thei
         position, velocity = [0.1 * math.sin(t), 0.2 * t], [0.1 * math.cos(t), 0.0]
         message = joint_state(k * SECOND // rate, ["arm", "wrist"], position, velocity, [t, -t])
         given += stream.joint_state(message)
-    # It has to move by samples.stuck_motion before zero is no velocity. Then filters start anew.
-    at = next(k for k, m in enumerate(given) if m.dq is None)
+    # It has to move by samples.stuck_motion before zero is no velocity.
+    at = next(k for k, m in enumerate(given) if np.isnan(m.dq[1]))
     assert 0.25 + 0.1 < given[at].stamp / SECOND < 0.25 + 0.1 + 3.0 / rate
     assert [m.dq[1] for m in given[:at]] == [0.0] * at
-    np.testing.assert_allclose([m.dq[1] for m in given[at + 1 :]], 0.2, rtol=1e-6)
-    for k, m in enumerate(given, start=1):
-        assert m.dq is None or m.dq[0] == 0.1 * math.cos(k / rate)
+    assert all(np.isnan(m.dq[1]) for m in given[at:])
+    assert [m.dq[0] for m in given] == [0.1 * math.cos(k / rate) for k in range(1, last + 1)]
     assert stream.dropped == {NO_VELOCITY: last - at} and NO_VELOCITY in stream.INCOMPLETE
     assert stream.details[NO_VELOCITY].startswith("every velocity of wrist has been 0, though the")
     (told,) = stream.news()
@@ -247,22 +243,6 @@ def test_a_joint_that_never_has_a_position_is_named_with_what_to_do() -> None:
     assert told == "the position of b is nan"
     stream.joint_state(joint_state(3, NAMES, [2e9, INF]))
     assert stream.details["not finite"] == "the position of a is 2e+09; the position of b is inf"
-
-
-def test_a_single_velocity_that_is_no_number_is_made_up_and_a_joint_may_wrap() -> None:
-    stream, step = MeasurementStream(NAMES), 0.01
-    for k, (a, b) in enumerate([(3.13, 1.0), (3.15, 1.0), (3.17, 1.0)], start=1):
-        position = [(a + np.pi) % (2.0 * np.pi) - np.pi, 0.0]
-        velocity = [NAN, 1.0] if k == 2 else [2.0, b]
-        message = joint_state(k * SECOND // 100, NAMES, position, velocity)
-        (m,) = stream.joint_state(message)
-        assert m.dq == pytest.approx([0.02 / step, 1.0] if k == 2 else [2.0, b])
-    # Of two stamps that nearly are one, no velocity beyond all bounds follows.
-    (m,) = stream.joint_state(joint_state(3 * SECOND // 100 + 10, NAMES, [-3.1, 0.0], [NAN, 1.0]))
-    assert abs(m.dq[0]) < 10.0
-    # Where most joints have none, the filter's own differences serve better.
-    (m,) = stream.joint_state(joint_state(4 * SECOND // 100, NAMES, [-3.1, 0.0], [NAN, NAN]))
-    assert m.dq is None
 
 
 def test_the_entry_of_a_wrench_that_is_no_number_is_named() -> None:
@@ -504,15 +484,16 @@ def test_no_effort_is_made_up_across_a_gap_a_missing_one_or_a_clock_set_back() -
     config = StreamConfig(effort_delay=0.015, saturation_after=0)
     stamps = [SECOND * 5 + 10_000_000 * k for k in range(10)]
     gap = [*stamps, *(s + 2 * SECOND for s in stamps)]
-    given = efforts_at(config, gap, [1.0] * 10 + [5.0] * 10)
+    one, five = [1.0 + 1e-9 * k for k in range(10)], [5.0 + 1e-9 * k for k in range(10)]
+    given = efforts_at(config, gap, one + five)
     assert [m.stamp for m in given] == gap
-    assert [None if m.y is None else m.y[0] for m in given] == (
+    assert [None if m.y is None else round(m.y[0], 6) for m in given] == (
         [1.0] * 8 + [None] * 2 + [5.0] * 8 + [None] * 2
     )
     back = [*stamps, *(s - 3 * SECOND for s in stamps)]
-    given = efforts_at(config, back, [1.0] * 10 + [5.0] * 10)
+    given = efforts_at(config, back, one + five)
     assert [m.stamp for m in given] == back
-    assert [None if m.y is None else m.y[0] for m in given] == (
+    assert [None if m.y is None else round(m.y[0], 6) for m in given] == (
         [1.0] * 8 + [None] * 2 + [5.0] * 8 + [None] * 2
     )
     lost = efforts_at(config, stamps, [float("nan") if k == 5 else k for k in range(10)])
@@ -564,6 +545,44 @@ def test_an_arm_goes_before_a_hand_of_more_joints() -> None:
         assert joints_together(tree, lists, names) == ("a", "b", "c")
     assert turned_up(tree, ("a", "b", "c"), hand) and not turned_up(tree, hand, ("a", "b", "c"))
     assert turned_up(tree, names, ("a", "b", "c"))  # all in one message
+
+
+def test_messages_of_one_stamp_are_joined_as_whole_ones_would_be() -> None:
+    whole, parts = MeasurementStream(["a", "b", "c"]), MeasurementStream(["a", "b", "c"])
+    wanted, got, messages = [], [], []
+    for k in range(1, 30):
+        q, dq, y = [k, 2.0 * k, -k], [1.0, 2.0, -1.0], [math.sin(k), math.cos(k), k]
+        wanted += whole.joint_state(joint_state(k, ["a", "b", "c"], q, dq, y))
+        messages += [
+            joint_state(k, ["c", "x"], [q[2], 9], [dq[2], 9], [y[2], 9]),
+            joint_state(k, ["b", "a"], q[1::-1], dq[1::-1], y[1::-1]),
+        ]
+    for message in messages:
+        got += parts.joint_state(message)
+    assert len(got) == 29 and not parts.dropped and not parts.details
+    for a, b in zip(got, wanted, strict=True):
+        assert a.stamp == b.stamp
+        for name in ("q", "dq", "y"):
+            assert np.array_equal(getattr(a, name), getattr(b, name))
+    joined = whole_messages(messages)
+    assert [list(m.name) for m in joined] == [["c", "x", "b", "a"]] * 29
+    # Where only some share a stamp by chance, they are messages of their own.
+    apart = [joint_state(2 * k + (k > 5), *rest) for k, rest in enumerate([(["a"], [1.0])] * 9)]
+    beside = sorted([*apart, joint_state(4, ["b"], [1.0])], key=lambda m: m.header.stamp.nanosec)
+    assert whole_messages(beside) is beside
+    # An effort that one part lacks is that part's alone.
+    stream = MeasurementStream(["a", "b"])
+    stream.joint_state(joint_state(1, ["a"], [1.0], [0.5], [7.0]))
+    (m,) = stream.joint_state(joint_state(1, ["b"], [2.0]))
+    assert m.y[0] == 7.0 and np.isnan(m.y[1]) and m.dq[0] == 0.5 and np.isnan(m.dq[1])
+
+
+def test_stamps_of_whole_seconds_are_named() -> None:
+    stream = MeasurementStream(NAMES)
+    for k in range(200):
+        stream.joint_state(joint_state((1 + k // 50) * SECOND, NAMES, [0.01 * k, 0.0], [], [k, k]))
+    assert stream.dropped == {"repeated stamp": 196}
+    assert "whole seconds" in stream.details["repeated stamp"]
 
 
 def test_the_lists_of_names_that_came_lately_are_those_with_efforts() -> None:

@@ -33,8 +33,8 @@ from semiparam_dynamics.control.plan import trajectory_of
 from semiparam_dynamics.control.session import ELSEWHERE, NOT_FINITE, OUT_OF_ORDER, ControlSession
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import locked_positions, parse_urdf, read_urdf
+from semiparam_dynamics.samples.joint_names import JointMatcher, joint_positions
 from semiparam_dynamics.samples.nodes.serialized import serialized_effort
-from semiparam_dynamics.samples.stream import JointMatcher, joint_positions
 
 QUEUE_DEPTH = 50
 # Joint states that wait longer than this many are outdated.

@@ -52,7 +52,7 @@ from semiparam_dynamics.control.trajectory_efforts import (
 )
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions, parse_urdf, read_urdf
-from semiparam_dynamics.samples.stream import FIRST_SECONDS, joint_positions
+from semiparam_dynamics.samples.joint_names import FIRST_SECONDS, joint_positions
 
 CONTROLLER = "joint_trajectory_controller/joint_trajectory"
 QUEUE = QoSProfile(depth=10)  # reliable, as the controller itself subscribes

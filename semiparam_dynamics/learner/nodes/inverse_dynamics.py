@@ -54,13 +54,13 @@ from semiparam_dynamics.robot.urdf import (
     read_urdf,
     turned_up,
 )
-from semiparam_dynamics.samples.joint_states import JointStateMessage, JointStateReader
-from semiparam_dynamics.samples.stream import (
+from semiparam_dynamics.samples.joint_names import (
     FIRST_MESSAGES,
     FIRST_SECONDS,
     joint_positions,
     joints_together,
 )
+from semiparam_dynamics.samples.joint_states import JointStateMessage, JointStateReader
 
 # Best effort takes reliable publishers too; the other way round nothing would arrive.
 # So many may wait: other work holds a node up for half a second at times, and messages of more than

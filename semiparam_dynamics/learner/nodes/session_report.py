@@ -17,7 +17,7 @@ from semiparam_dynamics.base.nodes.diagnostics import (
     timing_values,
 )
 from semiparam_dynamics.dynamics.filtering import (
-    AFTER_UNREAD,
+    AFTER_GAP,
     BETWEEN,
     IN_MOTION,
     PARTIAL,
@@ -27,8 +27,9 @@ from semiparam_dynamics.dynamics.filtering import (
 )
 from semiparam_dynamics.learner.learner import KEPT_OUT
 from semiparam_dynamics.learner.nodes.session import LEFT_OUT, STOPPED, Session
+from semiparam_dynamics.samples.efforts import NO_EFFORT
 from semiparam_dynamics.samples.sensor_faults import SUSPECTED
-from semiparam_dynamics.samples.stream import NO_EFFORT, NO_VELOCITY
+from semiparam_dynamics.samples.velocities import NO_VELOCITY
 
 # No reason for a warning while predictions are made: the messages of another publisher, such as a
 # gripper's, and velocities and efforts that a driver does not know, which `news` reports once.
@@ -37,7 +38,7 @@ OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (
     *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
-    *(LEFT_OUT, UNREAD, AFTER_UNREAD, UNSETTLED, IN_MOTION),
+    *(LEFT_OUT, UNREAD, AFTER_GAP, UNSETTLED, IN_MOTION),
 )
 
 

@@ -15,13 +15,14 @@ from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
 from semiparam_dynamics.samples.bag import BagReader
-from semiparam_dynamics.samples.joint_states import JOINT_STATE
-from semiparam_dynamics.samples.stream import (
+from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
     naming_remedy,
+    whole_messages,
     without_strays,
 )
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,9 @@ def read_joint_log(
     its gripper's, the arm's is taken, as an evaluation does; else that with most of `joints`.
     Raises BagError where the bag can't be read or its messages name none of the joints.
     """
-    messages: list[Any] = []
     with BagReader(path) as bag:
         topic = bag.choose(JOINT_STATE, topic)
-        messages = [message for _, message, _ in bag.messages([topic])]
+        messages = whole_messages([message for _, message, _ in bag.messages([topic])])
     sets = Counter(tuple(message.name) for message in messages)
     known = set(joints)
     sets = Counter({names: count for names, count in sets.items() if known & set(names)})

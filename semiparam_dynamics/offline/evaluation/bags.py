@@ -42,17 +42,16 @@ from semiparam_dynamics.robot.urdf import (
 )
 from semiparam_dynamics.samples.bag import WRENCH, BagReader, read_measurements
 from semiparam_dynamics.samples.bag import Recording as BagRecording
-from semiparam_dynamics.samples.joint_states import JOINT_STATE
-from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.samples.stream import (
-    MOVED,
-    OTHER_FRAME,
-    MeasurementStream,
+from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
     naming_remedy,
+    whole_messages,
     without_strays,
 )
+from semiparam_dynamics.samples.joint_states import JOINT_STATE
+from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.stream import MOVED, OTHER_FRAME, MeasurementStream
 
 MAX_INCOMPLETE_SHARE = 0.01  # of a bag's joint states: what more of them lack is a warning
 # Reasons of `MeasurementStream.dropped` that `semiparam doctor` names and measures.
@@ -300,7 +299,8 @@ def _with_joints(
     if config.robot.joints:
         return config
     actuated = tree.actuated()
-    there = joints_together(tree, without_strays(m.name for m in messages), actuated)
+    lists = without_strays(m.name for m in whole_messages(messages))
+    there = joints_together(tree, lists, actuated)
     named = [name for message in messages for name in message.name]
     if not there and (remedy := naming_remedy(named, actuated)):
         raise BagError(f"no joint state names a joint of the URDF: {remedy}")

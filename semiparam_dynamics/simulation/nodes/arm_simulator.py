@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.base.nodes.pacing import Pacer
-from semiparam_dynamics.samples.stream import JointMatcher
+from semiparam_dynamics.samples.joint_names import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig
 

@@ -16,7 +16,7 @@ from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.doctor.joint_log import read_joint_log
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
-from semiparam_dynamics.samples.stream import naming_remedy
+from semiparam_dynamics.samples.joint_names import naming_remedy
 
 from ...dynamics.arms import URDF
 from ...robot import standing_arm

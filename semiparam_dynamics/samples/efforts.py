@@ -1,0 +1,131 @@
+"""Efforts of joint states: each joint's own, in N m, without those that were not measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import mul
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import one_or_each
+from semiparam_dynamics.samples.measurement import (
+    IMPLAUSIBLE,
+    NamedJoints,
+    StreamConfig,
+    wrong_numbers,
+)
+from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE, SensorFaults
+from semiparam_dynamics.samples.stamps import Tally
+from semiparam_dynamics.samples.velocities import LackingJoints
+
+NO_EFFORT = "joint without effort"
+NOT_YET = "efforts not measured yet"
+
+
+class Efforts:
+    """Scales efforts and leaves out those that are none: no numbers, of a sensor that fails.
+
+    While the robot moves and none of its efforts has ever changed, its driver has not read any yet:
+    they are zeros, or what memory held. Real efforts change from reading to reading.
+
+    Parameters
+    ----------
+    effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
+
+    Raises ConfigurationError where `config.effort_scale` or `config.saturation` has neither one
+    number nor one for each joint.
+    """
+
+    def __init__(
+        self,
+        joints: NamedJoints,
+        config: StreamConfig,
+        tally: Tally,
+        effort_limits: Array | None = None,
+    ) -> None:
+        self._joints, self._tally = joints, tally
+        scale = one_or_each(
+            "samples.effort_scale", config.effort_scale, len(joints.names), "joints"
+        )
+        self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
+        self._faults = SensorFaults(joints.names, config, effort_limits)
+        self._lacking = LackingJoints(len(joints.names))
+        # The first efforts and where the joints were; None once other efforts came.
+        self._first: tuple[Sequence[float], Sequence[float]] | None = (), ()
+        self._reported: set[tuple[str, int]] = set()  # faults that the tally's details have
+
+    def __call__(
+        self, stamp: int, effort: tuple[float, ...], q: Sequence[float] | None
+    ) -> Array | None:
+        """The efforts (n_joints,) at `stamp` (ns) in N m, NaN where one is none; None: all are.
+
+        q: where the joints are, rad or m, None while that is unknown.
+        """
+        if self._scale:  # before the checks, whose limits are in N m
+            effort = tuple(map(mul, effort, self._scale))
+        if self._first is not None and q is not None and self._is_unread(effort, q):
+            return None
+        y = np.array(effort, dtype=np.float64)
+        faults = self._faults(stamp, effort, q)
+        if not sum(map(abs, effort)) <= IMPLAUSIBLE and (wrong := wrong_numbers(effort)):
+            faults += self._no_numbers(effort, wrong)
+        else:
+            self._lacking.unknown.clear()
+        if not faults:
+            return y
+        self._leave_out(faults, y)
+        return None if np.isnan(y).all() else y
+
+    def forget_reports(self) -> None:
+        """Report each fault anew: the tally's details were taken."""
+        self._reported.clear()
+
+    def _is_unread(self, effort: tuple[float, ...], q: Sequence[float]) -> bool:
+        """True if no effort has changed since the first ones, though a joint has moved."""
+        assert self._first is not None
+        first, start = self._first
+        if not first:
+            self._first = effort, q
+            return False
+        # NaN differs from itself, and says no more than before.
+        if not any(map(math.isfinite, effort)) or any(
+            a != b and (a == a or b == b) for a, b in zip(effort, first, strict=True)
+        ):
+            self._first = None
+            return False
+        moved = any(abs(a - b) > ENCODER_NOISE for a, b in zip(q, start, strict=True))
+        if moved:
+            self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
+        return moved
+
+    def _no_numbers(
+        self, effort: tuple[float, ...], wrong: list[tuple[int, float]]
+    ) -> list[tuple[int, str, str]]:
+        """The joints whose efforts are no numbers, each with the reason and a sentence."""
+        joints = self._joints
+        if lacking := self._lacking(effort):
+            joints.news.append(
+                f"{joints.listed(lacking)}: no effort has ever been a number; the other joints are "
+                "learned, without a further word (the parameter 'joints' chooses the joints)"
+            )
+        return [
+            (k, NO_EFFORT, f"{joints.names[k]} never has an effort: the other joints are learned")
+            if k in self._lacking.lacking
+            else (k, "effort not finite", f"the effort of {joints.names[k]} is {value:g}")
+            for k, value in wrong
+        ]
+
+    def _leave_out(self, faults: list[tuple[int, str, str]], y: Array) -> None:
+        """Put NaN where an effort in y (n_joints,) is none, and count the message."""
+        for reason in {reason: None for _, reason, _ in faults}:
+            self._tally.dropped[reason] += 1
+        for axis, reason, sentence in faults:
+            y[axis] = np.nan
+            if (reason, axis) not in self._reported:
+                self._reported.add((reason, axis))
+                before: Any = self._tally.details.get(reason)
+                told = f"{before}; {sentence}" if before else sentence
+                self._tally.details[reason] = told

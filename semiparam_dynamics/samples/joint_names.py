@@ -1,0 +1,229 @@
+"""The joints that messages name: the wanted ones, and messages that name only some of them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.robot.urdf import UrdfTree, extent
+from semiparam_dynamics.samples.joint_states import JointStateMessage
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
+
+# Joint states that tell which joints are published, and where they stand: so many at least.
+FIRST_MESSAGES, FIRST_SECONDS = 200, 10.0
+MIN_LIST_SHARE = (
+    0.01  # of the messages of the usual joints: others that come more seldom do not count
+)
+MIN_JOINED_SHARE = 0.9  # of a topic's messages that have another part of the robot at their stamp
+MAX_LISTS = 20  # of different joint names that are remembered
+MAX_NAMES = 10_000  # a message that names more joints is of no robot
+MAX_QUOTED = 60  # characters of a name that a sentence repeats
+
+
+def stamp_of(message: Any) -> int:
+    """A stamped message's time, ns."""
+    stamp = message.header.stamp
+    return int(stamp.sec) * SECOND + int(stamp.nanosec)
+
+
+def joint_positions(message: Any, wanted: Iterable[str]) -> dict[str, float]:
+    """The positions of `wanted` joints in a JointState, by name; of a bad message none."""
+    try:
+        names, positions = message.name, message.position
+        if len(names) > MAX_NAMES or len(positions) != len(names):
+            return {}
+        given = dict(zip(names, positions, strict=True))
+        found = {name: float(given[name]) for name in wanted if name in given}
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return {}
+    return {name: value for name, value in found.items() if abs(value) <= IMPLAUSIBLE}
+
+
+def first_positions(messages: Iterable[Any], wanted: Collection[str]) -> dict[str, float]:
+    """Place of each of `wanted` where JointStates had it first; of those that a message names."""
+    found: dict[str, float] = {}
+    for message in messages:
+        found = joint_positions(message, wanted) | found
+    return found
+
+
+def joints_together(
+    tree: UrdfTree, lists: Iterable[Sequence[str]], joints: Sequence[str]
+) -> tuple[str, ...]:
+    """Those of `joints`, in order, that come in one message, by the messages' lists of names.
+
+    Of messages with different joints, an arm's and its hand's say, those with the longest chain,
+    see `extent`; of two arms' the first one in `joints`.
+    """
+    kinds = {tuple(name for name in joints if name in names) for names in lists}
+
+    def rank(kind: tuple[str, ...]) -> tuple[int, int, list[int]]:
+        chain, number = extent(tree, kind)
+        return -chain, -number, [*map(joints.index, kind)]
+
+    return min(kinds, key=rank, default=())
+
+
+def without_strays(lists: Iterable[Sequence[str]]) -> Counter[tuple[str, ...]]:
+    """Messages' lists of names and how often each came, but for those that hardly ever did."""
+    counts = Counter(map(tuple, lists))
+    least = MIN_LIST_SHARE * max(counts.values(), default=0)
+    return Counter({names: count for names, count in counts.items() if count >= least})
+
+
+def naming_remedy(names: Iterable[str], joints: Sequence[str]) -> str:
+    """A remedy where messages' names are the URDF's but for a prefix; empty otherwise."""
+    names = sorted(set(names))
+    for given, wanted, to_bag in ((names, joints, True), (joints, names, False)):
+        found = Counter(
+            name.removesuffix(joint)
+            for name, joint in itertools.product(given, wanted)
+            if joint and name != joint and name.endswith(joint)
+        )
+        (prefix, count), *_ = found.most_common(1) or [("", 0)]
+        if not prefix or 2 * count < min(len(names), len(joints)):
+            continue
+        if not re.fullmatch(r"[\w/.-]+", prefix):  # what comes over the network is in no command
+            continue
+        at = prefix.replace("/", r"\/").replace(".", r"\.")
+        edit = ('"', f'"{at}') if to_bag else (f'"{at}', '"')
+        begin, where = (
+            ("the bag's", "the URDF's lack") if to_bag else ("the URDF's", "the bag's lack")
+        )
+        return (
+            f"{begin} names begin with '{prefix}', which {where}: write a copy of the URDF with "
+            f"the bag's names, by sed -E 's/(<(joint|mimic) [^>]*(name|joint)=){edit[0]}/\\1"
+            f"{edit[1]}/' robot.urdf > renamed.urdf, and name it with --urdf"
+        )
+    return ""
+
+
+class JointMatcher:
+    """Finds the wanted joints among a message's names: the order is its publisher's own business.
+
+    The answers for the lists of names that came are kept, since publishers hardly ever change
+    theirs. Joints that aren't wanted are ignored, even where their names are doubled.
+
+    Attributes
+    ----------
+    seen: the last list of names; None where it is to be matched anew.
+    pick: gives the wanted joints' entries, in order, of a list of numbers for these names.
+    problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
+        ``too many joints``), empty where it was accepted.
+    detail: the same as a sentence that names the joints.
+    lists: different lists of names that came, at most `MAX_LISTS`.
+    """
+
+    def __init__(self, joint_names: Sequence[str]) -> None:
+        self.joint_names = tuple(joint_names)
+        self.lists: set[tuple[str, ...]] = set()
+        self.problem = ""
+        self.detail = ""
+        self._lately: set[tuple[str, ...]] = set()
+        self.seen: list[str] | None = None
+        self.pick: Callable[[Sequence[float]], tuple[float, ...]] = tuple
+        self._found: dict[tuple[str, ...], tuple[Any, str, str]] = {}
+
+    def match(self, names: Sequence[str], useful: bool = True) -> bool:
+        """Find the wanted joints in a list of names; whether all are there, once each.
+
+        useful: whether :meth:`lately` is to report the list.
+        """
+        if names == self.seen:
+            return not self.problem
+        if len(names) > MAX_NAMES:
+            # Before anything is made of them: a list of millions would be counted each time.
+            self.seen, self.problem = None, "too many joints"
+            self.detail = f"the message names {len(names)} joints; {MAX_NAMES} are allowed"
+            return False
+        self.seen, key = list(names), tuple(names)
+        found = self._found.get(key)
+        if found is None:
+            found = self._find(self.seen)
+            if len(self._found) < MAX_LISTS:
+                self._found[key] = found
+        self.pick, self.problem, self.detail = found
+        if len(self.lists) < MAX_LISTS:
+            self.lists.add(key)
+        if useful and len(self._lately) < MAX_LISTS:
+            self._lately.add(key)
+        return not self.problem
+
+    def lately(self) -> set[tuple[str, ...]]:
+        """The lists of names that came since the last call, at most `MAX_LISTS`."""
+        lately, self._lately = self._lately, set()
+        self.seen = None  # one that continues is reported again
+        return lately
+
+    def _find(self, names: list[str]) -> tuple[Any, str, str]:
+        """How to pick the wanted joints, and the problem with its sentence, or nothing."""
+        count = Counter(names)
+        missing = [name for name in self.joint_names if not count[name]]
+        doubled = [name for name in self.joint_names if count[name] > 1]
+        if missing:
+            there = ", ".join(name[:MAX_QUOTED] for name in names[:20]) or "none"
+            told = f"no {', '.join(missing)} among the message's joints: {there}"
+            return tuple, "missing joint", told
+        if doubled:
+            told = f"the message names {', '.join(doubled)} more than once"
+            return tuple, "duplicate joint name", told
+        index = [names.index(name) for name in self.joint_names]
+        if len(index) > 1:
+            return itemgetter(*index), "", ""
+        # With one index itemgetter gives no tuple.
+        return (lambda values: tuple(values[i] for i in index)), "", ""
+
+
+class PartJoiner:
+    """Joins messages of one stamp that name different joints: a robot in several messages."""
+
+    def __init__(self) -> None:
+        self._part: Any = None  # the last message, with those that it was joined to
+
+    def __call__(self, message: Any) -> JointStateMessage | None:
+        """The message with those before it of the same stamp; None where there is none of them."""
+        part, self._part = self._part, message
+        if part is None or stamp_of(part) != stamp_of(message):
+            return None
+        if len(part.name) + len(message.name) > MAX_NAMES or set(part.name) & set(message.name):
+            return None
+        names = [*part.name, *message.name]
+        fields = ("position", "velocity", "effort")
+        self._part = JointStateMessage(
+            message.header, names, *(_joined(part, message, field) for field in fields)
+        )
+        return self._part
+
+
+def _joined(first: Any, second: Any, field: str) -> Array:
+    """The values of both messages' joints, NaN where one has none; nothing where both have none."""
+    values = [np.asarray(getattr(message, field), dtype=np.float64) for message in (first, second)]
+    if not any(given.size for given in values):
+        return values[0]
+    for k, message in enumerate((first, second)):
+        if not values[k].size:
+            values[k] = np.full(len(message.name), np.nan)
+    return np.concatenate(values)
+
+
+def whole_messages(messages: Sequence[Any]) -> Sequence[Any]:
+    """The JointStates of a robot whose joints come in several messages of one stamp, as one each.
+
+    Where only some messages have a part at their stamp all of them are left as they are.
+    """
+    whole: list[Any] = []
+    joiner = PartJoiner()
+    for message in messages:
+        joined = joiner(message)
+        if joined is not None:
+            whole[-1] = joined
+        else:
+            whole.append(message)
+    return whole if len(messages) - len(whole) >= MIN_JOINED_SHARE * len(whole) else messages

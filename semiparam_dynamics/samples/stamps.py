@@ -1,0 +1,88 @@
+"""The order of one topic's stamps: repeated, late, of another clock, of another unit."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from semiparam_dynamics.base.arrays import SECOND
+
+MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
+MIN_WHOLE_SECONDS = 20  # stamps without a fraction in a row: the driver leaves it out
+COARSE = (
+    "stamps are whole seconds: the driver leaves the fraction out; have it stamp with the time of "
+    "the reading, in nanoseconds"
+)
+
+
+class Tally:
+    """Counts by reason, and a sentence on the first message counted for each.
+
+    Attributes
+    ----------
+    dropped: reason -> count.
+    details: reason -> sentence.
+    """
+
+    def __init__(self) -> None:
+        self.dropped: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
+
+    def drop(self, reason: str, detail: str = "") -> None:
+        """Count a message; `detail` is kept where it is the first with this reason."""
+        self.dropped[reason] += 1
+        if detail and reason not in self.details:
+            self.details[reason] = detail
+
+    def take_back(self, reason: str) -> None:
+        """Count one message less: what it lacked has come."""
+        self.dropped[reason] -= 1
+        if not self.dropped[reason]:
+            del self.dropped[reason]
+            self.details.pop(reason, None)
+
+
+class StampOrder:
+    """Whether stamps of one topic go on; what does not is dropped and counted.
+
+    Parameters
+    ----------
+    jump: ns; stamps that go back by more are of a restarted clock.
+    tally: where what is dropped is counted.
+
+    Attributes
+    ----------
+    newest: the last stamp that went on, ns; 0 before the first.
+    """
+
+    def __init__(self, jump: int, tally: Tally) -> None:
+        self._jump, self._tally = jump, tally
+        self.newest = 0
+        self._late: list[int] = []  # stamps since the last one in time
+        self._whole = 0  # stamps without a fraction of a second, in a row
+
+    def __call__(self, stamp: int) -> bool | None:
+        """None: refused and counted; True: the clock has gone back; False: the stamp goes on."""
+        last, late = self.newest, self._late
+        self._whole = self._whole + 1 if stamp % SECOND == 0 else 0
+        if stamp > max(last, 0):
+            late.clear()
+            self.newest = stamp
+            return False
+        if stamp <= 0:
+            self._tally.drop("zero stamp")
+            return None
+        if stamp == last:
+            self._tally.drop("repeated stamp", COARSE if self._whole >= MIN_WHOLE_SECONDS else "")
+            return None
+        if late and stamp <= late[-1]:
+            late.clear()
+        late.append(stamp)
+        if last - stamp <= self._jump and len(late) < MIN_LATE_RUN:
+            self._tally.drop("out of order")
+            return None
+        late.clear()
+        back = (last - stamp) / SECOND
+        told = f"stamps went back by {back:.3f} s: a restarted clock or bag"
+        self._tally.drop("clock jumped", told)
+        self.newest = stamp
+        return True
