@@ -48,6 +48,13 @@ def test_velocities_and_accelerations_are_the_derivatives() -> None:
     np.testing.assert_allclose((v_after - v_before) / (2 * h), ddq, atol=1e-7)
 
 
+def test_the_jerk_is_the_acceleration_s_derivative() -> None:
+    motion = FourierTrajectory(np.random.default_rng(2).standard_normal((7, 2)), 5.0)
+    t, step = np.linspace(0.0, 5.0, 20), 1e-5
+    ahead, behind = (motion(t + sign * step)[2] for sign in (1.0, -1.0))
+    np.testing.assert_allclose(motion.jerk(t), (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
 def test_periods_repeat_after_hours() -> None:
     series = random_series()
     t = np.linspace(0.0, 7.0, 20)
@@ -62,7 +69,7 @@ def test_resting_directions_are_all_that_rest(harmonics: int) -> None:
     np.testing.assert_allclose(directions.T @ directions, np.eye(2 * harmonics - 1), atol=1e-12)
     np.testing.assert_array_equal(directions[:, 0], np.eye(2 * harmonics + 1)[0])  # the offset
     for t in (0.0, 7.0):
-        _, velocity, acceleration = series_basis([t], harmonics, 7.0)
+        _, velocity, acceleration, _ = series_basis([t], harmonics, 7.0)
         np.testing.assert_allclose(velocity @ directions, 0.0, atol=1e-11)
         np.testing.assert_allclose(acceleration @ directions, 0.0, atol=1e-10)
 
@@ -101,6 +108,20 @@ def test_the_usable_part() -> None:
     np.testing.assert_allclose(usable.upper, [1.2, 0.18])
     np.testing.assert_allclose(usable.velocity, 1.6)
     np.testing.assert_allclose(usable.effort, 43.5)
+
+
+def test_limits_of_acceleration_and_jerk_are_those_of_urdf_1_2() -> None:
+    given = 'effort="87" acceleration="4" deceleration="3" jerk="20"'
+    text = TEXT.replace('effort="87"', given, 1)
+    limits = motion_limits(text, RobotModel(text))
+    index = int(np.flatnonzero(np.isfinite(limits.jerk)).item())
+    assert (limits.acceleration[index], limits.jerk[index]) == (3.0, 20.0)
+    assert np.isinf(np.delete(limits.acceleration, index)).all()
+    usable = limits.scaled(0.1, 0.5, 0.5)
+    assert (usable.acceleration[index], usable.jerk[index]) == (3.0, 20.0)
+    broken = text.replace('jerk="20"', 'jerk="much"')
+    with pytest.raises(RobotModelError, match="jerk limit of joint"):
+        motion_limits(broken, RobotModel(broken))
 
 
 def test_a_range_narrows() -> None:
