@@ -202,11 +202,13 @@ def nearest_moments(inertia: Array, mass: float) -> Array:
     not, or by no more than `WRITTEN_DIGITS`, or than a body of this mass (kg) is thick that counts
     as thin.
     """
-    spread, axes = np.linalg.eigh(0.5 * np.trace(inertia) * np.eye(3) - inertia)
+    unit = max(float(np.abs(inertia).max()), np.finfo(float).tiny)  # so that nothing overflows
+    scaled = inertia / unit
+    spread, axes = np.linalg.eigh(0.5 * np.trace(scaled) * np.eye(3) - scaled)
     written = WRITTEN_DIGITS * float(np.abs(spread).max())
-    if spread[0] >= -max(written, mass * MIN_GYRATION_RADIUS_M**2):
+    if spread[0] >= -max(written, mass * MIN_GYRATION_RADIUS_M**2 / unit):
         return inertia
-    spread = np.maximum(spread, 0.0)
+    spread = unit * np.maximum(spread, 0.0)
     nearest: Array = np.sum(spread) * np.eye(3) - (axes * spread) @ axes.T
     return nearest
 

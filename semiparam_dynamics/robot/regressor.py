@@ -132,6 +132,8 @@ class Multibody:
         self.links = tuple(_links_of(model, i, tree) for i in body_ids)
         parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
         self.inertial_prior: Array = np.concatenate(parameters)
+        if not np.isfinite(self.inertial_prior).all():
+            raise RobotModelError("the URDF's masses and distances are too large for any robot")
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)

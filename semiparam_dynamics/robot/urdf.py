@@ -2,9 +2,9 @@
 
 Everything else (meshes, transmissions, simulator tags) is left out before the rigid-body library
 sees the text: no mesh file has to exist, and faults are found here, where they can be explained.
-A URDF is read as far as it can be meant: what is no URDF's is passed over, and a body that can't
-exist is replaced by the nearest that can, since inertias are only where learning starts. What is
-kept wrong would be the geometry: a joint without an axis and mimic joints in a ring are refused.
+Elements that are no URDF's are passed over. A body that can't exist is replaced by the nearest that
+can, since inertias are only where learning starts; the geometry is never learned, so that a joint
+without an axis and mimic joints in a ring are refused.
 """
 
 from __future__ import annotations
@@ -584,10 +584,10 @@ def _check_axis(joint: UrdfJoint) -> None:
     _check_numbers(f"joint '{joint.name}'", joint.element, _AXIS_NUMBERS)
     axis = joint.element.find("axis")
     text = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
-    if not sum(float(part) ** 2 for part in text.split()) > 0.0:
+    if not 0.0 < sum(float(part) * float(part) for part in text.split()) < math.inf:
         raise RobotModelError(
-            f"joint '{joint.name}' of the URDF has an axis of length 0: '{text}'; name the "
-            "direction that it turns about or slides along, such as 0 0 1"
+            f"joint '{joint.name}' of the URDF has an axis (xyz) without a direction: '{text}'; "
+            "name the one that it turns about or slides along, such as 0 0 1"
         )
 
 

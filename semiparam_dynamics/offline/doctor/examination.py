@@ -142,7 +142,7 @@ def examine(
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
         findings = list(message_findings(log, facts, config.samples))
         findings += [
-            Finding("URDF", told, "none where the errors are small enough", fault=False)
+            Finding("URDF", told, "none where the errors are small; else the URDF", fault=False)
             for told in told_of_urdf(model)
         ]
         clean = repaired(log, facts)
