@@ -265,15 +265,16 @@ def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
     Raises RobotModelError where one is no number.
     """
-    return _joint_limits(tree, joints, "effort")
+    return joint_limits(tree, joints, "effort")
 
 
 def velocity_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     """(n_joints,) rad/s (m/s of prismatic joints), as :func:`effort_limits`."""
-    return _joint_limits(tree, joints, "velocity")
+    return joint_limits(tree, joints, "velocity")
 
 
-def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
+def joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
+    """(n_joints,) of an attribute of ``<limit>``, as :func:`effort_limits`."""
     limits = np.full(len(joints), np.inf)
     for k, name in enumerate(joints):
         element = tree.joints[name].element.find("limit")

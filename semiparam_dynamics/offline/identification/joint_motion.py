@@ -20,7 +20,7 @@ from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.robot.model import MAX_SLIDE, RobotModel
-from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
+from semiparam_dynamics.robot.urdf import UrdfJoint, joint_limits, parse_urdf
 
 Motion = tuple[Array, Array, Array]
 
@@ -191,17 +191,17 @@ def motion_limits(
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.
     """
     free = free or FreeJointsConfig()
-    joints = [parse_urdf(urdf).joints[name] for name in model.joint_names]
+    tree = parse_urdf(urdf)
+    joints = [tree.joints[name] for name in model.joint_names]
     lower, upper = (limits.copy() for limits in model.position_limits)
     stops = np.array([_stops(joint) for joint in joints]).T
     given = _given(model.joint_names, ranges or {}, stops)
     asked, endless = np.isfinite(given[0]), ~np.isfinite(upper - lower)
     _check_slides(joints, endless & ~asked, stops)
     reach = free.free_range
-    for index in np.flatnonzero(endless):
-        slide = joints[index].type == "prismatic"
-        ends = given[:, index] if slide else _free_part(reach, *stops[:, index])
-        lower[index], upper[index] = ends
+    for i in np.flatnonzero(endless):
+        slide = joints[i].type == "prismatic"
+        lower[i], upper[i] = given[:, i] if slide else _free_part(reach, *stops[:, i])
     known = stops[1] - stops[0] <= MAX_PARKED_RANGE
     low, high = np.where(known, stops[0], lower), np.where(known, stops[1], upper)
     parked = np.fmin(low, given[0]), np.fmax(high, given[1])  # NaN: none is given
@@ -209,19 +209,14 @@ def motion_limits(
     endless &= ~asked
     wide = endless & np.isfinite(stops[1] - stops[0])
     velocity, acceleration, deceleration, jerk, effort = (
-        np.array([_limit(joint, attribute) for joint in joints])
+        joint_limits(tree, model.joint_names, attribute)
         for attribute in ("velocity", "acceleration", "deceleration", "jerk", "effort")
     )
     acceleration = np.minimum(acceleration, deceleration)
+    instead = f"{reach:g} rad to either side of 0 are used"
     warnings = (
-        _warning(
-            joints, endless & ~wide, "position", f"{reach:g} rad to either side of 0 are used"
-        ),
-        *(
-            f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
-            f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
-            for i in np.flatnonzero(wide)
-        ),
+        _warning(joints, endless & ~wide, "position", instead),
+        *_wide_warnings(joints, wide, stops, lower, upper),
         _warning(joints, np.isinf(velocity), "velocity", f"{free.free_velocity:g} is used"),
         _warning(joints, np.isinf(effort), "effort", "effort is not limited there"),
     )
@@ -280,16 +275,14 @@ def _free_part(reach: float, low: float, high: float) -> tuple[float, float]:
     return float(min(lower, max(low, upper - reach))), wider
 
 
-def _limit(joint: UrdfJoint, attribute: str) -> float:
-    """A limit of the URDF; infinite where there is none, or 0 as exporters write for none."""
-    element = joint.element.find("limit")
-    try:
-        value = float("0" if element is None else element.get(attribute, "0"))
-    except ValueError:
-        raise RobotModelError(
-            f"the {attribute} limit of joint '{joint.name}' is no number"
-        ) from None
-    return value if 0.0 < value < np.inf else np.inf
+def _wide_warnings(
+    joints: list[UrdfJoint], wide: Mask, stops: Array, lower: Array, upper: Array
+) -> list[str]:
+    return [
+        f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
+        f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
+        for i in np.flatnonzero(wide)
+    ]
 
 
 def _warning(joints: list[UrdfJoint], missing: np.ndarray, kind: str, instead: str) -> str:

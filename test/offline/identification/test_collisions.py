@@ -98,7 +98,7 @@ def test_a_capsule_is_a_cylinder_with_half_a_ball_at_either_end() -> None:
     lowest = middle - 0.15 * abs(np.cos(angles[2])) - 0.03
     assert found == pytest.approx(lowest + 2.0, abs=1e-6)
     assert any("collision meshes of fore" in note for note in collisions.notes)
-    with pytest.raises(RobotModelError, match="capsule of link 'upper' needs a radius and a length"):
+    with pytest.raises(RobotModelError, match="capsule of link 'upper' needs a radius"):
         made(text.replace('radius="0.03"', 'radius="0"'))
 
 

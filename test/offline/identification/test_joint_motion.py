@@ -120,7 +120,7 @@ def test_limits_of_acceleration_and_jerk_are_those_of_urdf_1_2() -> None:
     usable = limits.scaled(0.1, 0.5, 0.5)
     assert (usable.acceleration[index], usable.jerk[index]) == (3.0, 20.0)
     broken = text.replace('jerk="20"', 'jerk="much"')
-    with pytest.raises(RobotModelError, match="jerk limit of joint"):
+    with pytest.raises(RobotModelError, match="limit of jerk that is no number: 'much'"):
         motion_limits(broken, RobotModel(broken))
 
 
@@ -149,7 +149,7 @@ def test_a_wrong_range_is_refused(name: str, bounds: tuple[float, float], said: 
 def test_limits_that_are_none() -> None:
     assert LIFT in TEXT
     words = TEXT.replace(LIFT, LIFT.replace('"87"', '"much"'))
-    with pytest.raises(RobotModelError, match="effort limit of joint 'lift' is no number"):
+    with pytest.raises(RobotModelError, match="'lift' .* limit of effort that is no number"):
         motion_limits(words, RobotModel(words))
     endless = TEXT.replace('lower="0" upper="0.2"', 'lower="0" upper="0"')
     with pytest.raises(RobotModelError, match="'reach' has no position limits"):
