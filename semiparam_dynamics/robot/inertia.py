@@ -33,6 +33,7 @@ MIN_GYRATION_RADIUS_M = 1e-3  # along an axis: a body that is thinner counts as 
 REPAIRED_GYRATION_RADIUS_M = 1e-2  # that it is given instead
 COMPACT_RADIUS_M = 0.05  # radius of gyration of a body of which only mass and centre are known
 MIN_MASS_SHARE = 1e-4  # of the robot's mass
+WRITTEN_DIGITS = 1e-2  # of a body's largest second moment: what two digits leave open
 
 # Where the ten numbers stand in U; the first scales all of it.
 _ROWS = np.array([3, 0, 1, 2, 0, 1, 0, 0, 1, 2])
@@ -191,6 +192,25 @@ def nearest_bodies(bodies: Array) -> Array:
     return np.array(
         [body if is_body(body) else _repaired(body, MIN_MASS_SHARE * total) for body in bodies]
     )
+
+
+def nearest_moments(inertia: Array, mass: float) -> Array:
+    """(3, 3) the nearest inertia about the centre of mass (kg m^2) that some body can have.
+
+    That is where no second moment of mass is negative: principal moments of inertia are then
+    neither negative nor larger than the sum of the other two. The given array itself where they are
+    not, or by no more than `WRITTEN_DIGITS`, or than a body of this mass (kg) is thick that counts
+    as thin.
+    """
+    unit = max(float(np.abs(inertia).max()), np.finfo(float).tiny)  # so that nothing overflows
+    scaled = inertia / unit
+    spread, axes = np.linalg.eigh(0.5 * np.trace(scaled) * np.eye(3) - scaled)
+    written = WRITTEN_DIGITS * float(np.abs(spread).max())
+    if spread[0] >= -max(written, mass * MIN_GYRATION_RADIUS_M**2 / unit):
+        return inertia
+    spread = unit * np.maximum(spread, 0.0)
+    nearest: Array = np.sum(spread) * np.eye(3) - (axes * spread) @ axes.T
+    return nearest
 
 
 def _repaired(body: Array, min_mass: float) -> Array:

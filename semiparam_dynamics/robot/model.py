@@ -148,7 +148,7 @@ class RobotModel:
     urdf: URDF text (as in ``robot_description``), or a file's path. Meshes are not needed.
     config: the configuration; `overrides` change single fields of it.
     locked: positions (rad or m) of joints that are not learned, 0 where not given. Mimic joints
-        do not follow their leader: they are locked unless asked for; see `told_followers`.
+        do not follow their leader: they are locked unless asked for; see `told_of_urdf`.
 
     Attributes
     ----------
@@ -393,7 +393,7 @@ def _checked_joints(tree: UrdfTree, config: RobotConfig) -> tuple[str, ...]:
         raise ConfigurationError(f"parameter 'gravity' needs 3 numbers, not {config.gravity}")
     joints = config.joints or tree.actuated()
     if not joints:
-        raise RobotModelError("the URDF has no joint that moves")
+        raise RobotModelError("; ".join(("the URDF has no joint that moves", *tree.notes)))
     check_joints(tree, joints)
     if config.target == "wrench":
         frame_names(tree, config.sensor_frame)  # raises, and says which frames there are
@@ -449,17 +449,22 @@ MIN_EFFECT = 0.01  # of an axis' scale, by which predictions change where a join
 DEFAULT_REACH = 0.5  # rad or m that a joint is moved where the URDF has no limits
 
 
-def told_followers(model: RobotModel) -> list[str]:
-    """Sentences on joints that move with a learned one by ``<mimic>``, where that matters.
+def told_of_urdf(model: RobotModel) -> list[str]:
+    """Sentences on what a model takes otherwise than its URDF has it.
 
-    They are locked all the same, since a model's joints are those with a motor of their own.
+    Bodies that can't exist, elements passed over, and joints that move with a learned one by
+    ``<mimic>``, where that matters: they are locked all the same, since a model's joints are those
+    with a motor of their own.
     """
     tree = parse_urdf(model.urdf_text)
     following = followers(tree, model.joint_names)
     return [
-        f"{name} moves with {following[name]} (<mimic>), which the model does not represent: it is "
-        "taken to stand still, and the errors of that are left to the residual"
-        for name in _that_matter(model, tree, following)
+        *tree.notes,
+        *(
+            f"{name} moves with {following[name]} (<mimic>), which the model does not represent: "
+            "it is taken to stand still, and the errors of that are left to the residual"
+            for name in _that_matter(model, tree, following)
+        ),
     ]
 
 

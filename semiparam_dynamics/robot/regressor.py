@@ -132,6 +132,8 @@ class Multibody:
         self.links = tuple(_links_of(model, i, tree) for i in body_ids)
         parameters = [model.inertias[i].toDynamicParameters() for i in body_ids]
         self.inertial_prior: Array = np.concatenate(parameters)
+        if not np.isfinite(self.inertial_prior).all():
+            raise RobotModelError("the URDF's masses and distances are too large for any robot")
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)
@@ -543,9 +545,20 @@ def reduced_model(tree: UrdfTree, moving: Sequence[str], locked: Mapping[str, fl
             pose = [value] if joint.nq == 1 else [np.cos(value), np.sin(value)]
             reference[joint.idx_q : joint.idx_q + joint.nq] = pose
         still = [i for i in range(1, full.njoints) if full.names[i] not in moving]
-        return pin.buildReducedModel(full, still, reference)
+        # Links may be called as joints are; while it reduces, the library goes by names alone.
+        _rename_links(full, "", " (link)")
+        reduced = pin.buildReducedModel(full, still, reference)
+        _rename_links(reduced, " (link)", "")
+        return reduced
     except Exception as error:  # the library raises several types, all on the URDF's content
         raise RobotModelError(f"the URDF can't be turned into a robot model: {error}") from None
+
+
+def _rename_links(model: pin.Model, old: str, new: str) -> None:
+    """Give the links' frames another end of their names."""
+    for frame in model.frames:
+        if frame.type == pin.FrameType.BODY:
+            frame.name = frame.name.removesuffix(old) + new
 
 
 def _indices(values: Indices) -> Indices:

@@ -2,36 +2,53 @@
 
 Everything else (meshes, transmissions, simulator tags) is left out before the rigid-body library
 sees the text: no mesh file has to exist, and faults are found here, where they can be explained.
+Elements that are no URDF's are passed over. A body that can't exist is replaced by the nearest that
+can, since inertias are only where learning starts; the geometry is never learned, so that a joint
+without an axis and mimic joints in a ring are refused.
 """
 
 from __future__ import annotations
 
+import codecs
 import copy
 import dataclasses
 import difflib
 import math
 import os
+import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
+from xml.parsers import expat
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import RobotModelError, listing
+from semiparam_dynamics.robot.inertia import nearest_moments
 
 ONE_DOF = ("revolute", "continuous", "prismatic")
 MAX_LENGTH = 10_000_000  # characters of a URDF; the iCub's has 130 000
 MAX_JOINTS = 2000  # or links: what follows would take long for more
 _TYPES = (*ONE_DOF, "fixed", "floating", "planar")
 POSE = {"xyz": 3, "rpy": 3}
+#: An inertia's attributes, each with its place in the matrix.
+INERTIA_ENTRIES = (
+    ("ixx", 0, 0),
+    ("ixy", 0, 1),
+    ("ixz", 0, 2),
+    ("iyy", 1, 1),
+    ("iyz", 1, 2),
+    ("izz", 2, 2),
+)
 # By tag: how many numbers each attribute has that the dynamics needs.
 _INERTIAL_NUMBERS = {
     "origin": POSE,
     "mass": {"value": 1},
-    "inertia": dict.fromkeys(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), 1),
+    "inertia": dict.fromkeys((name for name, _, _ in INERTIA_ENTRIES), 1),
 }
 _ORIGIN_NUMBERS = {"origin": POSE}
 _AXIS_NUMBERS = {"axis": {"xyz": 3}}  # of joints that have one
@@ -77,12 +94,18 @@ class Lock(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class UrdfTree:
-    """The links (name to inertial element) and joints of a URDF, checked to be one tree."""
+    """The links (name to inertial element) and joints of a URDF, checked to be one tree.
+
+    notes: sentences on what is taken otherwise than the URDF has it. replaced: links whose bodies
+    can't exist, for which `inertials` has the nearest ones that can.
+    """
 
     name: str
     root: str
     inertials: dict[str, ET.Element | None]
     joints: dict[str, UrdfJoint]
+    notes: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
 
     def parent_joint(self, link: str) -> UrdfJoint | None:
         """The joint that `link` hangs on, None for the root."""
@@ -122,6 +145,8 @@ class UrdfTree:
 def read_urdf(urdf: str | os.PathLike[str]) -> str:
     """URDF text as it is, or the text of the file that `urdf` names (a text contains ``<``).
 
+    The file's encoding is that of its byte order mark or XML declaration, else UTF-8, and Latin-1
+    where it can't be: names are ASCII, but comments come from anywhere.
     Raises RobotModelError where there is no text or the file can't be read.
     """
     urdf = os.fspath(urdf)
@@ -130,7 +155,7 @@ def read_urdf(urdf: str | os.PathLike[str]) -> str:
     if not urdf.strip():
         raise RobotModelError("the URDF is empty: give a robot description or a file's path")
     try:
-        text = Path(urdf).expanduser().read_text(encoding="utf-8")
+        text = _decoded(Path(urdf).expanduser().read_bytes())
     except (OSError, ValueError, RuntimeError) as error:  # the last: a home that isn't known, ~x
         raise RobotModelError(f"the URDF file '{urdf}' can't be read: {error}") from None
     if not text.strip():
@@ -138,13 +163,35 @@ def read_urdf(urdf: str | os.PathLike[str]) -> str:
     return text
 
 
+def _decoded(data: bytes) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    declared = re.match(rb"""\s*<\?xml[^>]*?\sencoding\s*=\s*["']([\w.:-]+)""", data)
+    try:
+        return data.decode(declared[1].decode() if declared else "utf-8")
+    except (UnicodeError, LookupError):
+        return data.decode("latin-1")
+
+
 def parse_urdf(text: str) -> UrdfTree:
     """Parse URDF text; RobotModelError says what keeps it from being one tree of links."""
-    robot = parse_xml(text.strip())
+    robot = parse_xml(text)
+    left = sorted({str(element.tag) for element in robot.iter() if "xacro" in str(element.tag)})
+    if not left:
+        return _tree(robot)
+    told = f"the URDF holds elements of xacro ({listing(left)})"
+    try:
+        tree = _tree(robot)
+    except RobotModelError as error:
+        raise RobotModelError(f"{error}; {told}: expand it with xacro first") from None
+    note = f"{told}, which are passed over: unless it is complete without, expand it with xacro"
+    return dataclasses.replace(tree, notes=(note, *tree.notes))
+
+
+def _tree(robot: ET.Element) -> UrdfTree:
     if robot.tag != "robot":
         raise RobotModelError(f"the URDF's outermost element is <{robot.tag}>, not <robot>")
-    if any("xacro" in str(element.tag) for element in robot.iter()):
-        raise RobotModelError("the URDF holds xacro macros: expand it with xacro first")
     links = [_attribute(element, "name", "a link") for element in robot.findall("link")]
     joints = [_joint(element) for element in robot.findall("joint")]
     if max(len(links), len(joints)) > MAX_JOINTS:
@@ -155,15 +202,22 @@ def parse_urdf(text: str) -> UrdfTree:
         zip(links, (element.find("inertial") for element in robot.findall("link")), strict=True)
     )
     root = _root(links, joints)
-    # The rigid-body library goes on without an inertial that it can't read, or that lacks a number.
-    for link, inertial in inertials.items():
-        _check_numbers(f"link '{link}'", inertial, _INERTIAL_NUMBERS)
-        if inertial is not None:
-            _complete(inertial)
     for joint in joints:
-        numbers = _ORIGIN_NUMBERS | (_AXIS_NUMBERS if joint.type in ONE_DOF else {})
-        _check_numbers(f"joint '{joint.name}'", joint.element, numbers)
-    return UrdfTree(robot.get("name") or "robot", root, inertials, {j.name: j for j in joints})
+        _check_numbers(f"joint '{joint.name}'", joint.element, _ORIGIN_NUMBERS)
+        if joint.type in ONE_DOF:
+            _check_axis(joint)
+    named = {joint.name: joint for joint in joints}
+    impossible = _bodies_made_possible(inertials)
+    notes = _lost_leaders(named)
+    if impossible:
+        told = listing([f"{link} ({what})" for link, what in impossible.items()])
+        notes.append(
+            f"no body can have what the URDF says of {told}: a mass is never below 0, a principal "
+            "moment of inertia neither below 0 nor above the sum of the other two. The nearest "
+            "bodies that can exist are used; correct the URDF"
+        )
+    name = robot.get("name") or "robot"
+    return UrdfTree(name, root, inertials, named, tuple(notes), tuple(impossible))
 
 
 def different_dynamics(one: UrdfTree, other: UrdfTree) -> list[str]:
@@ -211,15 +265,16 @@ def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
     Raises RobotModelError where one is no number.
     """
-    return _joint_limits(tree, joints, "effort")
+    return joint_limits(tree, joints, "effort")
 
 
 def velocity_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
     """(n_joints,) rad/s (m/s of prismatic joints), as :func:`effort_limits`."""
-    return _joint_limits(tree, joints, "velocity")
+    return joint_limits(tree, joints, "velocity")
 
 
-def _joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
+def joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
+    """(n_joints,) of an attribute of ``<limit>``, as :func:`effort_limits`."""
     limits = np.full(len(joints), np.inf)
     for k, name in enumerate(joints):
         element = tree.joints[name].element.find("limit")
@@ -245,12 +300,10 @@ def followers(tree: UrdfTree, joints: Sequence[str]) -> dict[str, str]:
     for name, joint in tree.joints.items():
         if name in joints or joint.type not in ONE_DOF:
             continue
-        passed = {name}
-        while (leader := joint.leader) in tree.joints and leader not in passed:
+        while (leader := joint.leader) in tree.joints:
             if leader in joints:
                 found[name] = leader
                 break
-            passed.add(leader)
             joint = tree.joints[leader]
     return found
 
@@ -413,20 +466,71 @@ def closest(name: str, names: Iterable[str], shown: int = 12) -> str:
 def parse_xml(text: str) -> ET.Element:
     """The outermost element of a URDF's text, which anyone on the network may have published.
 
-    Raises RobotModelError where it is not well-formed, longer than `MAX_LENGTH`, or has a document
-    type: entities, which can stand for any amount of text or for files, are declared there alone.
-    ElementTree opens no file and no address by itself.
+    Here alone text becomes elements, and all forms of it that are read alike get one form: the
+    ``quat_xyzw`` of an origin (URDF 1.1) becomes its ``rpy``, prefixes need no declaration, and a
+    document type has no effect. Raises RobotModelError where the text is not well-formed, longer
+    than `MAX_LENGTH`, or uses an entity that a document type declares, which can stand for any
+    amount of text or for a file. No file and no address is opened.
     """
     if len(text) > MAX_LENGTH:
         raise RobotModelError(
             f"the URDF has {len(text)} characters, more than {MAX_LENGTH}: leave meshes in files"
         )
-    if "<!DOCTYPE" in text:
-        raise RobotModelError("the URDF has a document type (<!DOCTYPE>), which is not accepted")
+    used: set[str] = set(re.findall(r"&([^#&;\s][^&;\s]*);", text)) if "<!ENTITY" in text else set()
+
+    def declared(name: str, *_: object) -> None:
+        # Whatever is expanded begins with a use in the text; this comes before any.
+        if name in used:
+            raise RobotModelError(
+                f"the URDF uses the entity '&{name};' of its document type (<!DOCTYPE>), which is "
+                "not accepted: write its value instead"
+            )
+
+    builder, parser = ET.TreeBuilder(), expat.ParserCreate()  # without namespaces: any prefix
+    parser.buffer_text = True
+    parser.specified_attributes = True  # none by a document type, whose defaults may be of any size
+    parser.EntityDeclHandler = declared
+    parser.StartElementHandler, parser.EndElementHandler = builder.start, builder.end
+    parser.CharacterDataHandler = builder.data
     try:
-        return ET.fromstring(text)  # nosec B314 # entities are refused above
-    except ET.ParseError as error:
+        parser.Parse(text.strip(), True)
+    except (expat.ExpatError, ValueError) as error:
         raise RobotModelError(f"the URDF is not well-formed XML: {error}") from None
+    robot = builder.close()
+    for owner in robot:
+        for origin in owner.iter("origin"):
+            if "quat_xyzw" in origin.attrib:
+                _turn_by_angles(f"{owner.tag} '{owner.get('name', '')}'", origin)
+    return robot
+
+
+def _turn_by_angles(owner: str, origin: ET.Element) -> None:
+    """Give an origin the rpy of its ``quat_xyzw``, which readers of URDF 1.0 would pass over."""
+    text = origin.attrib.pop("quat_xyzw")
+    if not _are_numbers(text, 4) or not any(map(float, text.split())):
+        raise RobotModelError(
+            f"{owner} of the URDF has an origin (quat_xyzw) that is no quaternion, 4 numbers that "
+            f"are not all 0: '{text}'{_remedy(text)}"
+        )
+    if "rpy" in origin.attrib:
+        raise RobotModelError(
+            f"{owner} of the URDF has an origin with both rpy and quat_xyzw: leave one of them out"
+        )
+    given = [float(part) for part in text.split()]
+    largest = max(map(abs, given))
+    x, y, z, w = (value / largest for value in given)
+    double = 2.0 / (x * x + y * y + z * z + w * w)
+    # Where the pitch is 90 degrees only the sum of roll and yaw is defined: the yaw is computed
+    # from what the roll leaves, so that they always go together.
+    roll = math.atan2(double * (y * z + w * x), 1.0 - double * (x * x + y * y))
+    s, c = math.sin(roll), math.cos(roll)
+    level = math.hypot(1.0 - double * (y * y + z * z), double * (x * y + w * z))
+    pitch = math.atan2(double * (w * y - x * z), level)
+    yaw = math.atan2(
+        double * (s * (x * z + w * y) - c * (x * y - w * z)),
+        c * (1.0 - double * (x * x + z * z)) - s * double * (y * z - w * x),
+    )
+    origin.set("rpy", f"{roll!r} {pitch!r} {yaw!r}")
 
 
 def _joint(element: ET.Element) -> UrdfJoint:
@@ -477,14 +581,76 @@ def _check_numbers(
             )
 
 
-def _complete(inertial: ET.Element) -> None:
-    """Take what an inertial leaves out as 0: products of inertia, mostly."""
-    for tag in ("mass", "inertia"):
-        inner = inertial.find(tag)
-        if inner is None:
-            inner = ET.SubElement(inertial, tag)
-        for attribute in _INERTIAL_NUMBERS[tag]:
-            inner.attrib.setdefault(attribute, "0")
+def _check_axis(joint: UrdfJoint) -> None:
+    _check_numbers(f"joint '{joint.name}'", joint.element, _AXIS_NUMBERS)
+    axis = joint.element.find("axis")
+    text = "1 0 0" if axis is None else axis.get("xyz", "1 0 0")
+    if not 0.0 < sum(float(part) * float(part) for part in text.split()) < math.inf:
+        raise RobotModelError(
+            f"joint '{joint.name}' of the URDF has an axis (xyz) without a direction: '{text}'; "
+            "name the one that it turns about or slides along, such as 0 0 1"
+        )
+
+
+def _lost_leaders(joints: Mapping[str, UrdfJoint]) -> list[str]:
+    """A sentence where joints mimic one that the URDF lacks.
+
+    Raises RobotModelError where a joint mimics itself, or joints one another.
+    """
+    following = {name: joint.leader for name, joint in joints.items() if joint.mimic}
+    try:
+        TopologicalSorter({name: [leader] for name, leader in following.items()}).prepare()
+    except CycleError as error:
+        ring = error.args[1]
+        raise RobotModelError(
+            f"joint '{ring[0]}' of the URDF follows itself by <mimic> ({' -> '.join(ring)}): one "
+            "of these joints must move by itself, so take out its <mimic>"
+        ) from None
+    lost = [f"{name} ('{leader}')" for name, leader in following.items() if leader not in joints]
+    if not lost:
+        return []
+    return [
+        f"joints of the URDF follow one by <mimic> that it lacks: {listing(lost)}. They are taken "
+        "to stand still; name joints that there are, or take out the <mimic>"
+    ]
+
+
+def _bodies_made_possible(inertials: Mapping[str, ET.Element | None]) -> dict[str, str]:
+    """Check and complete inertials, and replace bodies that can't exist by the nearest that can.
+
+    Returns what was impossible, by link. The rigid-body library goes on without an inertial that
+    it can't read, or that lacks a number.
+    """
+    impossible = {}
+    for link, inertial in inertials.items():
+        _check_numbers(f"link '{link}'", inertial, _INERTIAL_NUMBERS)
+        if inertial is None:
+            continue
+        mass, inertia = (_completed(inertial, tag) for tag in ("mass", "inertia"))
+        moments = np.zeros((3, 3))
+        for name, i, j in INERTIA_ENTRIES:
+            moments[i, j] = moments[j, i] = float(inertia.get(name, "0"))
+        if (kg := float(mass.get("value", "0"))) < 0.0:
+            mass.set("value", "0")
+            nearest = np.zeros((3, 3))  # where the mass is wrong, nothing is known
+            impossible[link] = f"mass {kg:g} kg"
+        elif (nearest := nearest_moments(moments, kg)) is not moments:
+            told = listing([f"{value:.3g}" for value in np.linalg.eigvalsh(moments)])
+            impossible[link] = f"moments of inertia {told} kg m^2"
+        if nearest is not moments:
+            for name, i, j in INERTIA_ENTRIES:
+                inertia.set(name, repr(float(nearest[i, j])))
+    return impossible
+
+
+def _completed(inertial: ET.Element, tag: str) -> ET.Element:
+    """An inner element, in which what is left out is 0: products of inertia, mostly."""
+    inner = inertial.find(tag)
+    if inner is None:
+        inner = ET.SubElement(inertial, tag)
+    for attribute in _INERTIAL_NUMBERS[tag]:
+        inner.attrib.setdefault(attribute, "0")
+    return inner
 
 
 def _are_numbers(text: str, count: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
+from semiparam_dynamics.robot.model import RobotModel, message_checks, told_of_urdf
 from semiparam_dynamics.robot.urdf import Lock, carrying, locked_positions, parse_urdf, turned_up
 
 from .standing_arm import FOLLOWING, LEARNED, URDF, model
@@ -46,15 +46,15 @@ def test_only_joints_that_change_the_predictions_matter() -> None:
 def test_a_joint_that_follows_a_learned_one_is_told_of_where_it_matters_and_is_no_lock() -> None:
     heavy = RobotModel(FOLLOWING, joints=LEARNED)
     assert message_checks(heavy)["locks"].keys() == {"tilt"}
-    (told,) = told_followers(heavy)
+    (told,) = told_of_urdf(heavy)
     assert told.startswith("finger moves with elbow (<mimic>), which the model does not represent")
     light = FOLLOWING.replace('<mass value="1.0"/>', '<mass value="0.01"/>')
-    assert not told_followers(RobotModel(light, joints=LEARNED))
+    assert not told_of_urdf(RobotModel(light, joints=LEARNED))
     # Without the elbow it is a joint like others, and with itself among the learned ones it moves.
-    assert not told_followers(RobotModel(FOLLOWING, joints=("shoulder",)))
+    assert not told_of_urdf(RobotModel(FOLLOWING, joints=("shoulder",)))
     alone = message_checks(RobotModel(FOLLOWING, joints=("shoulder",)))
     assert alone["locks"].keys() == {"tilt", "elbow", "finger"}
-    assert not told_followers(RobotModel(FOLLOWING, joints=(*LEARNED, "finger")))
+    assert not told_of_urdf(RobotModel(FOLLOWING, joints=(*LEARNED, "finger")))
 
 
 def test_a_joint_that_follows_a_learned_one_stays_locked_where_a_saved_model_has_it() -> None:

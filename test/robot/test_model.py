@@ -147,6 +147,21 @@ def test_effects_can_be_left_out() -> None:
 # --- joints ---------------------------------------------------------------------------------
 
 
+def test_links_may_be_called_as_joints_are() -> None:
+    """As on public robots; with some joints locked, before and behind those that are learned."""
+    text = SMALL
+    for link, joint in (("column", "slew"), ("boom", "boom_sensor"), ("gripper", "grip")):
+        text = text.replace(f'"{link}"', f'"{joint}"')
+    options: dict[str, object] = {
+        "joints": ("lift", "reach"),
+        "locked": {"slew": 0.3, "grip": -0.2},
+    }
+    model, same = RobotModel(text, **options), RobotModel(SMALL, **options)  # type: ignore[arg-type]
+    np.testing.assert_array_equal(model.inertial_prior, same.inertial_prior)
+    names = [name for links in model.links for name, _ in links]
+    assert names == ["boom_root", "boom_sensor", "mark", "slider", "grip"]
+
+
 def test_joints_follow_the_order_asked_for() -> None:
     names = ("grip", "slew", "reach", "lift")
     model, ordered = RobotModel(SMALL, joints=names), RobotModel(SMALL)

@@ -6,15 +6,19 @@ Whatever a robot_description holds, it gives a model with finite numbers, or a s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from semiparam_dynamics.base.errors import RobotModelError
-from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.robot.inertia import nearest_moments
+from semiparam_dynamics.robot.model import RobotModel, message_checks, told_of_urdf
 from semiparam_dynamics.robot.urdf import (
     MAX_LENGTH,
     UrdfTree,
@@ -24,12 +28,14 @@ from semiparam_dynamics.robot.urdf import (
     followers,
     frame_names,
     parse_urdf,
+    parse_xml,
     read_urdf,
     velocity_limits,
 )
 
 TEXT = (Path(__file__).resolve().parent.parent / "data/small_arm.urdf").read_text()
 TREE = parse_urdf(TEXT)
+BARE = TEXT[TEXT.index("<robot") :]
 JOINT = '<joint name="{}" type="revolute"><parent link="{}"/><child link="{}"/></joint>'
 LINKS = '<link name="a"/><link name="b"/>'
 
@@ -97,7 +103,8 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_only_what_the_dynamics_needs_is_kept() -> None:
-    joint = JOINT.format("j", "a", "b").replace("</j", "<limit lower='-1' upper='2'/><mimic/></j")
+    limits = "<limit lower='-1' upper='2'/><mimic joint='gone'/>"
+    joint = JOINT.format("j", "a", "b").replace("</j", f"{limits}</j")
     mass = "<inertial><mass value='2'/></inertial>"
     noise = "<visual><geometry><mesh filename='none.stl'/></geometry></visual>"
     text = robot("<link name='a'/>", f"<link name='b'>{mass}{noise}</link>", joint, "<gazebo/>")
@@ -110,17 +117,42 @@ def test_only_what_the_dynamics_needs_is_kept() -> None:
     assert parse_urdf(plain).joints.keys() == {"j"}
 
 
-def test_joints_that_follow_a_learned_one_are_found_through_others_and_in_a_ring() -> None:
-    leaders = {"learned": "", "near": "learned", "far": "near", "own": "gone", "x": "y", "y": "x"}
+def mimics(leaders: dict[str, str]) -> str:
+    """A robot whose joints follow others: by name the joint that each follows, or none."""
     links = [f"<link name='{name}'/>" for name in ("base", *leaders)]
     joints = [
-        JOINT.format(name, "base", name).replace("</j", f"<mimic joint='{leader}'/></j")
+        JOINT.format(name, "base", name).replace(
+            "</j", (f"<mimic joint='{leader}'/>" if leader else "") + "</j"
+        )
         for name, leader in leaders.items()
     ]
-    tree = parse_urdf(robot(*links, *joints))
+    return robot(*links, *joints)
+
+
+def test_joints_that_follow_a_learned_one_are_found_through_others() -> None:
+    tree = parse_urdf(mimics({"learned": "", "near": "learned", "far": "near", "own": "gone"}))
     assert followers(tree, ("learned",)) == {"near": "learned", "far": "learned"}
     assert followers(tree, ("learned", "near")) == {"far": "near"}
     assert followers(tree, ("own",)) == {}
+    (note,) = tree.notes
+    assert "own ('gone')" in note and "stand still" in note
+
+
+@pytest.mark.parametrize(
+    ("leaders", "ring"),
+    [({"a": "a"}, "a -> a"), ({"a": "", "b": "c", "c": "d", "d": "b"}, "-> b|b ->")],
+)
+def test_mimic_joints_that_follow_themselves_are_refused(
+    leaders: dict[str, str], ring: str
+) -> None:
+    with pytest.raises(RobotModelError, match=f"follows itself by <mimic> .*({ring})"):
+        parse_urdf(mimics(leaders))
+
+
+def test_a_long_chain_of_mimic_joints_takes_no_longer_than_others() -> None:
+    chain = {f"j{k}": f"j{k - 1}" if k else "" for k in range(1500)}
+    tree = parse_urdf(mimics(chain))
+    assert tree.actuated() == ("j0",) and not tree.notes
 
 
 def test_masses_must_be_numbers() -> None:
@@ -148,6 +180,9 @@ MOVES = (
         ("0 0 0.1", "0 0 0,1", r"link 'b' .* an origin \(xyz\) that is not 3 numbers: '0 0 0,1'"),
         ("rpy='0 0 0'", "rpy='0 0'", r"link 'b' .* an origin \(rpy\) that is not 3 numbers: '0 0'"),
         ("0 0 0.3", "0 0 $(arg h)", r"joint 'j' .* an origin \(xyz\) .* expand it with xacro"),
+        ("0 0 1'", "0 0 0'", "joint 'j' .* an axis .xyz. without a direction: '0 0 0'"),
+        ("0 0 1'", "0 0 1e200'", "joint 'j' .* an axis .xyz. without a direction: '0 0 1e200'"),
+        ("0 0 0.1", "0 0 1e200", "the URDF's masses and distances are too large"),
         ("0 0 1'", "0 0 ${s}'", r"joint 'j' .* an axis \(xyz\) .* expand it with xacro first$"),
         ("lower='-1.5'", "lower='-1,5'", "limits that are not numbers: '-1,5' and '1.5' .decimals"),
         ("'2.5'", "'2,5'", "'j' .* limit of velocity that is no number: '2,5' .decimals"),
@@ -175,9 +210,170 @@ def test_numbers_of_an_inertial_that_are_left_out_are_zero() -> None:
     assert sorted(set(np.round(prior[4:], 9))) == [0.0, round(2.6054 * 0.01, 9)]  # m z^2
 
 
+def with_body(mass: float, moments: tuple[float, ...]) -> str:
+    """A robot with a body about its link's origin: kg, (ixx, iyy, izz) kg m^2."""
+    values = zip(("ixx", "iyy", "izz"), moments, strict=True)
+    inertia = " ".join(f"{name}='{value}'" for name, value in values)
+    body = f"<inertial><mass value='{mass}'/><inertia {inertia}/></inertial>"
+    return robot("<link name='a'/>", f"<link name='b'>{body}</link>", MOVES)
+
+
+@pytest.mark.parametrize(
+    ("mass", "moments", "nearest", "told"),
+    [
+        # Second moments (-ixx + iyy + izz) / 2 and so on; those below 0 become 0.
+        (2.0, (0.1, 0.1, 0.3), (0.15, 0.15, 0.3), "b (moments of inertia 0.1, 0.1 and 0.3 kg"),
+        (2.0, (-0.1, 0.2, 0.2), (0.0, 0.25, 0.25), "b (moments of inertia -0.1, 0.2 and 0.2 kg"),
+        (2.0, (-0.1, -0.1, -0.1), (0.0, 0.0, 0.0), "b (moments of inertia -0.1, -0.1 and -0.1 kg"),
+        (-2.0, (0.1, 0.1, 0.1), (0.0, 0.0, 0.0), "b (mass -2 kg)"),
+    ],
+)
+def test_a_body_that_cannot_exist_is_replaced_by_the_nearest(
+    mass: float, moments: tuple[float, ...], nearest: tuple[float, ...], told: str
+) -> None:
+    text = with_body(mass, moments)
+    tree = parse_urdf(text)
+    (note,) = tree.notes
+    assert told in note and "correct the URDF" in note and tree.replaced == ("b",)
+    model = pin.buildModelFromXML(tree.to_xml())  # the text that the dynamics is made of
+    assert model.inertias[1].mass == max(mass, 0.0)
+    np.testing.assert_allclose(np.diag(model.inertias[1].inertia), nearest, atol=1e-12)
+    assert told_of_urdf(RobotModel(text)) == [note]
+
+
+def test_the_nearest_body_does_not_depend_on_the_axes_and_comes_of_no_other_second_moments() -> (
+    None
+):
+    """Against a search over all bodies: the squared distance of second moments is smallest."""
+    turn = pin.rpy.rpyToMatrix(np.array([0.3, -0.7, 1.1]))
+    moments = turn @ np.diag([0.02, 0.05, 0.2]) @ turn.T
+
+    def second(inertia: np.ndarray) -> np.ndarray:
+        return 0.5 * np.trace(inertia) * np.eye(3) - inertia
+
+    found = second(nearest_moments(moments, 1.0))
+    assert np.linalg.eigvalsh(found)[0] >= -1e-12
+
+    def distance(x: np.ndarray) -> float:
+        root = x.reshape(3, 3)
+        return float(np.sum((root @ root.T - second(moments)) ** 2))
+
+    best = min(
+        minimize(distance, x, method="BFGS").fun
+        for x in np.random.default_rng(0).normal(0.0, 0.3, (5, 9))
+    )
+    assert np.sum((found - second(moments)) ** 2) == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    "moments", [(0.00083, 0.00083, 0.00167), (0.0, 0.0, 0.0), (1e-20, 0, -1e-20)]
+)
+def test_what_digits_leave_open_and_points_are_left_as_they_are(moments) -> None:
+    tree = parse_urdf(with_body(1.0, moments))
+    assert not tree.notes and not tree.replaced
+    inertia = pin.buildModelFromXML(tree.to_xml()).inertias[1].inertia
+    np.testing.assert_allclose(np.diag(inertia), moments, rtol=1e-12, atol=0)
+
+
 def test_an_axis_of_a_fixed_joint_is_not_read() -> None:
     fixed = MOVES.replace("revolute", "fixed").replace("0 0 1'", "'")
     assert parse_urdf(robot("<link name='a'/>", "<link name='b'/>", fixed)).joints["j"]
+
+
+@pytest.mark.parametrize("pitch", [0.3, 0.5 * np.pi, -0.5 * np.pi, 0.5 * np.pi - 1e-8])
+def test_a_quaternion_is_the_same_rotation_as_its_angles(pitch: float) -> None:
+    """URDF 1.1: of joints, of bodies, and of shapes alike; rows are those that pinocchio makes."""
+    rotation = pin.rpy.rpyToMatrix(np.array([0.4, pitch, -1.2]))
+    x, y, z, w = 3.0 * pin.Quaternion(rotation).coeffs()  # of any length
+    given = f"quat_xyzw='{x!r} {y!r} {z!r} {w!r}'".replace("np.float64(", "").replace(")", "")
+    inertial = BODY.replace("rpy='0 0 0'", given).replace("iyy='0.1'", "iyy='0.15'")
+    text = robot(
+        "<link name='a'/>",
+        f"<link name='b'>{inertial}<collision><origin {given}/></collision></link>",
+        MOVES.replace("xyz='0 0 0.3'", f"xyz='0 0 0.3' {given}"),
+    )
+    model = pin.buildModelFromXML(parse_urdf(text).to_xml())
+    np.testing.assert_allclose(model.jointPlacements[1].rotation, rotation, atol=1e-14)
+    turned = rotation @ np.diag([0.1, 0.15, 0.1]) @ rotation.T
+    np.testing.assert_allclose(model.inertias[1].inertia, turned, atol=1e-14)
+    origins = list(parse_xml(text).iter("origin"))
+    assert len({origin.get("rpy") for origin in origins}) == 1 and len(origins) == 3
+
+
+@pytest.mark.parametrize(
+    ("origin", "message"),
+    [
+        ("quat_xyzw='0 0 0 0'", "joint 'j' .* no quaternion, 4 numbers that are not all 0"),
+        ("quat_xyzw='0 0 1'", "joint 'j' .* no quaternion, 4 numbers"),
+        ("quat_xyzw='0 0 ${s} 1'", "expand it with xacro"),
+        ("quat_xyzw='0 0 0 1' rpy='0 0 1'", "both rpy and quat_xyzw"),
+    ],
+)
+def test_a_quaternion_that_is_none_is_refused(origin: str, message: str) -> None:
+    with pytest.raises(RobotModelError, match=message):
+        parse_urdf(robot(LINKS, MOVES.replace("xyz='0 0 0.3'", origin)))
+
+
+DECLARED = '<?xml version="1.0" encoding="{}"?><!-- f\xfcr -->{}'
+
+
+@pytest.mark.parametrize(
+    ("declared", "written"),
+    [
+        ("iso-8859-1", "iso-8859-1"),
+        ("cp1252", "cp1252"),
+        ("utf-16", "utf-16"),
+        ("utf-8", "utf-8-sig"),
+        ("utf-8", "iso-8859-1"),
+        ("no-such-encoding", "utf-8"),
+    ],
+)
+def test_a_file_in_any_encoding_is_read(declared: str, written: str, tmp_path: Path) -> None:
+    """As it declares, by its byte order mark, and where its declaration is wrong."""
+    file = tmp_path / "robot.urdf"
+    file.write_bytes(DECLARED.format(declared, BARE).encode(written))
+    text = read_urdf(file)
+    assert parse_urdf(text).to_xml() == TREE.to_xml()
+    assert ("f\xfcr" in text) == (declared != "no-such-encoding")
+
+
+def test_what_is_no_urdf_s_is_passed_over() -> None:
+    """Undeclared prefixes, a default namespace, and plugins of simulators."""
+    other = "<controller:p3d name='x'><on>1</on></controller:p3d><gazebo a:b='1'><link/></gazebo>"
+    text = TEXT.replace("</robot>", f"{other}</robot>").replace(
+        "<robot ", "<robot xmlns='urdf' ", 1
+    )
+    assert "xmlns" in text and text.count(other) == 1
+    tree = parse_urdf(text)
+    assert tree.to_xml() == TREE.to_xml() and not tree.notes
+
+
+def test_elements_that_xacro_left_are_passed_over_and_told() -> None:
+    macro = "<xacro:macro name='m'><link name='x'/></xacro:macro>"
+    left = f"<xacro:property name='pi' value='3.14'/>{macro}"
+    tree = parse_urdf(TEXT.replace("</robot>", f"{left}</robot>"))
+    assert tree.to_xml() == TREE.to_xml()
+    (note,) = tree.notes
+    assert "xacro:macro and xacro:property" in note and "expand it with xacro" in note
+    with pytest.raises(RobotModelError, match="no joint that moves; .*expand it with xacro"):
+        RobotModel(robot("<link name='a'/>", "<xacro:arm/>"))
+
+
+FIELD = ("doctype", "latin1", "unbound_prefix", "neg_inertia", "neg_mass_one")
+
+
+@pytest.mark.parametrize("name", FIELD)
+def test_urdfs_as_they_come(name: str, data_file: Callable[[str], Path]) -> None:
+    """An arm's URDF, damaged in one respect: efforts are those of the good one where it can be."""
+    model = RobotModel(data_file(f"field/urdf/{name}.urdf"))
+    good = RobotModel(data_file("robots/xmate7p/xmate7p.urdf"))
+    state = np.random.default_rng(0).standard_normal((3, 7))
+    efforts, expected = (robot.inverse_dynamics(*state) for robot in (model, good))
+    assert bool(told_of_urdf(model)) == name.startswith("neg")
+    if name.startswith("neg"):
+        assert np.abs(efforts - expected).max() < 0.05 * np.abs(expected).max()
+    else:
+        np.testing.assert_array_equal(efforts, expected)
 
 
 def test_long_lists_of_names_are_cut() -> None:
@@ -346,13 +542,33 @@ def test_entities_that_grow_are_refused() -> None:
         RobotModel(f"<!DOCTYPE robot [{entities}]><robot name='&e11;'/>")
 
 
-@pytest.mark.parametrize(
-    "declared",
-    ['<!ENTITY e "x">', '<!ENTITY e SYSTEM "file:///etc/passwd">', '<!ENTITY % e SYSTEM "x"> %e;'],
+HARMLESS = (
+    "",
+    '<!ENTITY e "x">',
+    '<!ENTITY e SYSTEM "file:///etc/passwd">',
+    '<!ENTITY % e SYSTEM "x"> %e;',
+    '<!ATTLIST mass value CDATA "7">',
 )
-def test_a_document_type_is_refused_whatever_it_declares(declared) -> None:
-    with pytest.raises(RobotModelError, match="document type"):
-        RobotModel(f'<?xml version="1.0"?><!DOCTYPE robot [{declared}]>{TEXT}')
+
+
+@pytest.mark.parametrize("declared", HARMLESS)
+def test_a_document_type_has_no_effect(declared: str) -> None:
+    model = RobotModel(f'<?xml version="1.0"?><!DOCTYPE robot [{declared}]>{BARE}')
+    np.testing.assert_array_equal(model.inertial_prior, RobotModel(BARE).inertial_prior)
+
+
+@pytest.mark.parametrize("used", ["<a>&e;</a>", "<a b='&e;'/>"])
+@pytest.mark.parametrize("declared", ['"x"', 'SYSTEM "file:///etc/passwd"', '"&#38;f;"'])
+def test_an_entity_that_is_used_is_refused(declared: str, used: str) -> None:
+    text = BARE.replace("</robot>", f"{used}</robot>")
+    with pytest.raises(RobotModelError, match="uses the entity '&e;' .* write its value instead"):
+        parse_urdf(f"<!DOCTYPE robot [<!ENTITY f 'y'><!ENTITY e {declared}>]>{text}")
+
+
+def test_a_default_of_a_document_type_cannot_grow() -> None:
+    entities = f"<!ENTITY e0 '{'x' * 99}'><!ATTLIST robot name CDATA '&e0;'>"
+    with pytest.raises(RobotModelError, match="uses the entity '&e0;'"):
+        parse_urdf(f"<!DOCTYPE robot [{entities}]><robot/>")
 
 
 def test_a_text_that_is_too_long_is_refused_unread() -> None:

@@ -44,7 +44,7 @@ from semiparam_dynamics.learner.nodes.outputs import (
 )
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import SessionReport
-from semiparam_dynamics.robot.model import check_robot, told_followers
+from semiparam_dynamics.robot.model import check_robot, told_of_urdf
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     carrying,
@@ -165,7 +165,7 @@ class InverseDynamicsNode(ManagedNode):
             f"{model.n_joints} joints ({', '.join(model.joint_names)}), target "
             f"{model.config.target}, {model.n_parameters} base parameters"
         )
-        for told in told_followers(model):
+        for told in told_of_urdf(model):
             if told not in self._told:  # the same joints may be locked elsewhere now
                 self.get_logger().warning(told)
             self._told.add(told)

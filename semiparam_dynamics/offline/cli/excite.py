@@ -41,8 +41,8 @@ FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 DESCRIPTION = """\
 Find a periodic motion that identifies the robot's base parameters well: the condition number of
-their regressor is minimised within the URDF's limits of position, velocity and effort. Each period
-starts and ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
+their regressor is minimised within the URDF's limits of motion and effort. Each period starts and
+ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
 one JointTrajectory whose first point leaves the arm time to reach it, and trial_bag, one period at
 low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
 floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""

@@ -31,7 +31,7 @@ from semiparam_dynamics.offline.doctor.messages import (
 )
 from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings, unexplained
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
-from semiparam_dynamics.robot.model import RobotModel, told_followers
+from semiparam_dynamics.robot.model import RobotModel, told_of_urdf
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
@@ -142,8 +142,8 @@ def examine(
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
         findings = list(message_findings(log, facts, config.samples))
         findings += [
-            Finding("mimic joint", told, "none where the errors are small enough", fault=False)
-            for told in told_followers(model)
+            Finding("URDF", told, "none where the errors are small; else the URDF", fault=False)
+            for told in told_of_urdf(model)
         ]
         clean = repaired(log, facts)
         lively = liveliest_stretch(clean)

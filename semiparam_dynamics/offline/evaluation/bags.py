@@ -31,7 +31,7 @@ from semiparam_dynamics.offline.doctor.messages import (
     stamp_findings,
 )
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, Origin, Recording, evaluate
-from semiparam_dynamics.robot.model import RobotModel, message_checks, told_followers
+from semiparam_dynamics.robot.model import RobotModel, message_checks, told_of_urdf
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     different_dynamics,
@@ -159,7 +159,7 @@ def robot_of(
     if locked:
         bags.warnings.append(f"locked at its published position: {positions_told(locked)}")
     model = RobotModel(urdf, config.robot, locked=locked)
-    bags.warnings.extend(told_followers(model))
+    bags.warnings.extend(told_of_urdf(model))
     return model, config
 
 

@@ -229,8 +229,8 @@ def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Arr
     """Unknowns of a random motion within the limits that reaches some of them.
 
     Harmonic k has amplitudes of some 1 / k, so that all are alike in velocity. Each joint is
-    stretched until position or velocity meets its limit, then all together are made smaller until
-    the efforts keep theirs. Raises ConfigurationError where gravity alone needs more effort.
+    stretched until its position or a derivative meets its limit, then all together are made smaller
+    until the efforts keep theirs. Raises ConfigurationError where gravity alone needs more effort.
     """
     worst = ""
     postures = _MAX_POSTURES
@@ -265,7 +265,7 @@ def _fit(problem: ExcitationProblem, x: Array) -> Array:
     moving = x.copy()
     moving[0] = 0.0
     use = _use(problem, moving)
-    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.velocity)
+    stretch = np.minimum((1.0 - np.abs(x[0])) / use.position, 1.0 / use.rates)
     largest = x[1:] * stretch * (1.0 - 1e-9)
     smallest = np.vstack([x[:1], 1e-3 * largest])
     if not _use(problem, smallest).kept:
@@ -309,19 +309,27 @@ def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
 class LimitUse:
     """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
 
-    position: distance from the middle of the range. velocity: |dq|. effort: |torque| of the URDF's
-    rigid body, without friction; 0 where it is not limited.
+    position: distance from the middle of the range. velocity: |dq|. acceleration, jerk: of its
+    derivatives. effort: |torque| of the URDF's rigid body, without friction. The last three are 0
+    where they are not limited.
     """
 
     position: Array
     velocity: Array
+    acceleration: Array
+    jerk: Array
     effort: Array
     joint_names: tuple[str, ...]
 
     @property
+    def rates(self) -> Array:
+        """(n_joints,) the largest use of velocity, acceleration and jerk."""
+        return np.maximum(np.maximum(self.velocity, self.acceleration), self.jerk)
+
+    @property
     def kept(self) -> bool:
         """True where no limit is passed."""
-        return bool(max(self.position.max(), self.velocity.max(), self.effort.max()) <= 1.0)
+        return bool(max(self.position.max(), self.rates.max(), self.effort.max()) <= 1.0)
 
     @property
     def worst_effort(self) -> str:
@@ -338,11 +346,20 @@ def limit_use(
     effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
     """
     n = _INSTANTS_PER_CYCLE * trajectory.harmonics
-    q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
+    times = trajectory.period / n * np.arange(n)
+    q, dq, ddq = trajectory(times)
     efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
-    relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
-    position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
-    return LimitUse(position, velocity, effort, effort_model.joint_names)
+    position, velocity, acceleration, jerk, effort = (
+        np.abs(values / bound).max(axis=0)
+        for values, bound in (
+            (q - limits.middle, limits.half),
+            (dq, limits.velocity),
+            (ddq, limits.acceleration),
+            (trajectory.jerk(times), limits.jerk),
+            (efforts, limits.effort),
+        )
+    )
+    return LimitUse(position, velocity, acceleration, jerk, effort, effort_model.joint_names)
 
 
 class ExcitationProblem:
@@ -358,8 +375,9 @@ class ExcitationProblem:
     those that start at rest, in units of half of each joint's allowed range, the offset counted
     from its middle. There are three constraints a joint, met where positive: one minus the smooth
     maximum over a period (Kreisselmeier and Steinhauser, 1979) of position, velocity and effort,
-    relative to their limits. With `collisions` there is one more: the smooth minimum of the
-    distances, minus what is to be kept, in units of 0.1 m.
+    relative to their limits; where limits of acceleration or jerk are given, one more for each.
+    With `collisions` there is another: the smooth minimum of the distances, minus what is to be
+    kept, in units of 0.1 m.
 
     Parameters
     ----------
@@ -395,6 +413,9 @@ class ExcitationProblem:
         n = _SEARCH_INSTANTS_PER_CYCLE * harmonics
         t = period / n * np.arange(n)
         self._bases = [b @ self._directions for b in series_basis(t, harmonics, period)]
+        # By derivative of the position, those limits that there are.
+        bounds = (limits.half, limits.velocity, limits.acceleration, limits.jerk)
+        self._bounds = {k: bound for k, bound in enumerate(bounds) if np.isfinite(bound).any()}
         self._values_at: tuple[bytes, Array, Array, Array] | None = None
         self._slopes_at: tuple[bytes, Array, Array] | None = None
         self._distance_at: tuple[bytes, float] | None = None
@@ -462,9 +483,8 @@ class ExcitationProblem:
         return self._backward(x)[0]
 
     def constraints(self, x: Array) -> Array:
-        """(3 n_joints,) of position, velocity and effort, and distances; none may be negative."""
-        states, _, efforts = self._forward(x)
-        rows = [1.0 - _smooth(r)[0] for r in self._ratios(states, efforts)]
+        """(m n_joints,) of limits of motion and effort, and distances; none may be negative."""
+        rows = [1.0 - _smooth(r)[0] for r in self._ratios(x)]
         if self.collisions and self._pairs:
             rows.append(np.array([self._distance(x, self.collisions)]))
         return np.concatenate(rows)
@@ -491,7 +511,7 @@ class ExcitationProblem:
         key = x.tobytes()
         if self._values_at is None or self._values_at[0] != key:
             unit = x.reshape(self.shape) * self.limits.half
-            states = np.stack([basis @ unit for basis in self._bases])
+            states = np.stack([basis @ unit for basis in self._bases[:3]])
             states[0] += self.limits.middle
             self._values_at = (key, states, *self._evaluate(states))
         return self._values_at[1:]
@@ -506,10 +526,13 @@ class ExcitationProblem:
             return regressors, regressors @ self.model.prior[self._columns]
         return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
 
-    def _ratios(self, states: Array, efforts: Array) -> tuple[Array, Array, Array]:
-        limits = self.limits
-        position = (states[0] - limits.middle) / limits.half
-        return position, states[1] / limits.velocity, efforts / limits.effort
+    def _ratios(self, x: Array) -> list[Array]:
+        """(n, n_joints) of position from its middle, derivatives, and efforts, by their limits."""
+        states, _, efforts = self._forward(x)
+        jerk = self._bases[3] @ (x.reshape(self.shape) * self.limits.half)
+        motion = (states[0] - self.limits.middle, states[1], states[2], jerk)
+        moving = [motion[order] / bound for order, bound in self._bounds.items()]
+        return [*moving, efforts / self.limits.effort]
 
     def _backward(self, x: Array) -> tuple[Array, Array]:
         key = x.tobytes()
@@ -521,25 +544,25 @@ class ExcitationProblem:
         states, regressors, efforts = self._forward(x)
         slope = criterion(regressors, self.scaling, self.objective)[1]
         half, (k, n) = self.limits.half, self.shape
-        weights = [_smooth(ratio)[1] for ratio in self._ratios(states, efforts)]
+        weights = [_smooth(ratio)[1] for ratio in self._ratios(x)]
         gradient = np.zeros((k, n))
-        rows = np.zeros((3, n, k, n))
-        for kind, basis in enumerate(self._bases):
+        rows = np.zeros((len(weights), n, k, n))
+        for kind, basis in enumerate(self._bases[:3]):
             for joint in range(n):
                 ahead = states.copy()
                 ahead[kind, :, joint] += _DIFFERENCE_STEP
                 moved, moved_efforts = self._evaluate(ahead)
                 by_state = np.einsum("tap,tap->t", slope, moved - regressors) / _DIFFERENCE_STEP
                 gradient[:, joint] += half[joint] * (basis.T @ by_state)
-                change = (
-                    weights[2] * (moved_efforts - efforts) / (_DIFFERENCE_STEP * self.limits.effort)
-                )
-                rows[2, :, :, joint] -= half[joint] * (change.T @ basis)
-        for joint in range(n):
-            rows[0, joint, :, joint] = -self._bases[0].T @ weights[0][:, joint]
-            scale = half[joint] / self.limits.velocity[joint]
-            rows[1, joint, :, joint] = -scale * (self._bases[1].T @ weights[1][:, joint])
-        jacobian = rows.reshape(3 * n, k * n)
+                change = weights[-1] * (moved_efforts - efforts)
+                change /= _DIFFERENCE_STEP * self.limits.effort
+                rows[-1, :, :, joint] -= half[joint] * (change.T @ basis)
+        for row, (order, bound) in enumerate(self._bounds.items()):
+            for joint in range(n):
+                scale = half[joint] / bound[joint]
+                slope_there = self._bases[order].T @ weights[row][:, joint]
+                rows[row, joint, :, joint] = -scale * slope_there
+        jacobian = rows.reshape(len(weights) * n, k * n)
         if self.collisions and self._pairs:
             slope = self.collisions.smooth_slope(self._looked_at(x), self._pairs)
             by_unknowns = self._bases[0][::2].T @ (slope / _DISTANCE_SCALE) * half

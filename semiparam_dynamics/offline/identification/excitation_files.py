@@ -24,7 +24,8 @@ from semiparam_dynamics.offline.page import FAINT, STYLE, number, shorten
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
 _BAG_START_NS = 1_000_000_000  # stamps of 0 mean "none" to some tools
-_QUINTIC_PEAK = 1.875  # highest over mean speed of the polynomial between two states of rest
+# Largest velocity, acceleration and jerk of the polynomial from rest to rest, way and time being 1.
+_QUINTIC_PEAKS = (1.875, 10.0 / math.sqrt(3.0), 60.0)
 _LINE_COLOR, _LIMIT_COLOR = "#1f5fc4", "#d1342b"
 
 
@@ -51,7 +52,7 @@ def sample_times(excitation: Excitation, config: ExportConfig) -> Array:
 
 
 def lead_in(excitation: Excitation) -> float:
-    """s to reach the start from anywhere in the URDF's ranges, within the velocities allowed.
+    """s to reach the start from anywhere in the URDF's ranges, within the limits of motion allowed.
 
     A controller goes there from where the arm is on a quintic polynomial, from rest to rest; its
     highest speed is 1.875 times its mean speed. Rounded up to a second. The motion's own range may
@@ -61,7 +62,12 @@ def lead_in(excitation: Excitation) -> float:
     lower, upper = limits.parked or (limits.lower, limits.upper)
     start = excitation.trajectory([0.0])[0][0]
     farthest = np.maximum(start - lower, upper - start)
-    return float(math.ceil(np.max(_QUINTIC_PEAK * farthest / limits.velocity)))
+    rates = (limits.velocity, limits.acceleration, limits.jerk)
+    times = [
+        np.max(peak * farthest / limit) ** (1.0 / order)
+        for order, (peak, limit) in enumerate(zip(_QUINTIC_PEAKS, rates, strict=True), 1)
+    ]
+    return float(math.ceil(max(times)))
 
 
 def write_csv(excitation: Excitation, config: ExportConfig, path: Path) -> None:
@@ -169,13 +175,17 @@ def excitation_table(excitation: Excitation) -> str:
     ]
     names = [shorten(name, 24) for name in excitation.joint_names]
     width = max(5, *(len(name) for name in names))
-    header = f"{'start':>9}{'position':>11}{'velocity':>11}{'effort':>9}"
+    start, limits = excitation.trajectory([0.0])[0][0], excitation.limits
+    shown = ["position", "velocity", "acceleration", "jerk", "effort"]
+    free = {kind: np.isinf(getattr(limits, kind)) for kind in shown[1:]}
+    shown = [kind for kind in shown if kind == "effort" or not np.all(free.get(kind, False))]
+    header = f"{'start':>9}" + "".join(f"{kind:>{len(kind) + 3}}" for kind in shown)
     lines.append(f"{'joint':<{width}}{header}    (share of what may be used)")
-    use, start = excitation.use, excitation.trajectory([0.0])[0][0]
-    columns = (start, use.position, use.velocity, use.effort)
     for i, name in enumerate(names):
-        at, position, velocity, effort = (float(column[i]) for column in columns)
-        free = not np.isfinite(excitation.limits.effort[i])
-        shown = "free" if free else f"{effort:.0%}"
-        lines.append(f"{name:<{width}}{at:>9.3f}{position:>11.0%}{velocity:>11.0%}{shown:>9}")
+        line = f"{name:<{width}}{float(start[i]):>9.3f}"
+        for kind in shown:
+            share = float(getattr(excitation.use, kind)[i])
+            text = "free" if kind in free and free[kind][i] else f"{share:.0%}"
+            line += f"{text:>{len(kind) + 3}}"
+        lines.append(line)
     return "\n".join(lines)

@@ -10,7 +10,7 @@ leave the motion whole. The limits are the URDF's, and the part of them that may
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.robot.model import MAX_SLIDE, RobotModel
-from semiparam_dynamics.robot.urdf import UrdfJoint, parse_urdf
+from semiparam_dynamics.robot.urdf import UrdfJoint, joint_limits, parse_urdf
 
 Motion = tuple[Array, Array, Array]
 
@@ -56,12 +56,19 @@ class FourierTrajectory:
     def __call__(self, t: npt.ArrayLike) -> Motion:
         """q, dq, ddq at times t (s), each (len(t), n_joints) in rad, rad/s, rad/s^2."""
         bases = series_basis(t, self.harmonics, self.period)
-        q, dq, ddq = (basis @ self.coefficients for basis in bases)
+        q, dq, ddq = (basis @ self.coefficients for basis in bases[:3])
         return q, dq, ddq
 
+    def jerk(self, t: npt.ArrayLike) -> Array:
+        """The third derivative at times t (s), (len(t), n_joints) in rad/s^3."""
+        jerk: Array = series_basis(t, self.harmonics, self.period)[3] @ self.coefficients
+        return jerk
 
-def series_basis(t: npt.ArrayLike, harmonics: int, period: float) -> Motion:
-    """The series' terms and their first two derivatives by time, each (len(t), 2 N + 1)."""
+
+def series_basis(
+    t: npt.ArrayLike, harmonics: int, period: float
+) -> tuple[Array, Array, Array, Array]:
+    """The series' terms and their first three derivatives by time, each (len(t), 2 N + 1)."""
     t = np.asarray(t, dtype=np.float64)
     w = 2.0 * np.pi / period * np.arange(1, harmonics + 1)
     # Reduced to one period first: after hours of repeats the angle would lose digits.
@@ -72,6 +79,7 @@ def series_basis(t: npt.ArrayLike, harmonics: int, period: float) -> Motion:
         np.hstack([one, sine, cosine]),
         np.hstack([zero, w * cosine, -w * sine]),
         np.hstack([zero, -(w**2) * sine, -(w**2) * cosine]),
+        np.hstack([zero, -(w**3) * cosine, w**3 * sine]),
     )
 
 
@@ -119,15 +127,18 @@ class FreeJointsConfig:
 class MotionLimits:
     """Bounds of each joint, each (n_joints,).
 
-    lower, upper: position, rad or m. velocity: of |dq|, rad/s or m/s. effort: of the rigid body's
-    |torque|, N m or N; infinite where it is not limited. warnings: sentences on limits that the
-    URDF lacks. parked: lower and upper ends of where a joint may stand before the motion, which may
-    be outside the motion's own range; None: within lower and upper.
+    lower, upper: position, rad or m. velocity: of |dq|, rad/s or m/s. acceleration, jerk: of its
+    first and second derivative. effort: of the rigid body's |torque|, N m or N. The last three are
+    infinite where they are not limited. warnings: sentences on limits that the URDF lacks. parked:
+    lower and upper ends of where a joint may stand before the motion, which may be outside the
+    motion's own range; None: within lower and upper.
     """
 
     lower: Array
     upper: Array
     velocity: Array
+    acceleration: Array
+    jerk: Array
     effort: Array
     warnings: tuple[str, ...] = ()
     parked: tuple[Array, Array] | None = None
@@ -146,16 +157,17 @@ class MotionLimits:
         """The part of these limits that a motion may use.
 
         margin: share of each joint's range that is kept free at either end; velocity, effort:
-        shares of those limits that may be used. Where joints may be parked remains.
+        shares of those limits that may be used. Accelerations and jerks may be as high as their
+        limits. Where joints may be parked remains.
         """
         free = margin * (self.upper - self.lower)
-        return MotionLimits(
-            self.lower + free,
-            self.upper - free,
-            velocity * self.velocity,
-            effort * self.effort,
-            self.warnings,
-            self.parked or (self.lower, self.upper),
+        return replace(
+            self,
+            lower=self.lower + free,
+            upper=self.upper - free,
+            velocity=velocity * self.velocity,
+            effort=effort * self.effort,
+            parked=self.parked or (self.lower, self.upper),
         )
 
 
@@ -169,8 +181,9 @@ def motion_limits(
     """The limits of the joints of `model`, of which `urdf` is the text.
 
     ranges: narrower position limits by joint name, as a table or a cable may ask for.
-    free: limits where the URDF has none. A joint without an effort limit is not limited in effort.
-        The result's warnings name the joints.
+    free: limits where the URDF has none. A joint without an effort limit is not limited in effort,
+        which the result's warnings say; nor one without the limits of acceleration, deceleration
+        and jerk of URDF 1.2. Of a motion that goes to and fro the lower of the first two is kept.
 
     A rotary joint whose limits are wider than two turns gets that part of them which `free` leaves.
 
@@ -178,39 +191,38 @@ def motion_limits(
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.
     """
     free = free or FreeJointsConfig()
-    joints = [parse_urdf(urdf).joints[name] for name in model.joint_names]
+    tree = parse_urdf(urdf)
+    joints = [tree.joints[name] for name in model.joint_names]
     lower, upper = (limits.copy() for limits in model.position_limits)
     stops = np.array([_stops(joint) for joint in joints]).T
     given = _given(model.joint_names, ranges or {}, stops)
     asked, endless = np.isfinite(given[0]), ~np.isfinite(upper - lower)
     _check_slides(joints, endless & ~asked, stops)
     reach = free.free_range
-    for index in np.flatnonzero(endless):
-        slide = joints[index].type == "prismatic"
-        ends = given[:, index] if slide else _free_part(reach, *stops[:, index])
-        lower[index], upper[index] = ends
+    for i in np.flatnonzero(endless):
+        slide = joints[i].type == "prismatic"
+        lower[i], upper[i] = given[:, i] if slide else _free_part(reach, *stops[:, i])
     known = stops[1] - stops[0] <= MAX_PARKED_RANGE
     low, high = np.where(known, stops[0], lower), np.where(known, stops[1], upper)
     parked = np.fmin(low, given[0]), np.fmax(high, given[1])  # NaN: none is given
     lower, upper = np.where(asked, given[0], lower), np.where(asked, given[1], upper)
     endless &= ~asked
     wide = endless & np.isfinite(stops[1] - stops[0])
-    velocity = np.array([_limit(joint, "velocity") for joint in joints])
-    effort = np.array([_limit(joint, "effort") for joint in joints])
+    velocity, acceleration, deceleration, jerk, effort = (
+        joint_limits(tree, model.joint_names, attribute)
+        for attribute in ("velocity", "acceleration", "deceleration", "jerk", "effort")
+    )
+    acceleration = np.minimum(acceleration, deceleration)
+    instead = f"{reach:g} rad to either side of 0 are used"
     warnings = (
-        _warning(
-            joints, endless & ~wide, "position", f"{reach:g} rad to either side of 0 are used"
-        ),
-        *(
-            f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
-            f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
-            for i in np.flatnonzero(wide)
-        ),
+        _warning(joints, endless & ~wide, "position", instead),
+        *_wide_warnings(joints, wide, stops, lower, upper),
         _warning(joints, np.isinf(velocity), "velocity", f"{free.free_velocity:g} is used"),
         _warning(joints, np.isinf(effort), "effort", "effort is not limited there"),
     )
     velocity[np.isinf(velocity)] = free.free_velocity
-    return MotionLimits(lower, upper, velocity, effort, tuple(filter(None, warnings)), parked)
+    told = tuple(filter(None, warnings))
+    return MotionLimits(lower, upper, velocity, acceleration, jerk, effort, told, parked)
 
 
 def _given(
@@ -263,16 +275,14 @@ def _free_part(reach: float, low: float, high: float) -> tuple[float, float]:
     return float(min(lower, max(low, upper - reach))), wider
 
 
-def _limit(joint: UrdfJoint, attribute: str) -> float:
-    """A limit of the URDF; infinite where there is none, or 0 as exporters write for none."""
-    element = joint.element.find("limit")
-    try:
-        value = float("0" if element is None else element.get(attribute, "0"))
-    except ValueError:
-        raise RobotModelError(
-            f"the {attribute} limit of joint '{joint.name}' is no number"
-        ) from None
-    return value if 0.0 < value < np.inf else np.inf
+def _wide_warnings(
+    joints: list[UrdfJoint], wide: Mask, stops: Array, lower: Array, upper: Array
+) -> list[str]:
+    return [
+        f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
+        f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
+        for i in np.flatnonzero(wide)
+    ]
 
 
 def _warning(joints: list[UrdfJoint], missing: np.ndarray, kind: str, instead: str) -> str:

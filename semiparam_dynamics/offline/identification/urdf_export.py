@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
-from xml.dom import minidom
+from xml.dom import expatbuilder, minidom
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
@@ -21,16 +21,7 @@ from semiparam_dynamics.robot.inertia import (
 )
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import PRESLIDING
-from semiparam_dynamics.robot.urdf import parse_urdf
-
-_INERTIA_ENTRIES = (
-    ("ixx", 0, 0),
-    ("ixy", 0, 1),
-    ("ixz", 0, 2),
-    ("iyy", 1, 1),
-    ("iyz", 1, 2),
-    ("izz", 2, 2),
-)
+from semiparam_dynamics.robot.urdf import INERTIA_ENTRIES, parse_urdf
 
 
 def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, Array | None]:
@@ -43,9 +34,11 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
     is no body that can exist (a point mass, a plate), there is nothing to divide by: the link
     nearest to the base then has all of it, and the others none.
 
-    Links that don't move, and links without mass, are left out: they stay as they are.
+    Links that don't move, and links without mass, are left out: they stay as they are, unless the
+    URDF's body can't exist: then the nearest takes its place.
     """
-    inertials = parse_urdf(model.urdf_text).inertials
+    tree = parse_urdf(model.urdf_text)
+    inertials = tree.inertials
     shared: dict[str, Array | None] = {}
     bodies = found.values[: model.inertial_prior.size].reshape(-1, 10)
     for body, T, links in zip(bodies, found.transforms, model.links, strict=True):
@@ -63,6 +56,9 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
             first, pose = links[0]
             from_body: Array = np.asarray(np.linalg.inv(pose))
             shared[first] = _congruent(from_body, body)
+    for name in tree.replaced:
+        parameters = read_inertial(inertials[name], name)
+        shared.setdefault(name, parameters if parameters.any() else None)
     return shared
 
 
@@ -104,7 +100,7 @@ def export_urdf(
     """
     if not inertias and not any((dynamics or {}).values()):
         return text
-    tree = parse_urdf(text)  # refuses document types, and with them entities
+    tree = parse_urdf(text)  # refuses entities that are used
     for kind, names, known in (
         ("link", inertias, set(tree.inertials)),
         ("joint", dynamics or {}, set(tree.joints)),
@@ -112,7 +108,8 @@ def export_urdf(
         for name in names:
             if name not in known:
                 raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
-    document: Any = minidom.parseString(text.strip())  # nosec B318 # see above
+    # Without namespaces, whose prefixes need not be declared.
+    document: Any = expatbuilder.parseString(text.strip(), namespaces=False)  # nosec B318 # see above
     for element in document.documentElement.childNodes:
         if element.nodeType != element.ELEMENT_NODE:
             continue
@@ -170,21 +167,23 @@ def read_inertial(element: ET.Element | None, link: str) -> Array:
         center = _three(_attribute(element, "origin", "xyz", "0 0 0"))
         axes = pin.rpy.rpyToMatrix(_three(_attribute(element, "origin", "rpy", "0 0 0")))
         inertia = np.zeros((3, 3))
-        for name, i, j in _INERTIA_ENTRIES:
+        for name, i, j in INERTIA_ENTRIES:
             inertia[i, j] = inertia[j, i] = float(_attribute(element, "inertia", name))
     except ValueError:
         raise RobotModelError(
             f"the inertial of link '{link}' holds something that is no number"
         ) from None
-    body = pin.Inertia(mass, center, axes @ inertia @ axes.T)
-    parameters: Array = body.toDynamicParameters()
-    return parameters
+    P = np.zeros((4, 4))
+    P[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - axes @ inertia @ axes.T
+    pose = np.eye(4)
+    P[3, 3], pose[:3, 3] = mass, center
+    return inertial_parameters(pose @ P @ pose.T)
 
 
 def inertial_lines(parameters: Array) -> list[str]:
     """The element's lines for parameters (10,) of a positive mass, in the link's own axes."""
     body = pin.Inertia.FromDynamicParameters(parameters)
-    values = " ".join(f'{name}="{_exact(body.inertia[i, j])}"' for name, i, j in _INERTIA_ENTRIES)
+    values = " ".join(f'{name}="{_exact(body.inertia[i, j])}"' for name, i, j in INERTIA_ENTRIES)
     center = " ".join(_exact(value) for value in body.lever)
     return [
         "<inertial>",

@@ -22,7 +22,7 @@ from semiparam_dynamics.offline.identification.excitation import (
     random_unknowns,
     scaling,
 )
-from semiparam_dynamics.offline.identification.excitation_files import lead_in
+from semiparam_dynamics.offline.identification.excitation_files import excitation_table, lead_in
 from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
@@ -130,6 +130,52 @@ def test_effort_limits_bind() -> None:
     model = RobotModel(hopeless)
     with pytest.raises(ConfigurationError, match="lift needs"):
         optimize_excitation(model, model, motion_limits(hopeless, model), CONFIG)
+
+
+LIMITED = TEXT.replace('effort="87"', 'effort="87" acceleration="0.9" jerk="1.5"')
+
+
+def test_limits_of_acceleration_and_jerk_bind() -> None:
+    """URDF 1.2; on the way to the start too, a quintic polynomial as a controller makes it."""
+    model = RobotModel(LIMITED)
+    limits = motion_limits(LIMITED, model)
+    limited = np.isfinite(limits.jerk)
+    assert 0 < limited.sum() < model.n_joints
+    result = optimize_excitation(model, model, limits, CONFIG)
+    t = np.linspace(0.0, 10.0, 2001)
+    acceleration = result.trajectory(t)[2]
+    jerk = np.gradient(acceleration, t, axis=0)[1:-1]
+    uses = np.abs(acceleration[:, limited]).max() / 0.9, np.abs(jerk[:, limited]).max() / 1.5
+    assert max(uses) <= 1.005 and max(uses) > 0.8
+    free = optimize_excitation(
+        RobotModel(TEXT), RobotModel(TEXT), motion_limits(TEXT, model), CONFIG
+    )
+    assert np.abs(free.trajectory(t)[2][:, limited]).max() > 0.9
+    assert "jerk" in excitation_table(result) and "jerk" not in excitation_table(free)
+    low, high = result.limits.parked or (result.limits.lower, result.limits.upper)
+    start = result.trajectory([0.0])[0][0]
+    way = np.maximum(start - low, high - start)
+    s = t / t[-1]
+    quintic = (10 * s**3 - 15 * s**4 + 6 * s**5)[:, None] * way
+    dt = lead_in(result) * s[1]
+    second = np.gradient(np.gradient(quintic, dt, axis=0), dt, axis=0)
+    third = np.gradient(second, dt, axis=0)[5:-5]
+    assert np.abs(second[:, limited]).max() <= 0.9 and np.abs(third[:, limited]).max() <= 1.5
+
+
+def test_constraints_on_jerk_have_the_slopes_of_finite_differences() -> None:
+    model = RobotModel(LIMITED)
+    limits = motion_limits(LIMITED, model).scaled(0.1, 0.8, 0.6)
+    search = ExcitationProblem(model, model, limits, 10.0, 3, "condition")
+    x = random_unknowns(search, np.random.default_rng(1))
+    numeric = np.array(
+        [
+            (search.constraints(x + e) - search.constraints(x - e)) / 2e-6
+            for e in 1e-6 * np.eye(len(x))
+        ]
+    ).T
+    assert numeric.shape[0] == 5 * model.n_joints
+    np.testing.assert_allclose(search.jacobian(x), numeric, rtol=1e-3, atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_motion_and_progress_ends() -> None:

@@ -48,6 +48,13 @@ def test_velocities_and_accelerations_are_the_derivatives() -> None:
     np.testing.assert_allclose((v_after - v_before) / (2 * h), ddq, atol=1e-7)
 
 
+def test_the_jerk_is_the_acceleration_s_derivative() -> None:
+    motion = FourierTrajectory(np.random.default_rng(2).standard_normal((7, 2)), 5.0)
+    t, step = np.linspace(0.0, 5.0, 20), 1e-5
+    ahead, behind = (motion(t + sign * step)[2] for sign in (1.0, -1.0))
+    np.testing.assert_allclose(motion.jerk(t), (ahead - behind) / (2 * step), rtol=1e-6, atol=1e-6)
+
+
 def test_periods_repeat_after_hours() -> None:
     series = random_series()
     t = np.linspace(0.0, 7.0, 20)
@@ -62,7 +69,7 @@ def test_resting_directions_are_all_that_rest(harmonics: int) -> None:
     np.testing.assert_allclose(directions.T @ directions, np.eye(2 * harmonics - 1), atol=1e-12)
     np.testing.assert_array_equal(directions[:, 0], np.eye(2 * harmonics + 1)[0])  # the offset
     for t in (0.0, 7.0):
-        _, velocity, acceleration = series_basis([t], harmonics, 7.0)
+        _, velocity, acceleration, _ = series_basis([t], harmonics, 7.0)
         np.testing.assert_allclose(velocity @ directions, 0.0, atol=1e-11)
         np.testing.assert_allclose(acceleration @ directions, 0.0, atol=1e-10)
 
@@ -103,6 +110,20 @@ def test_the_usable_part() -> None:
     np.testing.assert_allclose(usable.effort, 43.5)
 
 
+def test_limits_of_acceleration_and_jerk_are_those_of_urdf_1_2() -> None:
+    given = 'effort="87" acceleration="4" deceleration="3" jerk="20"'
+    text = TEXT.replace('effort="87"', given, 1)
+    limits = motion_limits(text, RobotModel(text))
+    index = int(np.flatnonzero(np.isfinite(limits.jerk)).item())
+    assert (limits.acceleration[index], limits.jerk[index]) == (3.0, 20.0)
+    assert np.isinf(np.delete(limits.acceleration, index)).all()
+    usable = limits.scaled(0.1, 0.5, 0.5)
+    assert (usable.acceleration[index], usable.jerk[index]) == (3.0, 20.0)
+    broken = text.replace('jerk="20"', 'jerk="much"')
+    with pytest.raises(RobotModelError, match="limit of jerk that is no number: 'much'"):
+        motion_limits(broken, RobotModel(broken))
+
+
 def test_a_range_narrows() -> None:
     model = RobotModel(TEXT)
     limits = motion_limits(TEXT, model, ranges={"slew": (-0.3, 0.4), "lift": (0.0, 1.0)})
@@ -128,7 +149,7 @@ def test_a_wrong_range_is_refused(name: str, bounds: tuple[float, float], said: 
 def test_limits_that_are_none() -> None:
     assert LIFT in TEXT
     words = TEXT.replace(LIFT, LIFT.replace('"87"', '"much"'))
-    with pytest.raises(RobotModelError, match="effort limit of joint 'lift' is no number"):
+    with pytest.raises(RobotModelError, match="'lift' .* limit of effort that is no number"):
         motion_limits(words, RobotModel(words))
     endless = TEXT.replace('lower="0" upper="0.2"', 'lower="0" upper="0"')
     with pytest.raises(RobotModelError, match="'reach' has no position limits"):

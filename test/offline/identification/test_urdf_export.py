@@ -17,6 +17,7 @@ from semiparam_dynamics.offline.identification.urdf_export import (
     read_inertial,
 )
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.urdf import parse_urdf
 
 from ...dynamics.arms import URDF, motion, small_arm
 from ...robot.pinocchio_states import torques
@@ -135,6 +136,30 @@ def test_a_body_with_a_mere_mass_goes_to_its_first_link() -> None:
     again = RobotModel(written)
     expected = found.values[: model.inertial_prior.size]
     assert np.allclose(again.inertial_prior, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_bodies_that_cannot_exist_are_written_as_ones_that_can() -> None:
+    """Of moving links and of the base, which no motion shows; the URDF written is right."""
+    text = URDF.read_text().replace('<inertia ixx="', '<inertia ixx="-')
+    base = '<link name="base"><inertial><mass value="-1"/></inertial></link>'
+    text = text.replace('<link name="base"/>', base)
+    assert parse_urdf(text).replaced == ("base", "column", "boom_root", "boom", "slider", "gripper")
+    model = RobotModel(text)
+    found = identified(model)
+    written = exported(model, found)
+    assert parse_urdf(written).replaced == () and parse_urdf(written).inertials["base"] is None
+    expected = found.values[: model.inertial_prior.size]
+    assert np.allclose(RobotModel(written).inertial_prior, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_what_is_no_urdf_s_is_written_as_it_was() -> None:
+    """An undeclared prefix and a document type; and a quaternion where the inertial is another."""
+    kind = '<!DOCTYPE robot [<!ENTITY pi "3.14">]><robot '
+    plugin = '<controller:p3d name="x"/>'
+    text = URDF.read_text().replace("<robot ", kind).replace("</robot>", f"{plugin}</robot>")
+    written = export_urdf(text, {"boom": np.array([1.0, *np.zeros(3), 1, 0, 1, 0, 0, 1])})
+    assert kind[:-7] in written and plugin in written
+    assert parse_urdf(written).mass("boom") == pytest.approx(1.0 + 0.5 + 0.3)
 
 
 def test_only_columns_that_are_there_are_written() -> None:
