@@ -147,7 +147,8 @@ def admit(
         g.implausible += 1
         return math.nan
     g.fast += _forget_too_fast(c, joints)
-    reads, step = has_reading(c[2 * n :]), 0.0
+    reads = has_reading(c[2 * n :])
+    step: float = 0.0
     if g.last != NO_STAMP:
         step = _step_of(g, stamp)
         if math.isnan(step):

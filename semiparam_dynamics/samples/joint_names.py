@@ -196,10 +196,11 @@ class PartJoiner:
             return None
         names = [*part.name, *message.name]
         fields = ("position", "velocity", "effort")
-        self._part = JointStateMessage(
+        joined = JointStateMessage(
             message.header, names, *(_joined(part, message, field) for field in fields)
         )
-        return self._part
+        self._part = joined
+        return joined
 
 
 def _joined(first: Any, second: Any, field: str) -> Array:
