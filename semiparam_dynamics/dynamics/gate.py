@@ -171,7 +171,7 @@ def admit(
 @compiled_as_written
 def _step_of(g: Any, stamp: int) -> float:
     """Seconds since the last instant; 0: after a pause or of another clock, NaN: too late."""
-    step = (stamp - g.last) * NANO
+    step: float = (stamp - g.last) * NANO
     g.steps += 1
     g.dense += 0.0 < step <= MIN_STAMP_STEP
     if 0.0 < step <= g.max_gap:
