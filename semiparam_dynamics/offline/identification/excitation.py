@@ -339,7 +339,7 @@ def limit_use(
     """
     n = _INSTANTS_PER_CYCLE * trajectory.harmonics
     q, dq, ddq = trajectory(trajectory.period / n * np.arange(n))
-    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
+    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.exerted
     relative = (q - limits.middle) / limits.half, dq / limits.velocity, efforts / limits.effort
     position, velocity, effort = (np.abs(ratio).max(axis=0) for ratio in relative)
     return LimitUse(position, velocity, effort, effort_model.joint_names)
@@ -503,8 +503,8 @@ class ExcitationProblem:
     def _evaluate(self, states: Array) -> tuple[Array, Array]:
         regressors = self.regressors(states)
         if self.effort_model is self.model:
-            return regressors, regressors @ self.model.prior[self._columns]
-        return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
+            return regressors, regressors @ self.model.exerted[self._columns]
+        return regressors, self.effort_model.regressors(*states) @ self.effort_model.exerted
 
     def _ratios(self, states: Array, efforts: Array) -> tuple[Array, Array, Array]:
         limits = self.limits
