@@ -41,6 +41,8 @@ URDFS = {
     "airbot": "airbot.urdf",
     "tiago": "tiago.urdf",
     "tx40": "tx40.urdf",
+    "panda": "panda.urdf",
+    "lwr4": "lwr4.urdf",
 }
 # The last is for tests and the others for training; of one log the first 60 % and the rest.
 LOGS = {
@@ -50,6 +52,7 @@ LOGS = {
     "tiago": ("tiago.npz",),
     "tx40": ("tx40.npz",),
 }
+OTHERS = {"panda": ("panda.npz",), "lwr4": tuple(f"recording_{k}.npz" for k in (1, 2, 3))}
 TUNED = ("xmate7p", "ur10", "tx40")  # whose settings were chosen for their logs
 # Of a robot model: without the kinds of friction that count only where they are seen to help.
 PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False}
@@ -253,7 +256,7 @@ def _log_split(
 def read_logs(robots: Path, arm: str) -> tuple[str, list[JointLog]]:
     """An arm's URDF and its logs."""
     urdf = (robots / arm / URDFS[arm]).read_text()
-    return urdf, [_read(robots / arm / file, urdf) for file in LOGS[arm]]
+    return urdf, [_read(robots / arm / file, urdf) for file in (LOGS | OTHERS)[arm]]
 
 
 def _read(path: Path, urdf: str) -> JointLog:

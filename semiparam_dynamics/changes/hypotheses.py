@@ -57,7 +57,8 @@ class Causes:
     """The causes that a robot's regressor has columns for, side by side.
 
     payload: the ten inertial parameters of what is fixed to the last link (`regressor.INERTIAL`),
-        in the frame of the link's own.
+        in the frame of the link's own. Its weight is in the efforts also where the driver takes out
+        the robot's, which does not know it.
     friction: viscous and Coulomb friction of each joint and coupling.
     offset: a constant for each axis.
     push: a constant wrench of the surroundings, in the axes of the base, at that link's origin or
@@ -79,14 +80,14 @@ class Causes:
         body = model.bodies.index(self.link)
         m, r = config.payload_mass, config.payload_reach
         priors = [np.array([m, *[m * r] * 3, *[m * r**2] * 6])]
-        indices = [np.arange(10 * body, 10 * body + 10)]
+        columns = [model.added(body)]
         names = [PAYLOAD]
         output = expected_scales(model).output
         for name, kinds in ((FRICTION, ("viscous ", "coulomb ")), (OFFSET, ("offset ",))):
             own = [i for i, label in enumerate(model.full_labels) if label.startswith(kinds)]
             if own:
                 names.append(name)
-                indices.append(np.array(own))
+                columns.append(model.base.combination[:, own])
                 rows = [_row(model, model.full_labels[i]) for i in own]
                 priors.append(EFFECT_SHARE * output[rows])
         self.n_held = sum(len(own) for own in priors)
@@ -99,7 +100,7 @@ class Causes:
         )
         self.n_columns = int(ends[-1])
         self.combination: Array = np.zeros((model.n_parameters, self.n_columns))
-        self.combination[:, : self.n_held] = model.base.combination[:, np.concatenate(indices)]
+        self.combination[:, : self.n_held] = np.concatenate(columns, axis=1)
         self._sensor = model.config.sensor_frame if model.config.target == "wrench" else ""
         base = parse_urdf(model.urdf_text).root
         self._motion = FrameMotion(model, self._sensor or self.link, base)

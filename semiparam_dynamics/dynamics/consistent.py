@@ -36,7 +36,7 @@ from semiparam_dynamics.robot.inertia import (
     upper_cholesky,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.robot.regressor import ASYMMETRY, STRIBECK
+from semiparam_dynamics.robot.regressor import ASYMMETRY, STRIBECK, WEIGHT
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 #: Attributes of a URDF's <dynamics>, and the regressor's columns that they are parameters of.
@@ -286,7 +286,10 @@ def axis_weights(model: RobotModel, data: AxisFactors) -> Array:
 
 
 def effect_labels(model: RobotModel) -> tuple[str, ...]:
-    """Names of the columns other than the inertial ones (friction, rotors, offsets), unreduced."""
+    """Names of the columns other than the inertial ones, unreduced.
+
+    What a driver does not know of bodies' weights, friction, rotors, offsets.
+    """
     return model.full_labels[model.inertial_prior.size :]
 
 
@@ -294,7 +297,8 @@ def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
     """Lower and upper bounds (n_effects,) of the effects' parameters.
 
     Friction and rotor inertias generate no energy: their lower bound is 0. An offset has none, nor
-    has what dry friction has more or less near standstill or in one of the directions. A coupling
+    has what dry friction has more or less near standstill or in one of the directions, nor what a
+    driver that takes gravity out does not know of a body's weight. A coupling
     of joints at the difference of their velocities, a-b, acts on b with the opposite sign, so that
     its parameter on b is at most 0.
     """
@@ -305,6 +309,7 @@ def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
     for label in effect_labels(model):
         kind, name = label.split(" ", 1)
         free = kind in ("offset", STRIBECK, ASYMMETRY) or name in opposite
+        free |= kind.startswith(WEIGHT)
         lower.append(-math.inf if free else 0.0)
         upper.append(0.0 if name in opposite else math.inf)
     return np.array(lower), np.array(upper)

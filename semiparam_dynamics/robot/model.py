@@ -22,6 +22,7 @@ from semiparam_dynamics.robot.regressor import (
     INERTIAL,
     OPTIONAL,
     PRESLIDING,
+    WEIGHT,
     EffectColumns,
     Multibody,
     Regressor,
@@ -48,6 +49,7 @@ MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without
 MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
+COMPENSATED = "compensated"  # of `RobotConfig.effort_gravity`: the driver takes gravity out
 COLUMN = "the columns of friction and offsets are always there"  # a removed parameter's sentence
 
 
@@ -77,6 +79,14 @@ class RobotConfig:
         unit="m/s^2",
         low=-100.0,
         high=100.0,
+        basic=True,
+    )
+    effort_gravity: str = parameter(
+        "included",
+        "whether what is measured holds the robot's weight, or the driver takes that out by a "
+        "model of its own (compensated), as a UR from PolyScope 5.23 and 10.11 on: what is "
+        "predicted has no weight either then, but for the driver's errors, which are learned",
+        choices=("included", COMPENSATED),
         basic=True,
     )
     viscous: bool = parameter(
@@ -143,6 +153,10 @@ class RobotModel:
       over the bodies beyond of ``I a + v x* I v``, a containing minus gravity. At rest it is the
       weight held up, f = -m g. A sensor that reports the opposite reaction needs its sign turned.
 
+    With `RobotConfig.effort_gravity` "compensated" y is what a driver publishes that takes gravity
+    out by a model of its own: the motion's part of the same, and what the driver does not know of
+    each body's weight, m g and mc x g, in columns labelled ``weight_m``, ``weight_mcx``.
+
     Parameters
     ----------
     urdf: URDF text (as in ``robot_description``), or a file's path. Meshes are not needed.
@@ -166,11 +180,15 @@ class RobotModel:
         its joint; 0 and -1 of columns that always count.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
+    exerted: (n_parameters,) the same with the weight that the drives hold, also where the driver
+        takes it out of what it publishes.
     locked: positions (rad or m) of joints that are not learned, where they were given.
     bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
     links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
     inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
-    base: how the columns of `full_labels` (ten per body, then the effects) were combined.
+    base: how the columns of `full_labels` were combined: ten per body, four of its weight where
+        the driver takes gravity out, then the `effects` (slice).
+    gravity: (3,) m/s^2, that the prior's predictions have; 0 where the driver takes it out.
     urdf_text: the URDF. urdf_sha256: of it.
 
     Raises
@@ -215,9 +233,15 @@ class RobotModel:
         self.bodies = self._multibody.bodies
         self.links = self._multibody.links
         self.inertial_prior = self._multibody.inertial_prior
+        compensated = config.effort_gravity == COMPENSATED
+        self.gravity: Array = (not compensated) * np.array(config.gravity)
         effects = _effects(config, self.axes, joints)
-        inertial_labels = tuple(f"{name} {body}" for body in self.bodies for name in INERTIAL)
-        self.full_labels = inertial_labels + effects.labels
+        labels = [f"{name} {body}" for body in self.bodies for name in INERTIAL]
+        if compensated:
+            labels += [f"{WEIGHT}_{name} {body}" for body in self.bodies for name in INERTIAL[:4]]
+        self._own = len(labels)  # columns of the bodies
+        self.effects = slice(self._own, None)
+        self.full_labels = (*labels, *effects.labels)
         self._reduce(effects, tree)
 
     def __repr__(self) -> str:
@@ -228,9 +252,10 @@ class RobotModel:
 
     def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
-        inertial = self.inertial_prior.size
-        everything: Indices = np.arange(inertial)
-        self._inertial = Regressor(self._multibody, everything, effects.select(everything[:0]))
+        inertial, own = self.inertial_prior.size, self._own
+        everything: Indices = np.arange(own)
+        none = effects.select(everything[:0])
+        self._inertial = Regressor(self._multibody, everything[:inertial], none)
         self._use(Regressor(self._multibody, everything, effects))
         states = _random_states(tree, self.joint_names, self.n_parameters)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
@@ -239,21 +264,24 @@ class RobotModel:
             stack.reshape(-1, self.n_parameters), self.full_labels
         )
         kept = self.base.independent
-        chosen = effects.select(kept[kept >= inertial] - inertial)
-        self._use(Regressor(self._multibody, kept[kept < inertial], chosen))
+        chosen = effects.select(kept[kept >= own] - own)
+        self._use(Regressor(self._multibody, kept[kept < own], chosen))
         self.labels: tuple[str, ...] = self.base.labels
-        first, _, own = zip(*(self.full_labels[i].partition(" ") for i in kept), strict=True)
+        first, _, names = zip(*(self.full_labels[i].partition(" ") for i in kept), strict=True)
         self.dry: Mask = np.array([f == "coulomb" or f.startswith(PRESLIDING) for f in first])
         self.dry &= np.array([" on " not in label for label in self.labels])  # of couplings
         kinds = np.array([[f.startswith(kind) for kind in OPTIONAL] for f in first])
         kinds = kinds @ np.arange(1, len(OPTIONAL) + 1)
         # Some joints' columns may have been folded into others, such as asymmetry into the offset.
-        places = zip(kinds.tolist(), own, strict=True)
+        places = zip(kinds.tolist(), names, strict=True)
         joints = [self.joint_names.index(name) if kind else -1 for kind, name in places]
         self.optional: Indices = np.stack((kinds, np.array(joints, dtype=np.intp)))
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
+        if own > inertial:  # a driver that knows nothing leaves the whole weight
+            without_effects[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
+        self.exerted: Array = self.base.project(without_effects)
 
     def _use(self, regressor: Regressor) -> None:
         self._regressor, self.n_parameters = regressor, regressor.n_columns
@@ -321,7 +349,8 @@ class RobotModel:
     def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes, 10 * bodies) before reduction and without effects.
 
-        Its factor is `inertial_prior`: ten per body, as `regressor.INERTIAL` names them.
+        Its factor is `inertial_prior`: ten per body, as `regressor.INERTIAL` names them. It has
+        no gravity where the driver takes that out.
         """
         return self._one(self._inertial, q, dq, ddq)
 
@@ -329,6 +358,28 @@ class RobotModel:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
         prediction: Array = self.inertial_regressor(q, dq, ddq) @ self.inertial_prior
         return prediction
+
+    def added(self, body: int) -> Array:
+        """(n_parameters, 10) base parameters of a unit of each inertial parameter of a load.
+
+        The load is fixed to that body, in its frame, and the driver does not know it: it has all
+        of its weight, whatever the driver takes out of the robot's.
+        """
+        own, weight = self.combinations(body)
+        found = own.copy()
+        found[:, : weight.shape[1]] += weight
+        return found
+
+    def combinations(self, body: int) -> tuple[Array, Array]:
+        """(n_parameters, 10) and (n_parameters, 4) of `base`, of a body's own columns and weight's.
+
+        The latter has no columns where the driver takes nothing out.
+        """
+        inertial, size = self.inertial_prior.size, len(self.bodies)
+        first, four = 10 * body, (self._own - inertial) // size
+        weight = slice(inertial + four * body, inertial + four * (body + 1))
+        combination = self.base.combination
+        return combination[:, first : first + 10], combination[:, weight]
 
     def carried_bodies(self) -> Array:
         """(bodies, 4, 4) pseudo-inertia of each of the URDF's bodies with all that it carries.
@@ -404,7 +455,8 @@ def _multibody(
     tree: UrdfTree, joints: Sequence[str], locked: Mapping[str, float], config: RobotConfig
 ) -> Multibody:
     frame = config.sensor_frame if config.target == "wrench" else ""
-    return Multibody(tree, joints, locked, config.gravity, frame)
+    compensated = config.effort_gravity == COMPENSATED
+    return Multibody(tree, joints, locked, config.gravity, frame, compensated=compensated)
 
 
 class MessageChecks(TypedDict):
@@ -490,7 +542,7 @@ def _that_matter(model: RobotModel, tree: UrdfTree, joints: Collection[str]) -> 
 
     def predicted(locked: Mapping[str, float]) -> Array:
         moved = RobotModel(model.urdf_text, model.config, joints=model.joint_names, locked=locked)
-        y: Array = moved.regressors(*states) @ moved.prior
+        y: Array = moved.regressors(*states) @ moved.exerted
         return y
 
     related = locked_positions(tree, model.joint_names, dict.fromkeys(joints, 0.0))
@@ -515,7 +567,7 @@ def _that_matter(model: RobotModel, tree: UrdfTree, joints: Collection[str]) -> 
 class ExpectedScales:
     """Sizes to expect before any data: root mean squares over random states of moderate speed."""
 
-    output: Array  # (n_axes,) by the URDF's parameters, N m or N
+    output: Array  # (n_axes,) by the URDF's parameters, weight included, N m or N
     column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
     active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
     root: Array  # (n_parameters, n_parameters) upper triangular: what a ridge is the square of
@@ -535,7 +587,8 @@ def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> Expe
     regressors = model.regressors(
         rng.uniform(-np.pi, np.pi, shape), rng.standard_normal(shape), rng.standard_normal(shape)
     )
-    output = np.sqrt(np.mean((regressors @ model.prior) ** 2, axis=0))
+    # Friction and a model's errors go with what drives exert, not with what a driver leaves of it.
+    output = np.sqrt(np.mean((regressors @ model.exerted) ** 2, axis=0))
     # Forces and torques of a wrench differ in unit; a wrist's torque is small, its friction not.
     # So no axis counts as smaller than a twentieth of the largest of its kind.
     kinds = np.arange(model.n_axes) // 3 if model.config.target == "wrench" else 0 * output
@@ -556,19 +609,22 @@ def _ridge_root(model: RobotModel, column: Array) -> Array:
     Bodies are measured by the divergence of `robot.inertia`, to second order (Lee, Wensing and Park
     2020, "Geometric robot dynamic identification", the constant pullback metric), which does not
     depend on units and frames. It is relative to the URDF's body with all that its joint carries:
-    where efforts don't quite fit rigid bodies, those that carry most then explain it. Friction,
-    offsets and rotor inertias are measured by what their columns contribute.
+    where efforts don't quite fit rigid bodies, those that carry most then explain it. So is what a
+    driver does not know of a body's weight. Friction, offsets and rotor inertias are measured by
+    what their columns contribute.
     """
-    combination, inertial = model.base.combination, model.inertial_prior.size
+    combination = model.base.combination
     try:
         carried = model.carried_bodies()
     except RobotModelError:  # a URDF without any mass
         return np.diag(column)
     deviations = [
-        np.sqrt(2.0 / BODY_WEIGHT) * spreads @ combination[:, 10 * k : 10 * k + 10].T
+        np.sqrt(2.0 / BODY_WEIGHT) * spreads[:, : own.shape[1]] @ own.T
         for k, spreads in enumerate(map(body_spreads, carried))
+        for own in model.combinations(k)
+        if own.size
     ]
-    effects = combination[:, inertial:].T
+    effects = combination[:, model.effects].T
     contributed = np.linalg.norm(effects * column, axis=1)
     known = contributed > 0.0
     deviations.append(effects[known] / contributed[known, None])

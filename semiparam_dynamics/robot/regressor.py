@@ -5,6 +5,12 @@ The columns of a body are the forces that its acceleration costs a unit of each 
 f = m a + alpha x mc + w x (w x mc) and n = mc x a + I alpha + w x I w about the origin of the
 body's joint frame, where a is that origin's acceleration minus gravity. Moved to the world's
 origin, the entry of a row is what they do along the row's unit motion.
+
+A driver that takes gravity out of what it reports, by a model of its own, leaves the motion's part
+of these columns, and of each body's weight the part that it does not know: a second set of columns,
+those of m and mc at rest. With the robot's parameters pi and the driver's pi_d the measurement is
+Phi(q, dq, ddq) pi - Phi(q, 0, 0) pi_d, that is the first columns without gravity times pi plus the
+second times pi - pi_d.
 """
 
 from __future__ import annotations
@@ -23,12 +29,15 @@ from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+WEIGHT = "weight"  # of the columns of what a driver leaves of a body's weight, as in weight_m hand
 PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
 STRIBECK, ASYMMETRY = "stribeck", "asymmetry"
 OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that count on joints where they help
 MOVING = 5  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
+# The root's has minus gravity instead: in AXIS where it counts in the ten columns of a body, and
+# in ORIGIN where only in the four of its weight.
 ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
 OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
@@ -37,7 +46,7 @@ OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
 class Regressor:
     """The regressor of some inertial columns of a `Multibody`, then some effects' columns.
 
-    kept: indices of the inertial columns, ten per body, in their order.
+    kept: indices of the bodies' columns, in their order: ten per body, then four of its weight.
 
     Its entries are computed one by one, without those that are always zero (a joint doesn't feel
     the bodies before it) and without the columns left out. One compiled function does one state
@@ -53,7 +62,7 @@ class Regressor:
         self.n_joints = multibody.n_joints
         self.n_columns = len(kept) + len(effects.labels)
         self.size = self.n_axes * self.n_columns  # of one regressor
-        bodies, which = np.divmod(kept, 10)
+        bodies, which = _bodies_columns(len(multibody.bodies))[kept].T
         columns = np.column_stack((multibody.body_joints[bodies], which))
         felt = multibody.feels[:, bodies]
         row, column = np.nonzero(felt)
@@ -91,6 +100,7 @@ class Multibody:
     locked: positions of locked joints (rad or m), 0 where not given.
     gravity: (3,) m/s^2 in the frame of the root link.
     sensor_frame: joint or link of a six-axis sensor, empty for joint efforts.
+    compensated: whether the driver takes gravity out, so that bodies have columns of their weight.
 
     Attributes
     ----------
@@ -113,6 +123,8 @@ class Multibody:
         locked: Mapping[str, float],
         gravity: Sequence[float],
         sensor_frame: str = "",
+        *,
+        compensated: bool = False,
     ) -> None:
         sensor_joint = ""
         if sensor_frame:
@@ -137,6 +149,7 @@ class Multibody:
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)
+        self.geometry[0, ORIGIN if compensated else AXIS :][:3] = -model.gravity.linear
         units = np.eye(6) if sensor_joint else axes[row_ids]
         self.units: Array = np.column_stack((row_ids, units))
 
@@ -311,9 +324,10 @@ def fill(
 
     stops (n, n_stops): the stop operators, kind by kind.
     geometry (joints + 1, 15), joints (joints + 1, 3): of each joint behind its parent: parent,
-        how it moves, and its place in q. The first is the root, whose axis is minus gravity.
+        how it moves, and its place in q. The first is the root, which has minus gravity.
     units (rows, 7): of each row its joint, and its unit motion (linear, angular) in that frame.
-    columns (k, 2): of each inertial column its body's joint, and which of the ten it is.
+    columns (k, 2): of each inertial column its body's joint, and which of the ten it is; from 10
+        on, which of the four of its weight.
     entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
     effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
     per_velocity (2,): one over the velocities there.
@@ -346,7 +360,11 @@ def fill(
             own[1] += v1
             own[2] += v2
         for c in range(n_columns):
-            _column(work[columns[c, 0]], columns[c, 1], scratch, work[force + c])
+            own, k = work[columns[c, 0]], columns[c, 1]
+            if k < 10:
+                _column(own, k, scratch, work[force + c])
+            else:
+                _weight(own, k - 11, geometry[0], work[force + c])
         for e in range(len(entries)):
             # Without views of the rows, which cost more than the six products.
             u, f = twist + entries[e, 0], force + entries[e, 1]
@@ -502,6 +520,25 @@ def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
     out[5] += n2
 
 
+@compiled_as_written
+def _weight(m: Array, k: int, root: Array, out: Array) -> None:
+    """Force and moment, out (6,), at rest about the world's origin: of a mass (k < 0), or mc_k."""
+    x, y, z = root[ORIGIN], root[ORIGIN + 1], root[ORIGIN + 2]
+    out[0], out[1], out[2] = 0.0, 0.0, 0.0
+    if k < 0:
+        out[0], out[1], out[2] = x, y, z
+        out[3], out[4], out[5] = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], x, y, z)
+    else:
+        out[3], out[4], out[5] = _cross(m[k], m[3 + k], m[6 + k], x, y, z)
+
+
+def _bodies_columns(bodies: int) -> Indices:
+    """(14 * bodies, 2) of each column its body and its place among the fourteen of a body."""
+    own = [(body, k) for body in range(bodies) for k in range(10)]
+    weight = [(body, k) for body in range(bodies) for k in range(10, 14)]
+    return np.array(own + weight, dtype=np.intp)
+
+
 def _arrays_of(model: pin.Model, ids: Sequence[int]) -> tuple[Array, Indices, Array]:
     """Geometry and joints as `fill` takes them, and each joint's motion (6,)."""
     n = model.njoints
@@ -509,7 +546,6 @@ def _arrays_of(model: pin.Model, ids: Sequence[int]) -> tuple[Array, Indices, Ar
     joints: Indices = np.zeros((n, 3), dtype=np.intp)
     data = model.createData()
     pin.forwardKinematics(model, data, pin.neutral(model))
-    geometry[0, 12:] = -model.gravity.linear
     for i in range(1, n):
         pose, kind = model.jointPlacements[i], STILL
         if i in ids:

@@ -144,6 +144,18 @@ def test_payloads_are_in_the_hand_in_whatever_order_joints_are_named() -> None:
         assert causes.link == "gripper"
 
 
+def test_payloads_have_weight_where_a_driver_takes_out_the_robot_s() -> None:
+    """The same columns as where all is in the efforts, though the robot's have no gravity."""
+    states = RNG.standard_normal((3, 1, 4))
+    found = []
+    for gravity in ("included", "compensated"):
+        model = RobotModel(MODEL.urdf_text, effort_gravity=gravity)
+        causes = Causes(model, ChangesConfig())
+        sample = Sample(0, *states[:, 0], model.regressors(*states)[0])
+        found.append(causes.columns_of(sample))
+    np.testing.assert_allclose(*found, atol=1e-10)
+
+
 def test_joints_may_have_names_of_several_words() -> None:
     text = MODEL.urdf_text
     for name in MODEL.joint_names:

@@ -55,6 +55,22 @@ def test_a_known_robot_is_predicted_on_motion_never_seen(seed: int) -> None:
     assert all(is_body(body) for body in bodies(model, found.values))
 
 
+def test_where_a_driver_takes_gravity_out_bodies_and_its_errors_are_apart() -> None:
+    """Bodies by their inertia alone, and the driver's errors by the weight that is left."""
+    model = small_arm(offset=False, rotor_inertia=False, effort_gravity="compensated")
+    full = other_robot(model, 1)
+    weight = slice(model.inertial_prior.size, model.inertial_prior.size + 4 * len(model.bodies))
+    full[weight] = -0.1 * model.inertial_prior.reshape(-1, 10)[:, :4].ravel()
+    true = model.base.project(full)
+    found = consistent(model, factors(model, samples(model, true)), weight=1e-6)
+    other = factors(model, samples(model, true, seed=10))
+    assert other.nmse(found.base).max() < 1e-6
+    assert all(is_body(body) for body in bodies(model, found.values))
+    none = np.where(np.arange(len(full)) < weight.start, full, 0.0)
+    none[weight.stop :] = full[weight.stop :]
+    assert other.nmse(model.base.project(none)).max() > 1e-3
+
+
 def test_what_is_no_robot_becomes_one() -> None:
     model = small_arm()
     wrong = other_robot(model)

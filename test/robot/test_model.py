@@ -41,6 +41,10 @@ MODELS = {
         gravity=(5.0, -7.0, 3.0),
     ),
     "no gravity": lambda: RobotModel(SMALL, gravity=(0.0, 0.0, 0.0)),
+    "gravity taken out": lambda: RobotModel(SEVEN, effort_gravity="compensated"),
+    "wrench, gravity taken out": lambda: RobotModel(
+        SMALL, target="wrench", sensor_frame="boom_sensor", effort_gravity="compensated"
+    ),
 }
 
 

@@ -57,7 +57,7 @@ from semiparam_dynamics.offline.page import (
     warning_box,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK
+from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK, WEIGHT
 
 TERMINAL_WIDTH = 100  # letters
 FILES = ("results.json", "params.yaml", "report.html")
@@ -491,7 +491,7 @@ def _urdf_value(model: RobotModel, j: int) -> str:
 
 
 def _unit(label: str) -> str:
-    kind = label.split()[0]
+    kind = label.split()[0].removeprefix(f"{WEIGHT}_")
     if kind.startswith(PRESLIDING) or label in ("offset fx", "offset fy", "offset fz"):
         return "N m" if kind.startswith(PRESLIDING) else "N"
     return UNITS.get(kind, "kg m²")

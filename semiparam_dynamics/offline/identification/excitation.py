@@ -348,7 +348,7 @@ def limit_use(
     n = _INSTANTS_PER_CYCLE * trajectory.harmonics
     times = trajectory.period / n * np.arange(n)
     q, dq, ddq = trajectory(times)
-    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.prior
+    efforts = effort_model.regressors(q, dq, ddq) @ effort_model.exerted
     position, velocity, acceleration, jerk, effort = (
         np.abs(values / bound).max(axis=0)
         for values, bound in (
@@ -523,8 +523,8 @@ class ExcitationProblem:
     def _evaluate(self, states: Array) -> tuple[Array, Array]:
         regressors = self.regressors(states)
         if self.effort_model is self.model:
-            return regressors, regressors @ self.model.prior[self._columns]
-        return regressors, self.effort_model.regressors(*states) @ self.effort_model.prior
+            return regressors, regressors @ self.model.exerted[self._columns]
+        return regressors, self.effort_model.regressors(*states) @ self.effort_model.exerted
 
     def _ratios(self, x: Array) -> list[Array]:
         """(n, n_joints) of position from its middle, derivatives, and efforts, by their limits."""
