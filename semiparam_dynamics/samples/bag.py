@@ -294,6 +294,7 @@ class Recording:
     received, dropped, details, frames: as in `MeasurementStream`, of the last iteration.
     joint_states_topic, wrench_topic: the topics read; the second is empty for the effort target.
     warnings: sentences on what of the bag could not be read.
+    messages: joint states that the bag has, once it is open.
     share: how much of the bag's time has been read, from 0 to 1.
     """
 
@@ -314,7 +315,7 @@ class Recording:
         self._asked = joint_states_topic, wrench_topic if target == "wrench" else None
         self.joint_states_topic, self.wrench_topic = joint_states_topic, wrench_topic
         self.warnings: list[str] = []
-        self.share = 0.0
+        self.share, self.messages = 0.0, 0
         self._follow(self._new_stream())
 
     def _follow(self, stream: MeasurementStream) -> None:
@@ -329,7 +330,7 @@ class Recording:
         with BagReader(self.path) as bag:
             self.joint_states_topic = joints = bag.choose(JOINT_STATE, self._asked[0])
             wrench = "" if self._asked[1] is None else bag.choose(WRENCH, self._asked[1])
-            self.wrench_topic = wrench
+            self.wrench_topic, self.messages = wrench, bag.topics[joints].count
             for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
                 self.share = bag.share
                 for m in (stream.joint_state if topic == joints else stream.wrench)(message):

@@ -187,7 +187,7 @@ def _refused() -> Iterator[None]:
 # -------------------------------------------------------------------------------------------------
 # Messages of other types that tell the same, of which a recording may have no other.
 
-State = tuple[str, Any, Any, Any]  # a joint's name, position, velocity and effort, None: not there
+State = Sequence[Any]  # a joint's name, position, velocity and effort; None where it has none
 
 
 def read_dynamic_joint_state(data: bytes | memoryview) -> JointStateMessage:
@@ -200,8 +200,8 @@ def read_dynamic_joint_state(data: bytes | memoryview) -> JointStateMessage:
         header = Header(Time(*cdr.unpack("iI")), cdr.text())
         names = cdr.texts()
         values = [dict(zip(cdr.texts(), cdr.floats(), strict=True)) for _ in cdr.items()]
-        states = [(n, *map(v.get, QUANTITIES)) for n, v in zip(names, values, strict=True)]
-        return _message(header, [s for s in states if s[1:] != (None, None, None)])
+        states = [[n, *map(v.get, QUANTITIES)] for n, v in zip(names, values, strict=True)]
+        return _message(header, [s for s in states if s[1:] != [None] * 3])
 
 
 def read_foxglove_cdr(data: bytes | memoryview) -> JointStateMessage:
@@ -220,7 +220,7 @@ def read_foxglove_json(data: bytes | memoryview) -> JointStateMessage:
     with _refused():
         given = json.loads(bytes(data))
         stamp = Time(int(given["timestamp"]["sec"]), int(given["timestamp"]["nsec"]))
-        states = [(str(j["name"]), *map(j.get, QUANTITIES)) for j in given["joints"]]
+        states = [[str(j["name"]), *map(j.get, QUANTITIES)] for j in given["joints"]]
         return _message(Header(stamp, ""), states)
 
 

@@ -23,9 +23,9 @@ from urllib.parse import quote
 from lz4.frame import LZ4FrameDecompressor  # type: ignore[import-untyped]  # both come with rosbags
 
 if sys.version_info >= (3, 14):
-    from compression import zstd
+    from compression import zstd as zstd  # bag_files takes it from here
 else:
-    from backports import zstd
+    from backports import zstd as zstd
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,10 @@ class SqliteFile:
             topics = self._file.execute("SELECT id, name, type, serialization_format FROM topics")
             counted = self._file.execute("SELECT topic_id, count(*) FROM messages GROUP BY 1")
             counts: dict[int, int] = dict(counted.fetchall())
-            self.channels = [Channel(*row, counts.get(row[0], 0)) for row in topics.fetchall()]
+            self.channels = [
+                Channel(number, topic, kind, encoding, counts.get(number, 0))
+                for number, topic, kind, encoding in topics.fetchall()
+            ]
             times = self._file.execute("SELECT min(timestamp), max(timestamp) FROM messages")
             self.begin, self.end = (int(time or 0) for time in times.fetchone())
         except BaseException:
