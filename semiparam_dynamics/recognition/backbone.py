@@ -325,8 +325,9 @@ def _from_yuv(data: Image, height: int, width: int, encoding: str) -> Image:
         pairs = data.reshape(height, width // 2, 4)
         yuv[:, ::2, 0], yuv[:, 1::2, 0] = pairs[..., first], pairs[..., second]
         yuv[..., 1:] = pairs[..., [u, v]].repeat(2, axis=1)
-    yuv -= np.float32([16.0, 128.0, 128.0])
-    return np.clip(np.rint(yuv @ FROM_YUV.T), 0.0, 255.0).astype(np.uint8)
+    yuv -= np.array([16.0, 128.0, 128.0], np.float32)
+    pixels: Image = np.clip(np.rint(yuv @ FROM_YUV.T), 0.0, 255.0).astype(np.uint8)
+    return pixels
 
 
 # -------------------------------------------------------------------------------------------------

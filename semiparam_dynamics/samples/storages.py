@@ -14,6 +14,7 @@ import zlib
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -140,7 +141,9 @@ class McapFile:
         try:
             if self._file.read(len(MCAP_MAGIC)) != MCAP_MAGIC:
                 raise ValueError("it does not begin as an MCAP file does")
-            counts = self._read_index()
+            counts = None
+            with suppress(struct.error, ValueError, LookupError):  # of a damaged index
+                counts = self._read_index()
             if counts is None:
                 counts = self._read_through()
         except BaseException:

@@ -68,6 +68,16 @@ def test_a_damaged_chunk_costs_no_other(tmp_path: Path) -> None:
     assert any("a chunk of" in told and "is damaged" in told for told in given.warnings)
 
 
+def test_a_damaged_index_costs_no_message(tmp_path: Path) -> None:
+    """The footer, which leads to the index, leads elsewhere."""
+    path = storage(write(tmp_path / "bag", range(50)))
+    data = bytearray(path.read_bytes())
+    for place in (3, 100, len(data) - 50):
+        struct.pack_into("<Q", data, len(data) - 28, place)
+        path.write_bytes(bytes(data))
+        assert len(read_measurements(path, NAMES).measurements) == 50
+
+
 @pytest.mark.parametrize("name", ["protobuf_beside", "profile_empty"])
 def test_other_channels_and_another_profile_cost_nothing(name: str, data_file) -> None:
     joints = [f"joint{k}" for k in range(1, 8)]
