@@ -238,7 +238,28 @@ ENCODINGS = {
     "rgba8": (4, slice(0, 3)),
     "bgra8": (4, slice(2, None, -1)),
     "mono8": (1, slice(0, 1)),
+    "8UC1": (1, slice(0, 1)),
+    "8UC3": (3, slice(2, None, -1)),  # no order is named: that of OpenCV, from which it comes
+    "mono16": (2, slice(1, 2)),  # the upper half of little-endian numbers
 }
+# Luma and two colour differences, which neighbouring pixels share: where the first and the second
+# pixel's luma and both differences are in the 4 bytes of two pixels in a row; and where the
+# differences are in the 2 bytes of two by two pixels, in rows below those of luma.
+PACKED_YUV = {
+    "yuv422": (1, 3, 0, 2),
+    "uyvy": (1, 3, 0, 2),
+    "yuv422_yuy2": (0, 2, 1, 3),
+    "yuyv": (0, 2, 1, 3),
+}
+PLANAR_YUV = {"nv12": (0, 1), "nv21": (1, 0)}
+# Red, green and blue by luma and both differences, of ITU-R BT.601 in 16 to 235, as cameras have.
+FROM_YUV = np.array([[1.164, 0.0, 1.596], [1.164, -0.392, -0.813], [1.164, 2.017, 0.0]], np.float32)
+REMEDIES = {
+    "bayer": "of a colour filter: run image_proc's debayer node and take its image_color",
+    "16UC1": "distances of a depth camera, no picture: take its colour image",
+    "32FC1": "distances of a depth camera, no picture: take its colour image",
+}
+OTHERWISE = "set the camera driver's output to rgb8, or republish the image in it"
 
 
 def image_array(
@@ -252,31 +273,61 @@ def image_array(
 
     data: `height` rows of `step` bytes each; what lies past the row's pixels is passed over.
 
-    The result is a view of `data`, whatever the encoding: nothing is copied, and it may be
-    read-only. Raises ImageError for an encoding that is not one of `ENCODINGS`, for an image
-    without pixels, and where `step` or the length of `data` don't fit the size.
+    Of `ENCODINGS` the result is a view of `data`: nothing is copied, and it may be read-only.
+    Raises ImageError for an encoding that is none of those nor of `PACKED_YUV` and `PLANAR_YUV`,
+    for an image without pixels, of these with an odd size, and where `step` or the length of
+    `data` don't fit the size.
     """
-    if encoding not in ENCODINGS:
+    known = (*ENCODINGS, *PACKED_YUV, *PLANAR_YUV)
+    if encoding not in known:
+        remedy = next((t for name, t in REMEDIES.items() if encoding.startswith(name)), OTHERWISE)
         raise ImageError(
-            f"image encoding {encoding[:40]!r} is not one of {', '.join(ENCODINGS)}",
+            f"image encoding {encoding[:40]!r} is not one of {', '.join(known)}: {remedy}",
             reason="image encoding",
         )
     if height < 1 or width < 1:
         raise ImageError(f"the image has no pixels: {width} x {height}", reason="image size")
-    depth, channels = ENCODINGS[encoding]
+    planar = encoding in PLANAR_YUV
+    if encoding not in ENCODINGS and (width % 2 or (planar and height % 2)):
+        raise ImageError(
+            f"an image in {encoding} has even sizes, not {width} x {height}", reason="image size"
+        )
+    depth, channels = ENCODINGS.get(encoding, (1 if planar else 2, slice(0, 1)))
     if step < width * depth:
         raise ImageError(
             f"the image's step of {step} bytes is too short for {width} pixels in {encoding}",
             reason="image step",
         )
     length = memoryview(data).nbytes  # type: ignore[arg-type]  # numpy's arrays are buffers too
-    if length != height * step:
+    rows = height + (height // 2 if planar else 0)
+    if length != rows * step:
         raise ImageError(
-            f"the image has {length} bytes of data instead of {height} rows of {step}",
+            f"the image has {length} bytes of data instead of {rows} rows of {step}",
             reason="image data length",
         )
+    if planar or encoding in PACKED_YUV:
+        yuv = np.ndarray((rows, width * depth), np.uint8, data, strides=(step, 1))
+        return _from_yuv(yuv, height, width, encoding)
     pixels = np.ndarray((height, width, depth), np.uint8, data, strides=(step, depth, 1))
     return np.broadcast_to(pixels[:, :, channels], (height, width, 3))
+
+
+def _from_yuv(data: Image, height: int, width: int, encoding: str) -> Image:
+    """The image of rows of bytes in luma and colour differences, without padding."""
+    yuv = np.empty((height, width, 3), np.float32)
+    if encoding in PLANAR_YUV:
+        u, v = PLANAR_YUV[encoding]
+        yuv[..., 0] = data[:height]
+        pairs = data[height:].reshape(height // 2, width // 2, 2)
+        yuv[..., 1:] = pairs[..., [u, v]].repeat(2, axis=0).repeat(2, axis=1)
+    else:
+        first, second, u, v = PACKED_YUV[encoding]
+        pairs = data.reshape(height, width // 2, 4)
+        yuv[:, ::2, 0], yuv[:, 1::2, 0] = pairs[..., first], pairs[..., second]
+        yuv[..., 1:] = pairs[..., [u, v]].repeat(2, axis=1)
+    yuv -= np.array([16.0, 128.0, 128.0], np.float32)
+    pixels: Image = np.clip(np.rint(yuv @ FROM_YUV.T), 0.0, 255.0).astype(np.uint8)
+    return pixels
 
 
 # -------------------------------------------------------------------------------------------------

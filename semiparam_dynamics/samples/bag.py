@@ -7,7 +7,8 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
@@ -23,7 +24,7 @@ except ModuleNotFoundError as error:
     raise (missing_extra("reading bags", error) or error) from error
 
 from semiparam_dynamics.base.arrays import SECOND, Array
-from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.base.errors import BagError, SampleError
 from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.bag_files import (
     BagFile,
@@ -32,8 +33,9 @@ from semiparam_dynamics.samples.bag_files import (
     open_recording,
 )
 from semiparam_dynamics.samples.joint_names import FIRST_MESSAGES, FIRST_SECONDS
-from semiparam_dynamics.samples.joint_states import JOINT_STATE, JointStateReader
+from semiparam_dynamics.samples.joint_states import JOINT_STATE, READERS, check_encoding
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
+from semiparam_dynamics.samples.storages import Channel
 from semiparam_dynamics.samples.stream import MeasurementStream
 
 WRENCH = "geometry_msgs/msg/WrenchStamped"
@@ -48,10 +50,16 @@ OPTIONS = {JOINT_STATE: "--joint-states", WRENCH: "--wrench"}  # of the command 
 
 @dataclass(frozen=True)
 class Topic:
-    """One topic of a bag: its message type and how many messages it has."""
+    """One topic of a bag: its message type, how many messages it has, and in which encoding."""
 
     type: str
     count: int
+    encoding: str = "cdr"
+
+    def gives(self, kind: str) -> bool:
+        """True if its messages are of this type, or are read as such."""
+        known = (self.type, self.encoding) in READERS
+        return self.encoding == "cdr" and self.type == kind or (kind == JOINT_STATE and known)
 
 
 class BagReader:
@@ -67,6 +75,8 @@ class BagReader:
     topics: name -> type and number of messages.
     warnings: sentences on what could not be read, complete once the messages have been read.
     undecodable: topic -> number of messages whose bytes are no message of its type.
+    why_undecodable: a sentence on one of them; empty where there is nothing to say.
+    share: of the time of the recording, how much has been read, from 0 to 1.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -74,6 +84,8 @@ class BagReader:
         self.topics: dict[str, Topic] = {}
         self.warnings: list[str] = []
         self.undecodable: Counter[str] = Counter()
+        self.why_undecodable = ""
+        self.share = 0.0
         self._files: list[BagFile] = []
         self._stack = ExitStack()
         self._store = get_typestore(Stores.ROS2_KILTED)
@@ -82,14 +94,13 @@ class BagReader:
         with ExitStack() as stack:
             self._files = open_recording(self.path, stack, self.warnings)
             self._stack = stack.pop_all()
-        for connection in (c for file in self._files for c in file.reader.connections):
-            name, kind, count = connection.topic, connection.msgtype, connection.msgcount
-            if not _named(connection):
+        for channel in (c for file in self._files for c in file.storage.channels):
+            if not _named(channel):
                 self.warnings.append(f"{self.path}: a topic without a name or a type is left out")
                 continue
-            before = self.topics.setdefault(name, Topic(kind, 0))
-            if before.type == kind:  # else another type on the same topic: the first one counts
-                self.topics[name] = Topic(kind, before.count + count)
+            first = self.topics.setdefault(channel.topic, Topic(channel.type, 0, channel.encoding))
+            if _is_of(channel, first):
+                self.topics[channel.topic] = replace(first, count=first.count + channel.count)
         return self
 
     def __exit__(
@@ -103,60 +114,54 @@ class BagReader:
     @property
     def duration(self) -> float:
         """Seconds between the first and the last message, by the time of recording."""
-        readers = [file.reader for file in self._files if file.reader.message_count]
-        if not readers:
-            return 0.0
-        first = min(reader.start_time for reader in readers)
-        return (max(reader.end_time for reader in readers) - 1 - first) / SECOND
+        begin, end = self._times
+        return (end - begin) / SECOND
+
+    @property
+    def _times(self) -> tuple[int, int]:
+        times = [(f.storage.begin, f.storage.end) for f in self._files if f.storage.count]
+        return min((t[0] for t in times), default=0), max((t[1] for t in times), default=0)
 
     def messages(self, topics: Collection[str] = ()) -> Iterator[tuple[str, Any, int]]:
         """(topic, message, time of recording in ns) of `topics` (empty: all), in that time's order.
 
         Raises BagError for a topic that isn't there or has a type unknown here.
         """
-        for name in topics or self.topics:
+        for name in topics:
             if name not in self.topics:
                 raise BagError(f"{self.path} has no topic '{name}'; it has: {self._listed()}")
-            kind = self.topics[name].type
-            if kind not in self._store.fielddefs:
-                raise BagError(
-                    f"topic '{_printable(name)}' of {self.path} has the unknown type "
-                    f"{_printable(kind)}"
-                )
-        decode = {name: self._decoder(self.topics[name].type) for name in topics or self.topics}
-        for stamp, topic, data in self._all_raw(topics):
-            for message in self._decoded(decode[topic], topic, data):
-                yield topic, message, stamp
-
-    def _all_raw(self, topics: Collection[str]) -> Iterator[tuple[int, str, bytes | memoryview]]:
-        return heapq.merge(*(self._raw(file, topics) for file in self._files), key=itemgetter(0))
-
-    def _decoded(
-        self, decode: Callable[[bytes | memoryview], Any], topic: str, data: bytes | memoryview
-    ) -> tuple[()] | tuple[Any]:
-        """The message, or none where its bytes are none, which is counted."""
-        try:
-            return (decode(decompress_message(data)),)
-        except Exception:  # any byte may be wrong, so any error may come of it
-            self.undecodable[topic] += 1
-            return ()
+        decode = {name: self._decoder(name) for name in topics or self.topics}
+        begin, end = self._times
+        files = [self._raw(file, decode) for file in self._files]
+        for stamp, topic, data in heapq.merge(*files, key=itemgetter(0)):
+            try:
+                message = decode[topic](decompress_message(data))
+            except Exception as error:  # any byte may be wrong, so any error may come of it
+                self.undecodable[topic] += 1
+                if isinstance(error, SampleError):
+                    self.why_undecodable = str(error)
+                continue
+            self.share = (stamp - begin) / max(end - begin, 1)
+            yield topic, message, stamp
 
     def choose(self, kind: str, asked: str = "") -> str:
         """The topic `asked` for, or the only one of the type `kind`; else BagError says which.
 
         Of several topics of joint states the only one with efforts is taken: a gripper's beside an
-        arm's has none. What a learner's node published is not measured, so that it is only taken if
-        asked for.
+        arm's has none; and then the only one of the type itself, where others tell the same. What a
+        learner's node published is not measured, so that it is only taken if asked for.
         """
         if asked:
             name = asked if asked in self.topics else f"/{asked}"
-            if name in self.topics and self.topics[name].type == kind:
+            if name in self.topics and self.topics[name].gives(kind):
                 return name
             found = "has no topic" if name not in self.topics else f"has no {kind} on"
             raise BagError(f"{self.path} {found} '{asked}'; it has: {self._listed()}")
         candidates = self.measured(kind)
         if kind == JOINT_STATE and len(candidates) > 1:
             candidates = list(filter(self._has_efforts, candidates)) or candidates
+            plain = [name for name in candidates if self.topics[name].type == kind]
+            candidates = plain or candidates
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
@@ -165,7 +170,9 @@ class BagReader:
             raise BagError(
                 f"{self.path} has several topics of type {kind}, name one{how}: {several}"
             )
-        raise BagError(f"{self.path} has no topic of type {kind}; it has: {self._listed()}")
+        others = ", ".join(f"{name} in {encoding}" for name, encoding in READERS)
+        told = f"; joint states are read from {others}: record one" if kind == JOINT_STATE else ""
+        raise BagError(f"{self.path} has no topic of type {kind}; it has: {self._listed()}{told}")
 
     def first_joint_states(self, topic: str) -> list[Any]:
         """The messages that tell which joints are published, and where they stand.
@@ -196,7 +203,7 @@ class BagReader:
 
     def measured(self, kind: str) -> list[str]:
         """The topics of a type that no learner's node published."""
-        names = [name for name, topic in self.topics.items() if topic.type == kind]
+        names = [name for name, topic in self.topics.items() if topic.gives(kind)]
         return [name for name in names if not self._is_prediction(name)]
 
     def _has_efforts(self, name: str) -> bool:
@@ -225,33 +232,48 @@ class BagReader:
         listed = ", ".join(f"{_printable(name)} ({_printable(kind)})" for name, kind in named)
         return listed or "no topics at all"
 
-    def _decoder(self, kind: str) -> Callable[[bytes | memoryview], Any]:
-        if kind == JOINT_STATE:
-            return JointStateReader()
-        return lambda data: self._store.deserialize_cdr(data, kind)
+    def _decoder(self, name: str) -> Callable[[bytes | memoryview], Any]:
+        topic = self.topics[name]
+        if make := READERS.get((topic.type, topic.encoding)):
+            return make()
+        if topic.type not in self._store.fielddefs or topic.encoding != "cdr":
+            raise BagError(
+                f"topic '{_printable(name)}' of {self.path} has the unknown type "
+                f"{_printable(topic.type)} in {_printable(topic.encoding)}"
+            )
+        return partial(self._deserialized, topic.type)
 
-    def _raw(
-        self, file: BagFile, topics: Collection[str]
-    ) -> Iterator[tuple[int, str, bytes | memoryview]]:
-        connections = [
-            connection
-            for connection in file.reader.connections
-            if _named(connection)
-            and (not topics or connection.topic in topics)
-            and connection.msgtype == self.topics[connection.topic].type
+    def _deserialized(self, kind: str, data: bytes | memoryview) -> Any:
+        check_encoding(data, (b"\0\0", b"\0\1"))  # rosbags would take others for these
+        return self._store.deserialize_cdr(data, kind)
+
+    def _raw(self, file: BagFile, topics: Collection[str]) -> Iterator[tuple[int, str, bytes]]:
+        chosen = [
+            channel
+            for channel in file.storage.channels
+            if _named(channel)
+            and channel.topic in topics
+            and _is_of(channel, self.topics[channel.topic])
         ]
-        if not connections:
+        if not chosen:
             return
         try:
-            for connection, stamp, data in file.reader.messages(connections):
-                yield stamp, connection.topic, data
+            for stamp, channel, data in file.storage.messages(chosen):
+                yield stamp, channel.topic, data
         except Exception as error:  # the storages' libraries raise each their own
             self.warnings.append(f"{file.path} is read only in part: {one_line(error)}")
+        self.warnings += (f"{file.path}: {told}" for told in file.storage.warnings)
+        file.storage.warnings.clear()
 
 
-def _named(connection: Any) -> bool:
+def _named(channel: Channel) -> bool:
     """True if topic and type are texts: of a damaged database they may be missing."""
-    return isinstance(connection.topic, str) and isinstance(connection.msgtype, str)
+    return isinstance(channel.topic, str) and isinstance(channel.type, str)
+
+
+def _is_of(channel: Channel, topic: Topic) -> bool:
+    """False for another type on the same topic: the first one counts."""
+    return (channel.type, channel.encoding) == (topic.type, topic.encoding)
 
 
 def _printable(name: str) -> str:
@@ -259,26 +281,87 @@ def _printable(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name)
 
 
-@dataclass(frozen=True)
 class Recording:
-    """The measurements of one bag, and what became of its messages.
+    """The measurements of one bag, made just as a live node would make them: a stream.
+
+    Each iteration reads the bag from its beginning, so that its length takes no memory. A topic
+    that isn't named is the one that `BagReader.choose` takes. `checks` and the other arguments are
+    those of `MeasurementStream`. An iteration raises BagError where the bag or a topic can't be
+    read, or none of the joint states can be used.
 
     Attributes
     ----------
-    measurements: in the order of their stamps.
-    received, dropped, details, frames: as in `MeasurementStream`.
+    measurements: in the order of their stamps, once `read_measurements` has read them.
+    received, dropped, details, frames: as in `MeasurementStream`, of the last iteration.
     joint_states_topic, wrench_topic: the topics read; the second is empty for the effort target.
     warnings: sentences on what of the bag could not be read.
+    messages: joint states that the bag has, once it is open.
+    share: how much of the bag's time has been read, from 0 to 1.
     """
 
-    measurements: list[Measurement]
-    received: Counter[str]
-    dropped: Counter[str]
-    details: dict[str, str]
-    frames: set[str]
-    joint_states_topic: str
-    wrench_topic: str
-    warnings: list[str]
+    def __init__(
+        self,
+        path: str | Path,
+        joint_names: Sequence[str],
+        target: str = "effort",
+        config: StreamConfig | None = None,
+        *,
+        joint_states_topic: str = "",
+        wrench_topic: str = "",
+        **checks: Any,
+    ) -> None:
+        self.path = path
+        self.measurements: list[Measurement] = []
+        self._new_stream = partial(MeasurementStream, joint_names, target, config, **checks)
+        self._asked = joint_states_topic, wrench_topic if target == "wrench" else None
+        self.joint_states_topic, self.wrench_topic = joint_states_topic, wrench_topic
+        self.warnings: list[str] = []
+        self.share, self.messages = 0.0, 0
+        self._follow(self._new_stream())
+
+    def _follow(self, stream: MeasurementStream) -> None:
+        self.received, self.dropped = stream.received, stream.dropped
+        self.details, self.frames = stream.details, stream.frames
+
+    def __iter__(self) -> Iterator[Measurement]:
+        stream = self._new_stream()
+        self._follow(stream)
+        first: Measurement | None = None
+        last = 0
+        with BagReader(self.path) as bag:
+            self.joint_states_topic = joints = bag.choose(JOINT_STATE, self._asked[0])
+            wrench = "" if self._asked[1] is None else bag.choose(WRENCH, self._asked[1])
+            self.wrench_topic, self.messages = wrench, bag.topics[joints].count
+            for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
+                self.share = bag.share
+                for m in (stream.joint_state if topic == joints else stream.wrench)(message):
+                    first, last = first or m, m.stamp
+                    yield m
+            for m in stream.flush():
+                first, last = first or m, m.stamp
+                yield m
+            if bag.undecodable:
+                stream.dropped["undecodable"] += bag.undecodable.total()
+                stream.details.setdefault("undecodable", bag.why_undecodable)
+            self.warnings = list(bag.warnings)
+        self._check_some(first, last)
+
+    def _check_some(self, first: Measurement | None, last: int) -> None:
+        """Raise BagError where there was no measurement, or all had one stamp."""
+        if first is None:
+            why = "; ".join(f"{count} times {reason}" for reason, count in self.dropped.items())
+            told = "".join(f" ({text})" for text in self.details.values() if text)
+            raise BagError(
+                f"no message on {self.joint_states_topic} of {self.path} can be used: "
+                f"{why or 'it is empty'}{told}"
+            )
+        if last == first.stamp and self.dropped["repeated stamp"]:
+            raise BagError(
+                f"all {self.received['joint states']} messages on {self.joint_states_topic} of "
+                f"{self.path} have one stamp, {last / SECOND:g} s, so that their motion is not "
+                "known: stamp each message with the time of its reading (header.stamp = "
+                "node.get_clock().now(); with use_sim_time something must publish /clock)"
+            )
 
 
 def read_measurements(
@@ -293,43 +376,20 @@ def read_measurements(
     effort_limits: Array | None = None,
     locks: Mapping[str, Lock] | None = None,
 ) -> Recording:
-    """Read a bag's measurements just as a live node would make them.
+    """Read all of a bag's measurements, 1 kB each: `Recording` gives long ones one by one.
 
-    A topic that isn't named is the one that `BagReader.choose` takes. The other arguments are those
-    of `MeasurementStream`. Raises BagError where the bag or a topic can't be read, or none of the
-    joint states can be used.
+    The arguments, and what is raised, are those of `Recording`.
     """
-    stream = MeasurementStream(
+    recording = Recording(
+        path,
         joint_names,
         target,
         config,
+        joint_states_topic=joint_states_topic,
+        wrench_topic=wrench_topic,
         wrench_frame=wrench_frame,
         effort_limits=effort_limits,
         locks=locks,
     )
-    measurements: list[Measurement] = []
-    with BagReader(path) as bag:
-        joints = bag.choose(JOINT_STATE, joint_states_topic)
-        wrench = bag.choose(WRENCH, wrench_topic) if target == "wrench" else ""
-        for topic, message, _ in bag.messages([joints, wrench] if wrench else [joints]):
-            measurements += (stream.joint_state if topic == joints else stream.wrench)(message)
-        measurements += stream.flush()
-        if bag.undecodable:
-            stream.dropped["undecodable"] += bag.undecodable.total()
-        warnings = list(bag.warnings)
-    if not measurements:
-        why = "; ".join(f"{count} times {reason}" for reason, count in stream.dropped.items())
-        told = "".join(f" ({text})" for text in stream.details.values())
-        raise BagError(
-            f"no message on {joints} of {path} can be used: {why or 'it is empty'}{told}"
-        )
-    return Recording(
-        measurements,
-        stream.received,
-        stream.dropped,
-        stream.details,
-        stream.frames,
-        joints,
-        wrench,
-        warnings,
-    )
+    recording.measurements = list(recording)
+    return recording

@@ -4,7 +4,7 @@ Each file is opened by itself, whatever metadata.yaml says of it: so split bags 
 file, every version of the metadata is read, and one damaged file costs nothing of the others.
 Recorders compress bags with Zstandard: whole files, or message by message. A recorder that is
 killed, or a full disk, leaves an .mcap without its end or an .db3 whose last pages are missing. The
-messages before that are intact, and are copied to a file that is whole again.
+messages before that are intact: those of a database are copied to one that is whole.
 """
 
 from __future__ import annotations
@@ -12,40 +12,31 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
-import struct
-import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO
 
 import yaml  # type: ignore[import-untyped]
-from rosbags.rosbag2 import Reader
 
 from semiparam_dynamics.base.errors import BagError, listing
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd  # comes with rosbags
+from semiparam_dynamics.samples.storages import McapFile, SqliteFile, zstd
 
 STORAGES = (".db3", ".mcap")
 COMPRESSED = ".zstd"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_BLOCK = 1 << 20
+MAX_PARTS = 10_000  # of a split recording: a larger number in a file's name is something else
 MAX_MESSAGE = 1 << 28  # bytes: far more than any joint state has
-MCAP_MAGIC = b"\x89MCAP0\r\n"
-CHUNK, DATA_END, FOOTER = 0x06, 0x0F, 0x02  # MCAP record opcodes
 
 
 @dataclass(frozen=True)
 class BagFile:
-    """One storage file of a recording: where it lies, and the open reader of it or of a repair."""
+    """One storage file of a recording: where it lies, and the open file or what it was made of."""
 
     path: Path
-    reader: Reader
+    storage: McapFile | SqliteFile
 
 
 def open_recording(path: Path, stack: ExitStack, warnings: list[str]) -> list[BagFile]:
@@ -94,8 +85,11 @@ def _open_folder(path: Path, stack: ExitStack, warnings: list[str]) -> list[BagF
     files = [file for name in listed if (file := _find(path / name)) is not None]
     if missing := [name for name in listed if _find(path / name) is None]:
         warnings.append(f"{path} lacks {', '.join(missing)}, which its metadata.yaml names")
+    files = files or _uncompressed(sorted(there, key=_by_number))
+    if not listed and (lost := _lost(files)):
+        warnings.append(f"{path} lacks {listing(lost)}, between files of the same recording")
     opened, problems = [], []
-    for file in files or _uncompressed(sorted(there, key=_by_number)):
+    for file in files:
         try:
             opened.append(_open_file(file, stack, warnings))
         except BagError as error:
@@ -115,20 +109,37 @@ def _open_file(path: Path, stack: ExitStack, warnings: list[str]) -> BagFile:
             problem = _decompress_file(path, source)
         except OSError as error:
             raise BagError(f"{path} can't be read: {one_line(error)}") from None
+    try:
+        storage: McapFile | SqliteFile
+        if source.suffix == ".mcap":
+            storage = McapFile(source)
+            problem = problem or storage.problem
+        else:
+            storage, problem = _open_sqlite(source, problem, stack)
+    except Exception as error:  # whatever is in its bytes
+        raise BagError(f"{path} can't be read: {problem or one_line(error)}") from None
+    stack.callback(storage.close)
+    if problem:
+        warnings.append(f"{path} was not ended ({problem}); {storage.count} messages could be read")
+    return BagFile(path, storage)
+
+
+def _open_sqlite(source: Path, problem: str, stack: ExitStack) -> tuple[SqliteFile, str]:
+    """The database, or a copy of its rows where it has a `problem`, which is returned with it."""
     if _journal(source):
         problem = "a journal lies beside it"
+    if not problem:
+        try:
+            return SqliteFile(source), ""
+        except sqlite3.Error as error:
+            problem = one_line(error)
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="semiparam_bag_")))
+    copy = folder / "salvaged.db3"
     try:
-        if not problem:
-            return BagFile(path, stack.enter_context(Reader(source)))
-    except Exception as error:  # the storages' libraries raise each their own
-        problem = one_line(error)
-    with suppress(Exception):
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="semiparam_bag_"))
-        reader = stack.enter_context(Reader(_salvage(source, Path(folder))))
-        count = reader.message_count
-        warnings.append(f"{path} was not ended ({problem}); {count} messages could be read")
-        return BagFile(path, reader)
-    raise BagError(f"{path} can't be read: {problem}")
+        _salvage_sqlite(source, copy)
+        return SqliteFile(copy), problem
+    except (OSError, ValueError, sqlite3.Error):
+        raise ValueError(problem) from None
 
 
 def _listed(metadata: Path) -> list[str]:
@@ -167,6 +178,22 @@ def _is_storage(path: Path) -> bool:
 def _by_number(path: Path) -> list[tuple[int, str]]:
     """The order in which a split recording's files were written: bag_2 before bag_10."""
     return [(int(digits or 0), text) for text, digits in re.findall(r"(\D+)(\d*)", path.name)]
+
+
+def _lost(files: Iterable[Path]) -> list[str]:
+    """Names of the files that a split recording without metadata lacks: they have numbers from 0.
+
+    How many there were after the last one is not known.
+    """
+    matches = [re.fullmatch(r"(.*_)(\d+)((?:\.\w+)+)", file.name) for file in files]
+    numbers = {(m[1], m[3], int(m[2])) for m in matches if m}
+    last = {(before, after): number for before, after, number in sorted(numbers)}
+    return [
+        f"{before}{number}{after}"
+        for (before, after), end in last.items()
+        for number in range(min(end, MAX_PARTS))
+        if (before, after, number) not in numbers
+    ]
 
 
 def _journal(path: Path) -> bool:
@@ -209,66 +236,6 @@ def decompress_message(data: bytes | memoryview) -> bytes | memoryview:
             raise EOFError("a compressed message is cut short")
         left = frame.unused_data
     return bytes(whole)
-
-
-def _salvage(path: Path, folder: Path) -> Path:
-    """Copy the readable part of the storage file `path` into `folder`; return the copy.
-
-    Raises OSError, ValueError or sqlite3.Error where nothing of it can be read.
-    """
-    copy = folder / f"salvaged{path.suffix}"
-    if path.suffix == ".mcap":
-        _salvage_mcap(path, copy)
-    else:
-        _salvage_sqlite(path, copy)
-    return copy
-
-
-def _salvage_mcap(path: Path, copy: Path) -> None:
-    """Keep the whole records and end the file as the MCAP specification has it, with no index."""
-    size = path.stat().st_size
-    with path.open("rb") as source, copy.open("wb") as target:
-        if source.read(len(MCAP_MAGIC)) != MCAP_MAGIC:
-            raise ValueError("no MCAP file")
-        end = _whole_records(source, len(MCAP_MAGIC), size)
-        _copy(source, target, 0, end)
-        # Without compression, a chunk's records are as good outside of the chunk as in it.
-        inside = _inside_chunk(source, end)
-        if inside is not None:
-            _copy(source, target, inside, _whole_records(source, inside, size))
-        target.write(struct.pack("<BQI", DATA_END, 4, 0))
-        target.write(struct.pack("<BQQQI", FOOTER, 20, 0, 0, 0) + MCAP_MAGIC)
-
-
-def _whole_records(source: BinaryIO, start: int, size: int) -> int:
-    """End of the last whole record of the data section, counted from `start` on."""
-    end = start
-    while True:
-        source.seek(end)
-        head = source.read(9)
-        if len(head) < 9 or head[0] in (0, DATA_END, FOOTER):
-            return end
-        following = end + 9 + int(struct.unpack("<Q", head[1:])[0])
-        if following > size:
-            return end
-        end = following
-
-
-def _inside_chunk(source: BinaryIO, start: int) -> int | None:
-    """Beginning of the records of an uncompressed chunk, if there is one at `start`."""
-    source.seek(start)
-    # Opcode, length; first and last time, uncompressed size, checksum; compression, size.
-    head = source.read(9 + 28 + 4 + 8)
-    if len(head) < 49 or head[0] != CHUNK or head[37:41] != bytes(4):
-        return None
-    return start + len(head)
-
-
-def _copy(source: BinaryIO, target: BinaryIO, start: int, end: int) -> None:
-    source.seek(start)
-    while start < end and (block := source.read(min(end - start, 1 << 20))):
-        target.write(block)
-        start += len(block)
 
 
 def _salvage_sqlite(path: Path, copy: Path) -> None:

@@ -10,8 +10,11 @@ bytes of the encoding, then the fields in order, each aligned to its size from t
 
 from __future__ import annotations
 
+import json
 import struct
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,11 +22,13 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import SampleError
 
 JOINT_STATE = "sensor_msgs/msg/JointState"
-ENCODING = b"\x00\x01"  # plain CDR, little-endian, as on every processor that ROS 2 supports
+# The first two bytes: plain CDR and its version 2, each big- and little-endian; struct's order, and
+# the largest alignment, bytes. ROS 2 has the second, on every processor that it supports.
+ENCODINGS = {b"\0\0": (">", 8), b"\0\1": ("<", 8), b"\0\6": (">", 4), b"\0\7": ("<", 4)}
 STAMP = struct.Struct("<iI")  # seconds, nanoseconds
 STAMP_AT, STAMP_END = 4, 12
-COUNT = struct.Struct("<I")
-FLOAT, FLOAT_SIZE = np.dtype("<f8"), 8  # bytes
+COUNT_SIZE = 4  # bytes
+QUANTITIES = ("position", "velocity", "effort")
 
 
 class Time(NamedTuple):
@@ -59,7 +64,7 @@ class JointStateReader:
 
     def __init__(self) -> None:
         # Of the message before: its layout; encoding, frame with names, and the three counts.
-        self._layout = struct.Struct("")
+        self._layout, self._float = struct.Struct(""), np.dtype(np.float64)
         self._same: tuple[bytes | int, ...] = ()
         self._frame, self._names = "", [""]
 
@@ -70,60 +75,212 @@ class JointStateReader:
                 kind, sec, nano, head, n, q, n_dq, dq, n_y, y = self._layout.unpack_from(data)
                 if (kind, head, n, n_dq, n_y) == self._same:
                     header = Header(Time(sec, nano), self._frame)
-                    numbers, end = np.frombuffer(q + dq + y, FLOAT), n + n_dq
+                    numbers, end = np.frombuffer(q + dq + y, self._float), n + n_dq
                     parts = numbers[:n], numbers[n:end], numbers[end:]
                     return JointStateMessage(header, self._names, *parts)
-            self._read_layout(bytes(data))
-
-    def _read_layout(self, data: bytes) -> None:
-        self._same = ()
-        if data[: len(ENCODING)] != ENCODING:
-            raise SampleError("a joint state in another encoding than CDR, little-endian")
-        try:
-            self._read(data)
-        except (struct.error, ValueError) as error:
-            raise SampleError(f"a joint state that can't be read: {error}") from None
+            self._same = ()
+            with _refused():
+                self._read(bytes(data))
 
     def _read(self, data: bytes) -> None:
-        STAMP.unpack_from(data, STAMP_AT)
-        frame, at = _text(data, STAMP_END)
-        (count,) = COUNT.unpack_from(data, at := _aligned(at, COUNT.size))
-        at += COUNT.size
-        names = []
-        for _ in range(count):
-            name, at = _text(data, _aligned(at, COUNT.size))
-            names.append(name)
-        end = at = _aligned(at, COUNT.size)
-        head, counts = data[STAMP_END:end], []
-        layout = f"<{len(ENCODING)}s{STAMP_AT - len(ENCODING)}xiI{len(head)}s"
+        cdr = Cdr(data)
+        cdr.unpack("iI")
+        frame, names = cdr.text(), cdr.texts()
+        head, counts = data[STAMP_END : cdr.aligned(COUNT_SIZE)], []
+        layout = f"{cdr.order}2s2xiI{len(head)}s"  # encoding and options, stamp, head
         for _ in range(3):
-            (count,) = COUNT.unpack_from(data, at)
-            begin = at + COUNT.size
-            if count:  # before none nothing is aligned
-                begin = _aligned(begin, FLOAT_SIZE)
-            layout += f"I{begin - at - COUNT.size}x{FLOAT_SIZE * count}s"
-            at = begin + FLOAT_SIZE * count
-            _check_end(data, at)
-            counts.append(count)
-        self._frame, self._names = frame, names
-        self._layout, self._same = struct.Struct(layout), (ENCODING, head, *counts)
+            begin = cdr.aligned(COUNT_SIZE)
+            numbers = cdr.floats()
+            counts.append(len(numbers))
+            size = numbers.nbytes
+            layout += f"I{cdr.at - begin - COUNT_SIZE - size}x{size}s"
+        self._frame, self._names, self._float = frame, names, cdr.float
+        self._layout, self._same = struct.Struct(layout), (data[:2], head, *counts)
 
 
-def _text(data: bytes, at: int) -> tuple[str, int]:
-    """A string whose size, the zero at its end included, is at `at`, and where it ends."""
-    (size,) = COUNT.unpack_from(data, at)
-    at += COUNT.size
-    _check_end(data, at + size)
-    text = data[at : at + size]
-    if size and text[-1]:
-        raise ValueError("a text without its end")
-    return text[:-1].decode(), at + size
+class Cdr:
+    """Goes through the fields of a message in plain CDR, of either byte order and version.
+
+    Version 2 (DDS-XTypes) aligns to 4 bytes at most, and announces the size of what a sequence of
+    anything but numbers has. Raises SampleError for other encodings, and struct.error or
+    ValueError where the bytes end before the fields do.
+
+    Attributes
+    ----------
+    order: that of the bytes, for struct. float: the type of numbers. at: where the next field is.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        check_encoding(data)
+        self.order, self._largest = ENCODINGS[data[:2]]
+        self.float = np.dtype(f"{self.order}f8")
+        self.at = STAMP_AT
+        self._data = data
+
+    def aligned(self, size: int) -> int:
+        """Where a field of this size in bytes begins; `at` goes there."""
+        self.at += -(self.at - STAMP_AT) % min(size, self._largest)
+        return self.at
+
+    def unpack(self, codes: str) -> tuple[Any, ...]:
+        """The next fields of 4 bytes, by struct's codes."""
+        fields = struct.Struct(self.order + codes)
+        values = fields.unpack_from(self._data, self.aligned(COUNT_SIZE))
+        self.at += fields.size
+        return values
+
+    def text(self) -> str:
+        """A string."""
+        (size,) = self.unpack("I")
+        text = self._take(size)
+        if size and text[-1]:
+            raise ValueError("a text without its end")
+        return text[:-1].decode()
+
+    def floats(self, count: int = -1) -> Array:
+        """So many float64, as they are in the bytes; -1: a sequence of them."""
+        if count < 0:
+            (count,) = self.unpack("I")
+        if count:  # before none nothing is aligned
+            self.aligned(self.float.itemsize)
+        return np.frombuffer(self._take(self.float.itemsize * count), self.float)
+
+    def items(self) -> range:
+        """To go through a sequence of what is no number."""
+        if self._largest < self.float.itemsize:
+            self.unpack("I")
+        (count,) = self.unpack("I")
+        return range(count)
+
+    def texts(self) -> list[str]:
+        """A sequence of strings."""
+        return [self.text() for _ in self.items()]
+
+    def _take(self, size: int) -> bytes:
+        end = self.at + size
+        if end > len(self._data):
+            raise ValueError(f"{end} bytes are announced, and {len(self._data)} came")
+        begin, self.at = self.at, end
+        return self._data[begin:end]
 
 
-def _check_end(data: bytes, end: int) -> None:
-    if end > len(data):
-        raise ValueError(f"{end} bytes are announced, and {len(data)} came")
+def check_encoding(data: bytes | memoryview, known: Collection[bytes] = ENCODINGS.keys()) -> None:
+    """Raise SampleError where the bytes are not in one of the `known` encodings."""
+    if bytes(data[:2]) not in known:
+        raise SampleError(
+            f"a message in another encoding (0x{bytes(data[:2]).hex()}) than plain CDR, in which "
+            "ros2 bag records"
+        )
 
 
-def _aligned(at: int, size: int) -> int:
-    return at + -(at - STAMP_AT) % size
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Turn what bytes that are no message lead to into SampleError."""
+    try:
+        yield
+    except (struct.error, ArithmeticError, LookupError, TypeError, ValueError) as error:
+        if isinstance(error, SampleError):
+            raise
+        raise SampleError(f"a joint state that can't be read: {error}") from None
+
+
+# -------------------------------------------------------------------------------------------------
+# Messages of other types that tell the same, of which a recording may have no other.
+
+State = Sequence[Any]  # a joint's name, position, velocity and effort; None where it has none
+
+
+def read_dynamic_joint_state(data: bytes | memoryview) -> JointStateMessage:
+    """The message of a control_msgs/DynamicJointState in CDR; what is no joint is left out.
+
+    Raises SampleError where the bytes are none.
+    """
+    with _refused():
+        cdr = Cdr(bytes(data))
+        header = Header(Time(*cdr.unpack("iI")), cdr.text())
+        names = cdr.texts()
+        values = [dict(zip(cdr.texts(), cdr.floats(), strict=True)) for _ in cdr.items()]
+        states = [[n, *map(v.get, QUANTITIES)] for n, v in zip(names, values, strict=True)]
+        return _message(header, [s for s in states if s[1:] != [None] * 3])
+
+
+def read_foxglove_cdr(data: bytes | memoryview) -> JointStateMessage:
+    """The message of a foxglove_msgs/JointStates in CDR. Raises SampleError for other bytes."""
+    with _refused():
+        cdr = Cdr(bytes(data))
+        header, states = Header(Time(*cdr.unpack("iI")), ""), []
+        for _ in cdr.items():
+            name, (q, dq, _, y) = cdr.text(), cdr.floats(4)
+            states.append((name, q, dq, y))
+        return _message(header, states)
+
+
+def read_foxglove_json(data: bytes | memoryview) -> JointStateMessage:
+    """The message of a foxglove.JointStates in JSON. Raises SampleError for other bytes."""
+    with _refused():
+        given = json.loads(bytes(data))
+        stamp = Time(int(given["timestamp"]["sec"]), int(given["timestamp"]["nsec"]))
+        states = [[str(j["name"]), *map(j.get, QUANTITIES)] for j in given["joints"]]
+        return _message(Header(stamp, ""), states)
+
+
+def read_foxglove_protobuf(data: bytes | memoryview) -> JointStateMessage:
+    """The message of a foxglove.JointStates in Protobuf. Raises SampleError for other bytes."""
+    with _refused():
+        fields = list(_protobuf_fields(bytes(data)))
+        stamp: dict[int, Any] = {}
+        for number, field in fields:
+            stamp |= dict(_protobuf_fields(field)) if number == 1 else {}
+        states = []
+        for joint in (dict(_protobuf_fields(field)) for number, field in fields if number == 2):
+            numbers = (joint.get(k) for k in (2, 3, 5))  # 4: acceleration
+            values = (None if x is None else struct.unpack("<d", x)[0] for x in numbers)
+            states.append((joint.get(1, b"").decode(), *values))
+        return _message(Header(Time(stamp.get(1, 0), stamp.get(2, 0)), ""), states)
+
+
+def _protobuf_fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Number and value of each field of a message: an int, or the bytes of all else."""
+    at = 0
+
+    def varint() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at] if at < len(data) else -1
+            if byte < 0 or shift > 63:
+                raise ValueError("a number without its end")
+            at, value, shift = at + 1, value | (byte & 0x7F) << shift, shift + 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        number, kind = divmod(varint(), 8)
+        if kind == 0:
+            yield number, varint()
+            continue
+        if kind not in (1, 2, 5):
+            raise ValueError(f"a field of the unknown kind {kind}")
+        size = varint() if kind == 2 else {1: 8, 5: 4}[kind]
+        at += size
+        if at > len(data):
+            raise ValueError("a field without its end")
+        yield number, data[at - size : at]
+
+
+def _message(header: Header, states: Sequence[State]) -> JointStateMessage:
+    """The message of these joints; what none of them has is empty, as sensor_msgs has it."""
+    values = np.array([state[1:] for state in states], dtype=np.float64).reshape(-1, 3)
+    columns = [np.zeros(0) if np.isnan(column).all() else column for column in values.T]
+    return JointStateMessage(header, [state[0] for state in states], *columns)
+
+
+# By type and encoding of the bytes, in the order of preference: makers of what reads a message.
+READERS: Mapping[tuple[str, str], Callable[[], Callable[[bytes | memoryview], JointStateMessage]]]
+READERS = {
+    (JOINT_STATE, "cdr"): JointStateReader,
+    ("control_msgs/msg/DynamicJointState", "cdr"): lambda: read_dynamic_joint_state,
+    ("foxglove_msgs/msg/JointStates", "cdr"): lambda: read_foxglove_cdr,
+    ("foxglove.JointStates", "protobuf"): lambda: read_foxglove_protobuf,
+    ("foxglove.JointStates", "json"): lambda: read_foxglove_json,
+}

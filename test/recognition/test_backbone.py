@@ -34,13 +34,14 @@ from semiparam_dynamics.recognition.config import BackboneConfig
 
 # Where red, green and blue stand in a pixel, as sensor_msgs' image_encodings.hpp names them.
 ORDER = {"rgb8": "rgb", "bgr8": "bgr", "rgba8": "rgba", "bgra8": "bgra", "mono8": "m"}
+ORDER |= {"8UC1": "m", "8UC3": "bgr", "mono16": "xm"}
 
 
 def pixel_by_pixel(data: bytes, height: int, width: int, encoding: str, step: int) -> list[int]:
     order = ORDER[encoding]
     values = []
     for row, column, color in itertools.product(range(height), range(width), "rgb"):
-        at = order.index("m" if order == "m" else color)
+        at = order.index("m" if "m" in order else color)
         values.append(data[row * step + column * len(order) + at])
     return values
 
@@ -69,6 +70,42 @@ def test_nothing_is_copied(encoding: str) -> None:
     data = np.arange(2 * 20, dtype=np.uint8)
     image = image_array(data, 2, 3, encoding, 20)
     assert np.shares_memory(image, data)
+
+
+@pytest.mark.parametrize("encoding", ["yuv422", "yuv422_yuy2", "nv12", "nv21"])
+def test_luma_and_colour_differences_are_read_as_pillow_does(encoding: str) -> None:
+    """Pillow's have the full range, and the camera's 16 to 235 and 16 to 240."""
+    pillow = pytest.importorskip("PIL.Image", reason="needs the extra 'vision'")
+    rng = np.random.default_rng(4)
+    small = rng.integers(0, 256, (3, 4, 3), dtype=np.uint8)
+    wanted = small.repeat(2, axis=0).repeat(2, axis=1)  # two by two pixels share a colour
+    full = np.array(pillow.fromarray(wanted).convert("YCbCr"), dtype=np.float64)
+    y, u, v = np.moveaxis(np.rint((full - 128.0) * [219, 224, 224] / 255.0 + 128.0), -1, 0)
+    y -= 2.0  # the middle of luma is 125.5
+    step = 10 if encoding.startswith("nv") else 18
+    rows = np.zeros((9 if step == 10 else 6, step), dtype=np.uint8)
+    if step == 10:
+        rows[:6, :8] = y
+        pair = (u, v) if encoding == "nv12" else (v, u)
+        rows[6:, 0:8:2], rows[6:, 1:8:2] = (each[::2, ::2] for each in pair)
+    else:
+        first = 1 if encoding == "yuv422" else 0
+        rows[:, first:16:2] = y
+        rows[:, 1 - first : 16 : 4], rows[:, 3 - first : 16 : 4] = u[:, ::2], v[:, ::2]
+    image = image_array(rows.tobytes(), 6, 8, encoding, step)
+    assert image.dtype == np.uint8
+    assert np.abs(image.astype(int) - wanted).max() <= 5  # both are rounded to whole numbers
+    with pytest.raises(ImageError, match="has even sizes, not 7 x 6"):
+        image_array(rows.tobytes(), 6, 7, encoding, step)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "remedy"),
+    [("bayer_rggb8", "debayer"), ("16UC1", "depth camera"), ("yuv444", "republish the image")],
+)
+def test_what_is_not_read_has_a_remedy(encoding: str, remedy: str) -> None:
+    with pytest.raises(ImageError, match=remedy):
+        image_array(bytes(24), 2, 4, encoding, 12)
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: array.array("B", b)])
@@ -109,7 +146,7 @@ def test_reasons_stay_few_and_messages_short_whatever_comes() -> None:
             image_array(b"", 1, 1, f"encoding {number} " * 1000, 3)
         errors.append(refused.value)
     assert {error.reason for error in errors} == {"image encoding"}
-    assert max(len(str(error)) for error in errors) < 200
+    assert max(len(str(error)) for error in errors) < 300
 
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from typing import Any
 
@@ -65,12 +66,33 @@ def test_where_only_numbers_are_new_nothing_else_is_read(monkeypatch) -> None:
         one.header.frame_id = "tool" if number >= 10 else "base"
 
 
-@pytest.mark.parametrize("data", [None, b"", b"\0"])
-def test_another_encoding_is_refused(data: bytes | None) -> None:
-    if data is None:
-        data = serialized(message(np.random.default_rng(3)), little_endian=False)
+def test_the_other_byte_order_is_read() -> None:
+    rng, read = np.random.default_rng(3), JointStateReader()
+    for _ in range(50):
+        one = message(rng)
+        for little in (False, True, False):
+            given = read(serialized(one, little_endian=little))
+            assert (given.name, given.header.frame_id) == (one.name, one.header.frame_id)
+            for field in FIELDS:
+                np.testing.assert_array_equal(getattr(given, field), getattr(one, field))
+
+
+def test_version_2_of_cdr_is_read() -> None:
+    """Numbers are aligned to 4 bytes, and a sequence of strings has its size in front."""
+    names = struct.pack("<III", 4 + 8 + 6, 2, 4) + b"arm\0" + struct.pack("<I", 2) + b"b\0"
+    data = b"\0\7\0\0" + struct.pack("<iII", 3, 7, 1) + b"\0\0\0\0" + names + b"\0\0"
+    for numbers in ((1.0, 2.0), (), (5.0, 6.0)):
+        data += struct.pack(f"<I{len(numbers)}d", len(numbers), *numbers)
+    given = JointStateReader()(data)
+    assert given.header == ((3, 7), "") and given.name == ["arm", "b"]
+    assert [getattr(given, field).tolist() for field in FIELDS] == [[1.0, 2.0], [], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize("kind", [b"", b"\0", b"\0\2", b"\0\3", b"\0\x09", b"\0\x0b"])
+def test_another_encoding_is_refused(kind: bytes) -> None:
+    data = serialized(message(np.random.default_rng(3)))
     with pytest.raises(SampleError, match="another encoding"):
-        JointStateReader()(data)
+        JointStateReader()(kind + data[2:] if len(kind) == 2 else kind)
 
 
 def test_damaged_bytes_are_refused_or_read_as_rosbags_does() -> None:

@@ -196,13 +196,16 @@ def reconfigured(residual: str) -> Arrays:
 def batch_start(residual: str) -> Arrays:
     """Trained in batch on one motion, it continues learning on another."""
     from semiparam_dynamics.dynamics import SampleFilter
+    from semiparam_dynamics.dynamics.sample import Motion
     from semiparam_dynamics.offline.evaluation.batch_start import batch_start, training_data
+    from semiparam_dynamics.robot.model import expected_scales
 
     learner = xmate(residual=residual)
     sampler = SampleFilter(learner.model, learner.config.filter)
     pushed = map(sampler.push, measurements(log("xmate7p/trajectory_1", ROWS)))
     samples = [sample for sample in pushed if sample is not None]
-    start = batch_start(training_data(learner.model, learner.config.estimator, samples))
+    motion = Motion.of(samples, expected_scales(learner.model).active)
+    start = batch_start(training_data(learner.model, learner.config.estimator, motion))
     learner.estimator = start.estimator
     found = {f"training/{name}": getattr(start, name) for name in ("rigid_body", "semiparametric")}
     found["training/held_out"] = start.held_out

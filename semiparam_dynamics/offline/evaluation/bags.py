@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shlex
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,11 +17,10 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import BagError, RobotModelError, listing
 from semiparam_dynamics.base.parameters import parameters, replace, to_flat
 from semiparam_dynamics.base.storage import saved_header
-from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample, seconds_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import LOCKED
@@ -30,7 +31,15 @@ from semiparam_dynamics.offline.doctor.messages import (
     MIN_MISSING_SHARE,
     stamp_findings,
 )
-from semiparam_dynamics.offline.evaluation.experiment import Evaluation, Origin, Recording, evaluate
+from semiparam_dynamics.offline.evaluation.experiment import (
+    CoveredTime,
+    Evaluation,
+    Filtered,
+    NothingScoredError,
+    Origin,
+    RecordingOrigin,
+    evaluate,
+)
 from semiparam_dynamics.robot.model import RobotModel, message_checks, told_of_urdf
 from semiparam_dynamics.robot.urdf import (
     UrdfTree,
@@ -40,8 +49,7 @@ from semiparam_dynamics.robot.urdf import (
     positions_told,
     read_urdf,
 )
-from semiparam_dynamics.samples.bag import WRENCH, BagReader, read_measurements
-from semiparam_dynamics.samples.bag import Recording as BagRecording
+from semiparam_dynamics.samples.bag import WRENCH, BagReader, Recording
 from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
@@ -53,6 +61,11 @@ from semiparam_dynamics.samples.joint_states import JOINT_STATE
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MOVED, OTHER_FRAME, MeasurementStream
 
+READING_SHARE = 0.25  # of what reading and learning takes together: reading alone
+TOLD_EVERY = 256  # measurements, between two calls of progress
+MAX_STAMPS = 1 << 20  # that are judged together: their faults are shares of them
+MIN_READINGS = 50  # of which some may be left out as stuck: fewer are not judged
+KEPT_STATES = 16  # of a recording, that identify it
 MAX_INCOMPLETE_SHARE = 0.01  # of a bag's joint states: what more of them lack is a warning
 # Reasons of `MeasurementStream.dropped` that `semiparam doctor` names and measures.
 BAD_STAMPS = ("zero stamp", "out of order", "clock jumped")
@@ -84,33 +97,40 @@ def evaluate_bags(
 
     A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
     no `joints` are those of the URDF that the joint states have. The bags are gone through in
-    order and read one after the other: reading takes a quarter of what learning does, and holds
-    Python's lock, so that a thread would gain nothing.
+    order and read as streams, by the thread that learns: reading takes a quarter of what learning
+    does, and holds Python's lock, so that a thread would gain nothing.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config, start)
     if start and (others := differences(start, config)):
         bags.warnings.append(f"{start} was learned under {', '.join(others)}")
-    dropped: Counter[str] = Counter()
-    train = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
-    dropped.clear()  # the results are of the test bags
-    received: list[int] = []
-    test = [measurements_of(path, bags, model, config, dropped, received) for path in bags.test]
-    if all(m.y is None for recording in test for m in recording):
-        why = ", ".join(f"{count} times {reason}" for reason, count in dropped.items())
+    passes = (1.0,) if bags.train or start else (READING_SHARE, 1.0)
+    progresses = Progresses(progress)
+    train = [BagToRead(path, bags, model, config, progresses.of(path, 1.0)) for path in bags.train]
+    test = [
+        BagToRead(path, bags, model, config, progresses.of(path, *passes)) for path in bags.test
+    ]
+    try:
+        with threadpool_limits(limits=1):  # a sample's products are too small to be spread
+            evaluation = evaluate(model, config, test, train, start=start)
+    except NothingScoredError as error:
+        if any(bag.facts.measured for bag in test):
+            raise
+        counts = sum((bag.recording.dropped for bag in test), Counter[str]())
+        why = ", ".join(f"{count} times {reason}" for reason, count in counts.items())
         told = "".join(f"; {warning}" for warning in bags.warnings)
-        raise BagError(f"no joint state comes with a measured {config.robot.target}: {why}{told}")
-    with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        evaluation = evaluate(model, config, test, train, progress, start=start)
-    evaluation.skipped.update(dropped)
-    evaluation.received = sum(received)
+        what = f"no joint state comes with a measured {config.robot.target}"
+        raise BagError(f"{what}: {why}{told}") from error
+    for bag in test:
+        evaluation.skipped.update(bag.recording.dropped)
+    evaluation.received = sum(max(b.recording.received.values(), default=0) for b in test)
     evaluation.tested_on = tuple(Path(path).name for path in bags.test)
     evaluation.trained_on = tuple(Path(path).name for path in bags.train)
     evaluation.doubts = tuple(dict.fromkeys(bags.doubts))  # a bag may be learned and scored
     evaluation.command = bags.command
     evaluation.origin = Origin(
-        tested=tuple(map(_recording, bags.test, test)),
-        trained=tuple(map(_recording, bags.train, train)),
+        tested=tuple(bag.facts.origin() for bag in test),
+        trained=tuple(bag.facts.origin() for bag in train),
         urdf=str(bags.urdf or read_description((*bags.train, *bags.test))[0]),
         urdf_sha256=model.urdf_sha256,
         model=str(start),
@@ -163,57 +183,169 @@ def robot_of(
     return model, config
 
 
-def measurements_of(
-    path: str | Path,
-    bags: Bags,
-    model: RobotModel,
-    config: InverseDynamicsConfig,
-    dropped: Counter[str],
-    received: list[int] | None = None,
-) -> list[Measurement]:
-    """A bag's measurements in order; what could not be read is counted in `dropped`.
+class Progresses:
+    """The share done of several readings, each by the size of its bag and the time within it."""
 
-    `received` is given the number of its messages, of the topic that has most. Raises BagError
-    where it can't be read, or what is measured never varies.
+    def __init__(self, progress: Callable[[float], None]) -> None:
+        self._progress = progress
+        self._total = self._done = 0.0
+
+    def of(self, path: str | Path, *passes: float) -> Callable[[float], None]:
+        """A function to be called with the share of a bag that has been read; 1 ends a pass.
+
+        passes: what each reading of it costs, compared with one whose samples are learned.
+        """
+        place = Path(path).expanduser()
+        files = place.iterdir() if place.is_dir() else [place]
+        size = max(sum(file.stat().st_size for file in files if file.is_file()), 1)
+        self._total += size * sum(passes)
+        ahead = list(passes)
+
+        def read(share: float) -> None:
+            part = size * ahead[0] if ahead else 0.0
+            self._progress(min((self._done + share * part) / self._total, 1.0))
+            if share == 1.0 and ahead:
+                self._done += size * ahead.pop(0)
+
+        return read
+
+
+class BagToRead:
+    """A bag's measurements in order, read anew by each iteration.
+
+    What is to be said of the bag is put into `bags` at the end of the first one. An iteration
+    raises BagError where the bag can't be read, or what is measured never varies.
+
+    Attributes
+    ----------
+    recording: the stream, with what became of its messages.
+    facts: on its measurements, by the last iteration.
     """
-    recording = read_measurements(
-        path,
-        model.joint_names,
-        config.robot.target,
-        config.samples,
-        joint_states_topic=bags.joint_states,
-        wrench_topic=bags.wrench,
-        **message_checks(model),
-    )
-    often = MAX_INCOMPLETE_SHARE * recording.received["joint states"]
-    for reason, told in recording.details.items():
-        lost = reason in MeasurementStream.INCOMPLETE and recording.dropped[reason] > often
-        if lost or reason in (OTHER_FRAME, MOVED):
-            bags.warnings.append(f"{path}: {told}")
-    dropped.update(recording.dropped)
-    if received is not None:
-        received.append(max(recording.received.values(), default=0))
-    bags.warnings.extend(recording.warnings)
-    if faults := _faults(recording):
-        bags.doubts.append(
-            f"{path} has faults ({listing(faults)}): {_doctor(path, bags, config)} shows how "
-            "large they are and what to do."
+
+    def __init__(
+        self,
+        path: str | Path,
+        bags: Bags,
+        model: RobotModel,
+        config: InverseDynamicsConfig,
+        progress: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        self._bags, self._model, self._config, self._progress = bags, model, config, progress
+        self.recording = Recording(
+            path,
+            model.joint_names,
+            config.robot.target,
+            config.samples,
+            joint_states_topic=bags.joint_states,
+            wrench_topic=bags.wrench,
+            **message_checks(model),
         )
-    check_varies(path, recording.measurements, model.axes, config.robot.target)
-    return recording.measurements
+        self.facts = BagFacts(self.recording)
+        self._told = False
+
+    def __iter__(self) -> Iterator[Measurement]:
+        self.facts = facts = BagFacts(self.recording)
+        for measurement in self.recording:
+            facts.add(measurement)
+            if facts.count % TOLD_EVERY == 0:
+                self._progress(min(self.recording.share, 0.999))
+            yield measurement
+        self._progress(1.0)
+        if not self._told:
+            self._tell()
+            self._told = True
+        facts.check_varies(self._model.axes, self._config.robot.target)
+
+    def _tell(self) -> None:
+        recording, bags = self.recording, self._bags
+        often = MAX_INCOMPLETE_SHARE * recording.received["joint states"]
+        for reason, told in recording.details.items():
+            lost = reason in MeasurementStream.INCOMPLETE and recording.dropped[reason] > often
+            if lost or reason in (OTHER_FRAME, MOVED):
+                bags.warnings.append(f"{recording.path}: {told}")
+        bags.warnings.extend(recording.warnings)
+        if faults := self.facts.faults():
+            command = _doctor(recording.path, bags, self._config)
+            bags.doubts.append(
+                f"{recording.path} has faults ({listing(faults)}): {command} shows how large they "
+                "are and what to do."
+            )
 
 
-def _faults(recording: BagRecording) -> list[str]:
-    """Faults of a recording's stamps, and of sensors that stick, in the words that count them."""
-    stamps = np.array([m.stamp for m in recording.measurements], dtype=np.int64)
-    dropped, most = recording.dropped, MIN_MISSING_SHARE * recording.received["joint states"]
-    kinds = [finding.kind for finding in stamp_findings(stamps) if finding.fault]
-    if np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND) == 1:  # such as between two motions
-        kinds = [kind for kind in kinds if kind != "gaps"]
-    kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
-    if dropped["repeated stamp"] > most:
-        kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
-    return kinds + [f"{reason}: {dropped[reason]}" for reason in STUCK_REASONS if dropped[reason]]
+class BagFacts:
+    """What is known of a bag's measurements once they have passed; its memory does not grow.
+
+    recording: of whose measurements, as it is iterated.
+
+    Attributes
+    ----------
+    count: measurements until now. measured: whether one of them had efforts or a wrench.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.count, self.measured, self._varies = 0, False, False
+        self._begin = self._end = self._gaps = self._read = 0
+        self._low = self._high = np.zeros(0)
+        self._stamps, self._kinds = array("q"), dict[str, None]()
+        self._stride = 1
+        self._states: list[Array] = []
+
+    def add(self, m: Measurement) -> None:
+        """Take in the next measurement."""
+        if not self.count:
+            self._begin = m.stamp
+            self._stride = max(self._recording.messages // KEPT_STATES, 1)
+        if self.count % self._stride == 0:
+            self._states.append(m.q)
+        self._end = m.stamp
+        self.count += 1
+        self._stamps.append(m.stamp)
+        if len(self._stamps) == MAX_STAMPS:
+            self._look_at_stamps()
+        if m.y is not None and not self._varies:
+            self._low = np.fmin(self._low, m.y) if self.measured else m.y
+            self._high = np.fmax(self._high, m.y) if self.measured else m.y
+            self._read, self.measured = self._read + 1, True
+            self._varies = bool((self._high > self._low).any())
+
+    def _look_at_stamps(self) -> None:
+        stamps = np.array(self._stamps)
+        self._gaps += int(np.count_nonzero(np.diff(stamps) > MIN_GAP * SECOND))
+        self._kinds |= {finding.kind: None for finding in stamp_findings(stamps) if finding.fault}
+        self._stamps = self._stamps[-1:]  # the step to the next one counts, too
+
+    def faults(self) -> list[str]:
+        """Faults of the stamps, and of sensors that stick, in the words that count them."""
+        self._look_at_stamps()
+        dropped = self._recording.dropped
+        # A single gap is such as between two motions.
+        kinds = [kind for kind in self._kinds if kind != "gaps" or self._gaps != 1]
+        kinds += [f"{reason}: {dropped[reason]}" for reason in BAD_STAMPS if dropped[reason]]
+        most = MIN_MISSING_SHARE * self._recording.received["joint states"]
+        if dropped["repeated stamp"] > most:
+            kinds.append(f"repeated stamp: {dropped['repeated stamp']}")
+        return kinds + [f"{why}: {dropped[why]}" for why in STUCK_REASONS if dropped[why]]
+
+    def check_varies(self, axes: Sequence[str], target: str) -> None:
+        """Raise BagError where the readings are constant on every axis that is measured."""
+        there = np.flatnonzero(np.isfinite(self._low)).tolist()
+        if self._varies or self.count < MIN_READINGS or self._read < 2 or not there:
+            return
+        # Adding 0 makes -0 a 0.
+        told = listing([f"{axes[k]} {self._low[k] + 0.0:g}" for k in there])
+        what = "effort" if target == "effort" else "axis of the wrench"
+        raise BagError(
+            f"every {what} in {self._recording.path} is always the same ({told}): nothing can be "
+            "learned from it; look whether the driver measures it at all"
+        )
+
+    def origin(self) -> RecordingOrigin:
+        """What identifies the measurements in results."""
+        positions = np.round(self._states, 9) + 0.0  # no negative zeros
+        states = hashlib.sha256(positions.tobytes()).hexdigest()[:16]
+        seconds = (self._end - self._begin) * 1e-9
+        return RecordingOrigin(str(self._recording.path), self._begin, seconds, self.count, states)
 
 
 def _doctor(path: str | Path, bags: Bags, config: InverseDynamicsConfig) -> str:
@@ -231,15 +363,21 @@ def samples_of(
     model: RobotModel,
     config: InverseDynamicsConfig,
     progress: Callable[[float], None] = lambda share: None,
-) -> Iterator[tuple[int, Sequence[Measurement], Sample]]:
-    """Bags' samples, each with its bag's number and measurements."""
-    for k, path in enumerate(paths):
-        measurements = measurements_of(path, bags, model, config, Counter())
-        sampler = SampleFilter(model, config.filter)
-        for i, sample in enumerate(sampler.filter_recording(measurements)):
-            yield k, measurements, sample
-            if i % 100 == 0:
-                progress((k + i / len(measurements)) / len(paths))
+    hold_out: float = 0.0,
+) -> Iterator[tuple[int, bool, Sample]]:
+    """Bags' samples in order, each with its bag's number, and whether it is held out.
+
+    hold_out : the last share of the time of each bag, which is read twice then.
+    """
+    done, gap = Progresses(progress), config.filter.max_gap
+    passes = (READING_SHARE, 1.0) if hold_out else (1.0,)
+    read = [BagToRead(path, bags, model, config, done.of(path, *passes)) for path in paths]
+    for number, bag in enumerate(read):
+        border = math.inf
+        if hold_out:
+            border = (1.0 - hold_out) * CoveredTime(gap, (m.stamp for m in bag)).total
+        for sample, elapsed, _ in Filtered(model, config.filter, bag):
+            yield number, elapsed > border, sample
 
 
 def _descriptions(bags: Bags) -> Iterator[tuple[str | Path, str]]:
@@ -281,14 +419,6 @@ def _check_descriptions(bags: Bags, tree: UrdfTree) -> None:
             )
 
 
-def _recording(path: str | Path, measurements: Sequence[Measurement]) -> Recording:
-    begin, end = (measurements[k].stamp for k in (0, -1)) if measurements else (0, 0)
-    chosen = measurements[:: max(len(measurements) // 16, 1)]
-    positions = np.round([m.q for m in chosen], 9) + 0.0  # no negative zeros
-    states = hashlib.sha256(positions.tobytes()).hexdigest()[:16]
-    return Recording(str(path), begin, (end - begin) * 1e-9, len(measurements), states)
-
-
 def _with_joints(
     bags: Bags,
     tree: UrdfTree,
@@ -324,35 +454,8 @@ def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDyna
     return replace(config, sensor_frame=frame)
 
 
-# -------------------------------------------------------------------------------------------------
-# Recordings that nothing can be learned from, refused by one rule for all commands.
-
 MIN_MOTION = 1.5  # s: in less hardly a parameter shows
-MIN_READINGS = 50  # of which some may be left out as stuck: fewer are not judged
 MORE = "record a minute or more of varied motion (semiparam excite finds one)"
-
-
-def check_varies(
-    path: str | Path, measurements: Sequence[Measurement], axes: Sequence[str], target: str
-) -> None:
-    """Raise BagError where a bag's readings are constant on every axis that is measured."""
-    rows = [m.y for m in measurements if m.y is not None]
-    if len(measurements) < MIN_READINGS or len(rows) < 2:
-        return
-    y = np.array(rows)
-    measured = ~np.isnan(y)
-    low = np.min(y, axis=0, where=measured, initial=np.inf)
-    high = np.max(y, axis=0, where=measured, initial=-np.inf)
-    there = np.flatnonzero(measured.any(axis=0)).tolist()
-    if not there or (high > low).any():
-        return
-    # Adding 0 makes -0 a 0.
-    told = listing([f"{axes[k]} {low[k] + 0.0:g}" for k in there])
-    what = "effort" if target == "effort" else "axis of the wrench"
-    raise BagError(
-        f"every {what} in {path} is always the same ({told}): nothing can be learned from it; "
-        "look whether the driver measures it at all"
-    )
 
 
 def check_motion(stamps: Sequence[int]) -> str:

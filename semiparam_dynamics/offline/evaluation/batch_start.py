@@ -8,7 +8,7 @@ recursion's state (see `learning.recursive_rls`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,10 @@ from semiparam_dynamics.dynamics.residual import (
     KernelResidual,
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
-from semiparam_dynamics.dynamics.sample import Motion, Sample
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
-from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.model import RobotModel
 
 # The batch estimators that a residual can be trained with.
 # Name: (class in `learning`, the residual whose features it has).
@@ -109,15 +109,11 @@ class TrainingData:
         return self.motion.y - self.rigid_body
 
 
-def training_data(
-    model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]
-) -> TrainingData:
-    """Identify the rigid body on samples in their order, and keep what the residual needs.
+def training_data(model: RobotModel, config: EstimatorConfig, motion: Motion) -> TrainingData:
+    """Identify the rigid body on a motion of the entries that can be nonzero, see `Motion.of`.
 
-    Samples that are not measured on all axes are passed over. Raises LearningError if fewer than
-    two are left.
+    Raises LearningError if it has fewer than two samples.
     """
-    motion = Motion.of(samples, expected_scales(model).active)
     if len(motion) < 2:
         raise LearningError("There are no two samples measured on all axes to train on.")
     identifier = RigidBodyIdentifier.of(model, config.rigid_body)

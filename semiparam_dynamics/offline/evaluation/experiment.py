@@ -1,4 +1,8 @@
-"""Evaluate the learner on recordings, under all protocols, in one pass over the data."""
+"""Evaluate the learner on recordings, under all protocols, in one pass over the data.
+
+Recordings are gone through as streams: of measurements and samples nothing is kept but what scores
+and plots are made of.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import itertools
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -54,7 +58,7 @@ class Noticed:
 
 
 @dataclass(frozen=True)
-class Recording:
+class RecordingOrigin:
     """A bag, and what identifies its measurements wherever it lies."""
 
     path: str
@@ -68,28 +72,82 @@ class CoveredTime:
     """The time that a recording's measurements cover: the steps from each to the next.
 
     Pauses longer than `max_gap` (s) are left out, as where a clock was set while it ran, and so are
-    steps of a clock that went back. `total` is that of the whole recording, s.
+    steps of a clock that went back. `total` is that until the last measurement, s.
     """
 
-    def __init__(self, recording: Sequence[Measurement], max_gap: float) -> None:
-        self._stamps = [measurement.stamp for measurement in recording]
-        self._until = [0] * len(self._stamps)  # ns
-        self._next = 0
-        gap, covered = round(max_gap * 1e9), 0
-        last = self._stamps[0] if self._stamps else 0
-        for k, stamp in enumerate(self._stamps):
-            step = stamp - last
-            if not -gap <= step <= 0:  # nor a message that comes late
-                covered += step if 0 < step <= gap else 0
-                last = stamp
-            self._until[k] = covered
-        self.total = covered * 1e-9
+    def __init__(self, max_gap: float, stamps: Iterable[int] = ()) -> None:
+        self._gap = round(max_gap * 1e9)
+        self._last: int | None = None
+        self._covered = 0  # ns
+        # Samples lag by less than `max_gap`, and hardly any driver sends so many in it.
+        self._until: deque[tuple[int, int]] = deque(maxlen=1 << 16)
+        for stamp in stamps:
+            self.add(stamp)
+
+    def add(self, stamp: int) -> None:
+        """Take in the next measurement's stamp, ns."""
+        step = 0 if self._last is None else stamp - self._last
+        if not -self._gap <= step <= 0 or self._last is None:  # nor a message that comes late
+            self._covered += step if 0 < step <= self._gap else 0
+            self._last = stamp
+        self._until.append((stamp, self._covered))
+
+    @property
+    def total(self) -> float:
+        """Until the last measurement, s."""
+        return self._covered * 1e-9
 
     def at(self, stamp: int) -> float:
         """Until the measurement of that stamp, s; to be asked in the recording's order."""
-        while self._stamps[self._next] != stamp:
-            self._next += 1
-        return self._until[self._next] * 1e-9
+        while len(self._until) > 1 and self._until[0][0] != stamp:
+            self._until.popleft()
+        return self._until[0][1] * 1e-9
+
+
+class Filtered:
+    """The samples of a recording, which is gone through once, in blocks.
+
+    between, fast: as in `SampleFilter`.
+
+    Attributes
+    ----------
+    count: measurements until now. begin, end: stamps of the first and the last, ns. covered: the
+        time that they cover. dropped: as in `SampleFilter`.
+    """
+
+    def __init__(
+        self,
+        model: RobotModel,
+        config: FilterConfig,
+        recording: Iterable[Measurement],
+        *,
+        between: bool = True,
+        fast: bool = False,
+    ) -> None:
+        self.count = self.begin = self.end = 0
+        self.covered = CoveredTime(config.max_gap)
+        self._sampler = SampleFilter(model, config, fast=fast)
+        self._recording, self._between = recording, between
+
+    def __iter__(self) -> Iterator[tuple[Sample, float, float]]:
+        """Each sample, the `CoveredTime` until then (s), and its share of the filter's time (s)."""
+        measurements = iter(self._recording)
+        while block := list(itertools.islice(measurements, BLOCK)):
+            self.begin = self.begin if self.count else block[0].stamp
+            self.count += len(block)
+            self.end = block[-1].stamp
+            for measurement in block:
+                self.covered.add(measurement.stamp)
+            started = time.perf_counter()
+            samples = list(self._sampler.filter_recording(block, between=self._between))
+            spent = (time.perf_counter() - started) / max(len(samples), 1)
+            for sample in samples:
+                yield sample, self.covered.at(sample.stamp), spent
+
+    @property
+    def dropped(self) -> Counter[str]:
+        """Measurements that were left out or not learned, by reason."""
+        return self._sampler.dropped
 
 
 class TrainingPart:
@@ -125,8 +183,8 @@ class TrainingPart:
 class Origin:
     """The files that an evaluation was made of, for results.json."""
 
-    tested: tuple[Recording, ...]
-    trained: tuple[Recording, ...] = ()
+    tested: tuple[RecordingOrigin, ...]
+    trained: tuple[RecordingOrigin, ...] = ()
     urdf: str = ""  # path of its file, or of the bag that holds it
     urdf_sha256: str = ""
     model: str = ""  # path of the saved model that it began from
@@ -152,6 +210,21 @@ class Evaluation:
     origin: Origin | None = None  # if the caller knows it
     command: str = ""  # that made it
     date: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat("T", "seconds"))
+
+    def counted(self, samples: Filtered) -> Iterator[tuple[Sample, float, float]]:
+        """The same, counted with the time between them and what becomes of the measurements."""
+        last: int | None = None
+        for sample, elapsed, spent in samples:
+            self.samples += not sample.between
+            step = 0.0 if last is None else (sample.stamp - last) * 1e-9
+            step = step if 0.0 < step <= self.config.filter.max_gap else 0.0
+            self.motion += step
+            if not (sample.informative or sample.between):
+                self.standing += step
+            last = sample.stamp
+            yield sample, elapsed, spent
+        self.received += samples.count
+        self.skipped.update(samples.dropped)
 
     def repeated_share(self) -> float | None:
         """Share of the frozen samples whose state was learned before; None if it isn't known."""
@@ -205,16 +278,19 @@ class Evaluation:
         return {name: _strict(value) for name, value in results.items()}
 
 
+class NothingScoredError(BagError):
+    """No sample of the recordings could be scored."""
+
+
 def evaluate(
     model: RobotModel,
     config: InverseDynamicsConfig,
-    test: Sequence[Sequence[Measurement]],
-    train: Sequence[Sequence[Measurement]] = (),
-    progress: Callable[[float], None] = lambda share: None,
+    test: Sequence[Iterable[Measurement]],
+    train: Sequence[Iterable[Measurement]] = (),
     *,
     start: str | Path = "",
 ) -> Evaluation:
-    """Lead the models through recordings, each a sequence of measurements in order.
+    """Lead the models through recordings, each of measurements in order.
 
     With `train`, the models first learn those, and `test` is scored under the three protocols;
     likewise with `start`, a saved model that the estimator continues from. (The nonparametric
@@ -222,41 +298,65 @@ def evaluate(
     `test` is scored from its first motion on, sequential and delayed: while the arm stands before
     anything was learned, the learned models predict nothing. The models as they are after 60 % of
     its time from there on are scored `frozen` on the rest; `sequential_rest` and `delayed_rest` are
-    the other two protocols' scores on that rest alone.
+    the other two protocols' scores on that rest alone. Each of `test` is then iterated twice, first
+    for that time alone.
 
-    `progress` is called with the share of the work done. Raises BagError if nothing could be
-    scored, and StorageError if `start` can't be read or is of another robot or configuration.
+    Raises NothingScoredError if nothing could be scored, and StorageError if `start` can't be read
+    or is of another robot or configuration.
     """
     first = _first_run(model, config, start)
+    learned = LearnedStates(model.turning)
     evaluation = Evaluation(model, config, {})
-    learned, every = LearnedStates(model.turning), first.every_sample
-    clocks = [CoveredTime(r, config.filter.max_gap) for r in (*train, *test)]
-    total = sum(clock.total for clock in clocks) or 1.0
-    done = 0.0
-    for recording, clock in zip(train, clocks, strict=False):
-        for sample, elapsed, _ in _samples(evaluation, recording, clock, every=every):
+
+    def filtered(recording: Iterable[Measurement]) -> Filtered:
+        # Those that are not learned for coming too soon are scored as little: ten times as many
+        # samples of a recording at 1 kHz add nothing to it.
+        every, fast = first.every_sample, config.changes.detect
+        return Filtered(model, config.filter, recording, between=every, fast=fast)
+
+    for recording in train:
+        for sample, _, _ in filtered(recording):
             first.step(sample, score=False)
             if sample.informative:
                 learned.add(sample)
-            progress(min((done + elapsed) / total, 1.0))
-        done += clock.total
-    frozen: ProtocolRun | None = None
-    part = TrainingPart(sum(clock.total for clock in clocks[len(train) :]), config.filter)
-    if train or start:
-        frozen = first.branch("frozen", learned.repeats())
-    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
-    trained = done
-    evaluation.samples, evaluation.motion, evaluation.standing = 0, 0.0, 0.0
-    evaluation.received = sum(map(len, test))
-    evaluation.skipped.clear()  # the results are of the test recordings
+    first.events.clear()  # the results are of the test recordings
     dropped = first.dropped
-    _noticed(first, test, 0)
-    scored = ScoredSamples(knows=frozen is not None)
+    part: TrainingPart | None = None
+    if not (train or start):
+        gap = config.filter.max_gap
+        times = [CoveredTime(gap, (m.stamp for m in recording)).total for recording in test]
+        part = TrainingPart(sum(times), config.filter)
+    last = _score(evaluation, first, map(filtered, test), learned, part)
+    evaluation.skipped.update(first.dropped - dropped)
+    evaluation.timing = _live_steps(first.in_turn(), list(last))
+    if not first.scores.samples:
+        skipped = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items())
+        why = skipped or "no messages"
+        raise NothingScoredError(f"no sample of the recordings could be scored ({why})")
+    return evaluation
+
+
+def _score(
+    evaluation: Evaluation,
+    first: ProtocolRun,
+    recordings: Iterable[Filtered],
+    learned: LearnedStates,
+    part: TrainingPart | None,
+) -> deque[tuple[Sample, float]]:
+    """Lead the protocols' runs through what is tested; the frozen one begins once `part` is over.
+
+    Returns the last samples that are measured, with the filter's time for each.
+    """
+    frozen = first.branch("frozen", learned.repeats()) if part is None else None
+    scored = ScoredSamples(knows=part is None)
+    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
+    spans: list[tuple[int, int, int]] = []
+    before = 0.0
     with ThreadPoolExecutor(1) as worker:
         first.add_delayed(worker)
-        for number, (recording, clock) in enumerate(zip(test, clocks[len(train) :], strict=True)):
-            for sample, elapsed, spent in _samples(evaluation, recording, clock, every=every):
-                if frozen is None and part.is_over(sample, done - trained + elapsed):
+        for number, samples in enumerate(recordings):
+            for sample, elapsed, spent in evaluation.counted(samples):
+                if frozen is None and part is not None and part.is_over(sample, before + elapsed):
                     first.score_rest()
                     frozen = first.branch("frozen", learned.repeats())
                 score = scored.take(sample)
@@ -269,22 +369,16 @@ def evaluate(
                     learned.add(sample)
                 if sample.y is not None and not sample.between:
                     last.append((sample, spent))
-                progress(min((done + elapsed) / total, 1.0))
-            done += clock.total
+            before += samples.covered.total
+            spans += [(number, samples.begin, samples.end)] if samples.count else []
             for run in (first, frozen):
-                evaluation.noticed += _noticed(run, test, number)
+                evaluation.noticed += _noticed(run, spans)
         first.finish()
         if frozen is not None:
             frozen.finish()
     runs = {"sequential": first, "delayed": first.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
-    evaluation.skipped.update(first.dropped - dropped)
-    evaluation.timing = _live_steps(first.in_turn(), list(last))
-    if not first.scores.samples:
-        skipped = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items())
-        why = skipped or "no messages"
-        raise BagError(f"no sample of the recordings could be scored ({why})")
-    return evaluation
+    return last
 
 
 def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Path) -> ProtocolRun:
@@ -295,54 +389,22 @@ def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Pa
     return ProtocolRun(learner, "sequential")
 
 
-def _noticed(
-    run: ProtocolRun | None, recordings: Sequence[Sequence[Measurement]], number: int
-) -> list[Noticed]:
-    """The changes that a run has noticed since it was last asked, up to this recording's end."""
+def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> list[Noticed]:
+    """The changes that a run has noticed since it was last asked.
+
+    spans: of the recordings until now, number and stamps of the first and the last measurement.
+    """
     if run is None:
         return []
     noticed = []
     for event in run.events:
         # A change that ends with a recording is reported with the next one's first sample.
-        times = [(k, r[0].stamp, r[-1].stamp) for k, r in enumerate(recordings[: number + 1]) if r]
-        within = [(k, start) for k, start, end in times if start <= event.stamp <= end]
-        k, start = (within or [time[:2] for time in times])[-1]
+        within = [span for span in spans if span[1] <= event.stamp <= span[2]]
+        k, start, _ = (within or spans)[-1]
         time, onset = ((stamp - start) * 1e-9 for stamp in (event.stamp, event.onset))
         noticed.append(Noticed(run.protocol, k, time, onset, event.cause, event.name))
     run.events.clear()
     return noticed
-
-
-def _samples(
-    evaluation: Evaluation, recording: Sequence[Measurement], covered: CoveredTime, *, every: bool
-) -> Iterator[tuple[Sample, float, float]]:
-    """Samples of a recording, the `CoveredTime` into it (s), and what filtering took (s).
-
-    A recording is filtered in blocks; each sample of one counts as having taken its share.
-    every: also those `between` the ones that are learned, which are not counted.
-    """
-    changes = evaluation.config.changes.detect
-    sampler = SampleFilter(evaluation.model, evaluation.config.filter, fast=changes)
-    # Those that are not learned for coming too soon are scored as little: ten times as many
-    # samples of a recording at 1 kHz add nothing to it.
-    samples = sampler.filter_recording(recording, between=every)
-    last: int | None = None
-    while True:
-        before = time.perf_counter()
-        block = list(itertools.islice(samples, BLOCK))
-        spent = (time.perf_counter() - before) / max(len(block), 1)
-        for sample in block:
-            evaluation.samples += not sample.between
-            step = 0.0 if last is None else (sample.stamp - last) * 1e-9
-            step = step if 0.0 < step <= evaluation.config.filter.max_gap else 0.0
-            evaluation.motion += step
-            if not (sample.informative or sample.between):
-                evaluation.standing += step
-            last = sample.stamp
-            yield sample, covered.at(sample.stamp), spent
-        if not block:
-            break
-    evaluation.skipped.update(sampler.dropped)
 
 
 def _live_steps(

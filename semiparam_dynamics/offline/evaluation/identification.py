@@ -26,7 +26,6 @@ from semiparam_dynamics.dynamics.consistent import (
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
-from semiparam_dynamics.offline.evaluation.experiment import CoveredTime
 from semiparam_dynamics.offline.identification.urdf_export import (
     export_urdf,
     joint_dynamics,
@@ -82,14 +81,11 @@ def identify_on_bags(
     model, config = robot_of(bags, config)
     train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
     paths = (*bags.train, *bags.test)
-    number, covered = -1, CoveredTime((), 0.0)
     stamps: list[int] = []
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        for k, measurements, sample in samples_of(paths, bags, model, config, progress):
-            if k != number:
-                number, covered = k, CoveredTime(measurements, config.filter.max_gap)
-            border = (1.0 - hold_out) * covered.total
-            to_train = k < len(bags.train) and covered.at(sample.stamp) <= border
+        read = samples_of(paths, bags, model, config, progress, hold_out)
+        for number, held_out, sample in read:
+            to_train = number < len(bags.train) and not held_out
             if (train if to_train else test).add(sample) and to_train:
                 stamps.append(sample.stamp)
         if train.n_samples == 0:

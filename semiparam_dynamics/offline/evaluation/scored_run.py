@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -20,34 +21,43 @@ ALL_MODELS = ("urdf", *MODELS, "persistence")
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
 # that only remembers does well on them. So they are scored apart from the others.
 STATE_SPACING = 0.01  # s between the states that are kept
+# More of them are thinned to every second one. It is 3 h of motion until states are further apart
+# than motion goes in `REPEATED_WITHIN`.
+MAX_STATES = 1 << 18
 REST_RANGE = 1e-3  # rad or m, and per second
 TURN = 2.0 * np.pi
 REPEATED_WITHIN = 0.05  # s: a repeated state is nearer to a learned one than motion goes in it
 
 
 class LearnedStates:
-    """Joint states (q, dq) that were learned, thinned to a hundred a second.
+    """Joint states (q, dq) that were learned, thinned to a hundred a second, `MAX_STATES` at most.
 
     turning : (n_joints,) which joints turn without end: a turn further they are where they were.
     """
 
     def __init__(self, turning: Mask) -> None:
         self._turning: Mask = np.concatenate((turning, np.zeros_like(turning)))
-        self._states: list[Array] = []
-        self._stamps: list[int] = []
+        self._states, self._stamps = array("d"), array("q")
+        self._spacing = STATE_SPACING * 1e9
 
     def add(self, sample: Sample) -> None:
         """Take in a sample that is learned."""
-        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < STATE_SPACING * 1e9:
+        if self._stamps and 0 <= sample.stamp - self._stamps[-1] < self._spacing:
             return
         self._stamps.append(sample.stamp)
-        self._states.append(np.concatenate((sample.q, sample.dq)))
+        self._states.frombytes(np.concatenate((sample.q, sample.dq)).tobytes())
+        if len(self._stamps) == MAX_STATES:
+            self._stamps, self._spacing = self._stamps[::2], 2.0 * self._spacing
+            self._states = array("d", self._rows()[::2].tobytes())
+
+    def _rows(self) -> Array:
+        return np.frombuffer(self._states).reshape(-1, len(self._turning))
 
     def repeats(self) -> Repeats | None:
         """A test of whether a state is among them; None if the arm never moved."""
-        if len(self._states) < 2:
+        if len(self._stamps) < 2:
             return None
-        states, stamps = np.array(self._states), np.array(self._stamps)
+        states, stamps = self._rows().copy(), np.array(self._stamps)
         means = np.arctan2(np.sin(states).mean(axis=0), np.cos(states).mean(axis=0))
         around = np.where(self._turning, means, 0.0)
         deviation = _differences(states, around, self._turning).std(axis=0)
@@ -177,9 +187,9 @@ class Trace:
 
     def _double(self) -> None:
         half = MAX_WINDOWS // 2
-        for array in (self._squares, self._counts):
-            array[:half] = array[0::2] + array[1::2]
-            array[half:] = 0.0
+        for sums in (self._squares, self._counts):
+            sums[:half] = sums[0::2] + sums[1::2]
+            sums[half:] = 0.0
         self.window *= 2.0
 
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.base.arrays import Mask
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.base.storage import save_state
-from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Sample
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion, Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
 from semiparam_dynamics.offline.evaluation.batch_start import BatchStart, batch_start, training_data
+from semiparam_dynamics.robot.model import expected_scales
 
 MODEL_FILE, PARAMETERS_FILE = "model.npz", "params.yaml"
 
@@ -48,31 +50,32 @@ def train_on_bags(
     where the estimator has no answer.
     """
     model, config = robot_of(bags, config)
+    stamps: list[int] = []
+    measured: Mask = np.zeros(model.n_axes, dtype=bool)
+
+    def teaching() -> Iterator[Sample]:
+        for _, _, sample in samples_of(bags.train, bags, model, config, progress):
+            if sample.informative and sample.y is not None:
+                stamps.append(sample.stamp)
+                measured[np.isfinite(sample.y)] = True
+                yield sample
+
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        read = samples_of(bags.train, bags, model, config, progress)
-        samples = [sample.copy() for _, _, sample in read if sample.teaches]
-    if not samples:
+        motion = Motion.of(teaching(), expected_scales(model).active)
+    if not stamps:
         raise BagError("no sample measured in motion was found to train on")
-    _check_measured(samples, model.axes)
-    if little := check_motion([sample.stamp for sample in samples]):
+    if not len(motion):
+        never = [axis for axis, known in zip(model.axes, measured, strict=True) if not known]
+        told = f" (never measured: {listing(never)})" if never else ""
+        raise BagError(f"nothing to train on: {NOTHING_WHOLE}{told}")
+    if little := check_motion(stamps):
         bags.warnings.append(little)
     started = time.perf_counter()
     with threadpool_limits(limits=1):
-        data = training_data(model, config.estimator, samples)
+        data = training_data(model, config.estimator, motion)
     start = batch_start(data, learner, centers)
     config = dataclasses.replace(config, estimator=start.estimator.config)
-    return Training(start, config, len(samples), time.perf_counter() - started)
-
-
-def _check_measured(samples: Sequence[Sample], axes: Sequence[str]) -> None:
-    """Raise BagError where no sample is measured on all axes, with those that never are."""
-    rows = [np.isfinite(s.y) for s in samples if s.y is not None]
-    measured = np.array(rows, dtype=bool).reshape(-1, len(axes))
-    if measured.all(axis=1).any():
-        return
-    never = [axes[int(k)] for k in np.flatnonzero(~measured.any(axis=0))]
-    told = f" (never measured: {listing(never)})" if never else ""
-    raise BagError(f"nothing to train on: {NOTHING_WHOLE}{told}")
+    return Training(start, config, len(stamps), time.perf_counter() - started)
 
 
 def write_training(training: Training, directory: Path, urdf: str | Path = "") -> None:

@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
@@ -24,7 +23,7 @@ from semiparam_dynamics.base.extras import require
 from semiparam_dynamics.base.parameters import Value, parameters, replace, to_flat
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.bags import Bags, measurements_of, robot_of
+from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
 from semiparam_dynamics.offline.tuning.candidates import (
     Candidate,
     FoldScore,
@@ -178,8 +177,7 @@ def tune_on_bags(
     """
     require("tune", "tune")
     model, config = robot_of(bags, config)
-    dropped: Counter[str] = Counter()
-    measurements = [measurements_of(path, bags, model, config, dropped) for path in bags.train]
+    measurements = [list(BagToRead(path, bags, model, config)) for path in bags.train]
     names = [Path(path).name for path in bags.train]
     recordings = Recordings(model, config, names, measurements)
     tuning = tune(recordings, keep, criterion, journal, executor, progress)

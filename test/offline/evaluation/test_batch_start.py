@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
-from semiparam_dynamics.dynamics.sample import Sample
+from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.offline.evaluation.batch_start import (
@@ -22,6 +23,7 @@ from semiparam_dynamics.offline.evaluation.batch_start import (
     start_model,
     training_data,
 )
+from semiparam_dynamics.robot.model import expected_scales
 
 from ...dynamics import arms
 
@@ -41,8 +43,12 @@ def samples() -> Parts:
     return kept[:600], kept[600:]
 
 
+def motion(samples: Sequence[Sample]) -> Motion:
+    return Motion.of(samples, expected_scales(MODEL).active)
+
+
 def data(samples: Parts, **values: object) -> TrainingData:
-    return training_data(MODEL, config(**values), samples[0])
+    return training_data(MODEL, config(**values), motion(samples[0]))
 
 
 def rms(estimator: SemiparametricEstimator, test: list[Sample], name: str) -> float:
@@ -147,4 +153,4 @@ def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
     dead = [dataclasses.replace(s, y=np.append(s.y[:3], np.nan)) for s in samples[0][:9]]
     for few in (samples[0][:1], dead):
         with pytest.raises(LearningError, match="no two samples measured on all axes"):
-            training_data(MODEL, config(), few)
+            training_data(MODEL, config(), motion(few))

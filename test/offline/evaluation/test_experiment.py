@@ -361,10 +361,9 @@ def test_a_clock_that_is_set_moves_no_border_between_learning_and_frozen(jump: f
 
 def test_covered_time_leaves_out_pauses_late_messages_and_set_clocks() -> None:
     seconds = [0.0, 0.1, 0.2, 0.15, 0.3, 9.0, 9.1, -5.0, -4.9]
-    q = np.zeros(4)
-    covered = CoveredTime([Measurement(round(s * 1e9), q, q, q) for s in seconds], 0.5)
+    covered = CoveredTime(0.5, (round(s * 1e9) for s in seconds))
     assert covered.total == pytest.approx(0.5)
     assert [covered.at(round(s * 1e9)) for s in (0.1, 0.3, 9.0, -4.9)] == pytest.approx(
         [0.1, 0.3, 0.3, 0.5]
     )
-    assert CoveredTime([], 0.5).total == 0.0
+    assert CoveredTime(0.5).total == 0.0

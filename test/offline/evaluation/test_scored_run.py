@@ -10,6 +10,7 @@ import pytest
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation import scored_run
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.offline.evaluation.findings import find
 from semiparam_dynamics.offline.evaluation.report import report
@@ -99,8 +100,18 @@ def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> N
     learned = learned_circle(rate=1000.0, seconds=0.5)
     for k in range(100):
         learned.add(circle(-100.0 + 0.01 * k, phase=1.0))  # an earlier one, learned later
-    assert len(learned._states) <= 50 + 100
+    assert len(learned._stamps) <= 50 + 100
     assert repeats_of(learned)(states(circle(55.0)))
+
+
+def test_states_of_hours_are_thinned_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = repeats_of(learned_circle(seconds=10.0))
+    monkeypatch.setattr(scored_run, "MAX_STATES", 600)
+    thinned = repeats_of(learned_circle(seconds=10.0))
+    assert thinned.radius == pytest.approx(whole.radius, rel=0.25)
+    there = states(*(circle(0.003 + 0.1 * k) for k in range(20)))
+    beside = states(*(circle(0.1 * k, radius=1.3) for k in range(20)))
+    assert thinned(there).all() and not thinned(beside).any()
 
 
 def test_a_joint_that_turns_without_end_repeats_a_turn_further() -> None:
