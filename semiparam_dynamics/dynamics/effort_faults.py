@@ -28,6 +28,7 @@ from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effec
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 FALSE_CHANCE = 1e-3  # of an accusation in a motion without fault, shared by all that are asked
+CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
 RIDGE = 1e-5  # of a column's own sum of squares
@@ -139,7 +140,7 @@ class AnchoredFit:
 
     error: squared error in units of the effort's variance.
     inertia, gravity: the factors of what the URDF predicts; viscous, coulomb, rotor: of friction
-    and rotor. constant: in the effort's unit.
+    and rotor. constant: in the effort's unit. spring: what it changes by with the joint's position.
     """
 
     error: float
@@ -149,58 +150,64 @@ class AnchoredFit:
     coulomb: float = 0.0
     rotor: float = 0.0
     constant: float = 0.0
+    spring: float = 0.0
 
-    def predicted(self, inertia: Array, weight: Array, effects: Array) -> Array:
-        """(n,) efforts of the URDF's torques (n,) and effects (n, 4)."""
-        friction = effects @ (self.viscous, self.coulomb, self.constant, self.rotor)
-        return np.asarray(self.inertia * inertia + self.gravity * weight + friction)
+    def predicted(self, inertia: Array, weight: Array, effects: Array, q: Array) -> Array:
+        """(n,) efforts of the URDF's torques (n,), effects (n, 4) and positions (n,)."""
+        own = effects @ (self.viscous, self.coulomb, self.constant, self.rotor) + self.spring * q
+        return np.asarray(self.inertia * inertia + self.gravity * weight + own)
 
 
-def anchored_fit(y: Array, inertia: Array, weight: Array, effects: Array) -> AnchoredFit:
+def anchored_fit(
+    y: Array, inertia: Array, weight: Array, effects: Array, spring: Array | None = None
+) -> AnchoredFit:
     """Fit y (n,) by the URDF's torques (n,) of a joint and its effects (n, 4), a constant too.
+
+    spring: (n,) positions, to which a part of the effort of either sign may be proportional.
 
     Non-negative least squares: the solution is that of one subset of the columns alone, and there
     are few. (scipy's takes a node a second to import.)
     """
     dq, coulomb, _, rotor = effects.T
     rows = np.column_stack((inertia, weight, dq, coulomb, rotor, y))
-    mean = rows.mean(axis=0)
-    rows = rows - mean
+    signed = np.ones((len(y), 1 if spring is None else 2))
+    if spring is not None:
+        signed[:, 1] = spring
+    own = np.linalg.lstsq(signed, rows, rcond=None)[0]
+    rows = rows - signed @ own
     size = np.sqrt(np.mean(rows**2, axis=0))
-    if not size[-1] > 0.0:
-        return AnchoredFit(0.0, constant=float(mean[-1]))
     size = np.where(size > 1e-9 * max(float(size[:-1].max()), 1e-300), size, np.inf)
-    size[-1] = y.std()
-    gram = (rows / size).T @ (rows / size) / len(y)
-    left_out = (1.0 - SUBSETS)[:, :, None] * np.eye(5)
-    within = SUBSETS[:, :, None] * gram[:-1, :-1] * SUBSETS[:, None]
-    right = SUBSETS * gram[:-1, -1]
-    found = np.linalg.solve(within + left_out + 1e-12 * np.eye(5), right[..., None])[..., 0]
-    errors = np.where((found >= 0.0).all(axis=1), 1.0 - (found * right).sum(axis=1), 1.0)
-    best = int(np.argmin(errors))
-    if not errors[best] < 1.0:
-        return AnchoredFit(1.0, constant=float(mean[-1]))
-    factors = found[best] * size[-1] / size[:-1]
-    constant = float(mean[-1] - factors @ mean[:-1])
-    return AnchoredFit(max(float(errors[best]), 0.0), *factors.tolist(), constant)
+    spread = float(y.std())
+    factors = np.zeros(5)
+    if spread > 0.0:
+        size[-1] = spread
+        gram = (rows / size).T @ (rows / size) / len(y)
+        left_out = (1.0 - SUBSETS)[:, :, None] * np.eye(5)
+        within = SUBSETS[:, :, None] * gram[:-1, :-1] * SUBSETS[:, None]
+        right = SUBSETS * gram[:-1, -1]
+        found = np.linalg.solve(within + left_out + 1e-12 * np.eye(5), right[..., None])[..., 0]
+        gains = np.where((found >= 0.0).all(axis=1), (found * right).sum(axis=1), 0.0)
+        best = int(np.argmax(gains))
+        factors = found[best] * size[-1] / size[:-1] if gains[best] > 0.0 else factors
+    left = float(np.mean((rows[:, -1] - rows[:, :-1] @ factors) ** 2))
+    constant = [*(own[:, -1] - own[:, :-1] @ factors).tolist(), 0.0]
+    return AnchoredFit(left / max(spread**2, 1e-300), *factors.tolist(), *constant[:2])
 
 
-def bounded_fit(y: Array, inertia: Array, weight: Array, effects: Array) -> AnchoredFit:
-    """The same with the inertia's factor between MIN_SCALE and MAX_SCALE, the weight's up to it.
-
-    Weight may be less: springs and counterweights carry it.
-    """
-    least, most = np.array((MIN_SCALE, 0.0)), np.array((MAX_SCALE, MAX_SCALE))
+def bounded_fit(
+    y: Array, inertia: Array, weight: Array, effects: Array, spring: Array
+) -> AnchoredFit:
+    """The same with the factors of inertia and weight between MIN_SCALE and MAX_SCALE."""
     torques, fixed = np.array((inertia, weight)), np.array((False, False))
-    factors = least
-    for _ in range(2):  # a factor at its upper bound stays there
+    factors = np.full(2, MIN_SCALE)
+    for _ in range(3):  # a factor at its upper bound stays there
         free = np.where(fixed, 0.0, 1.0)[:, None] * torques
-        fit = anchored_fit(y - factors @ torques, *free, effects)
-        found = np.where(fixed, factors, least + (fit.inertia, fit.gravity))
-        if not (found > most).any():
+        fit = anchored_fit(y - factors @ torques, *free, effects, spring)
+        found = factors + np.where(fixed, 0.0, (fit.inertia, fit.gravity))
+        if not (found > MAX_SCALE).any():
             break
-        fixed, factors = found >= most, np.where(found >= most, most, least)
-    found = np.minimum(found, most)
+        fixed |= found > MAX_SCALE
+        factors = np.where(fixed, MAX_SCALE, MIN_SCALE)
     return replace(fit, inertia=float(found[0]), gravity=float(found[1]))
 
 
@@ -332,7 +339,7 @@ class Hypothesis:
     gravity: (3,) m/s^2. lag: s by which efforts come late.
     weighed: whether weight has MIN_SCALE of the URDF's at least.
     scaled: (k,) or empty: +1 where inertia and weight have one common factor, -1 where those of
-        efforts in N m, see `bounded_fit`.
+        efforts in N m and a spring may carry some weight, see `bounded_fit`.
     """
 
     factor: Array
@@ -412,9 +419,9 @@ class Trial:
             if way > 0:
                 inertia, weight = inertia + weight, 0.0 * weight
             least = MIN_SCALE * weight if h.weighed else 0.0 * weight
-            fitted = bounded_fit if way < 0 else anchored_fit
-            rows = (y[:, k] - least, inertia, weight, effects)
-            fit = fitted(*(a[train] for a in rows))
+            rows = (y[:, k] - least, inertia, weight, effects, self.columns.q[:, k])
+            values = [a[train] for a in rows]
+            fit = bounded_fit(*values) if way < 0 else anchored_fit(*values[:-1])
             errors.append((rows[0] - fit.predicted(*rows[1:]))[test] ** 2)
         return np.column_stack(errors)
 
@@ -450,9 +457,11 @@ class Trial:
             touched[:] = True
         touched |= (accused.gravity != innocent.gravity).any()
         for_it = False
-        for model in ("urdf", "free"):
+        # Free bodies may be without mass: they can't tell whether there is weight.
+        for model in ("urdf",) if innocent.weighed else ("urdf", "free"):
             told, left = self.squares(accused, model), other.squares(innocent, model)
-            if self.better(left, told) > self.level:
+            ratio, deviation = self.ratios(left, told)
+            if (ratio / deviation).sum() < -CONTRADICTION * np.sqrt(2.0):
                 return False
             if not for_it and self.better(told, left) > self.level:
                 nothing = self.squares(accused, "none")[:, touched]
@@ -510,14 +519,14 @@ def effort_findings(
     as_is = Hypothesis(np.ones(len(names)), np.arange(len(names)), columns.gravity)
     best = _likeliest(trial, as_is)
     findings = [*_exchanged(names, trial, best), *_turned(names, trial, best)]
-    if tilted := (best.gravity != columns.gravity).any():
-        findings.append(_tilted(trial, best))
     scales, best = _scaled(names, trial, best)
     findings += scales
-    weightless = replace(best, gravity=0.0 * best.gravity)
-    if not tilted and trial.shown(weightless, replace(best, weighed=True)):
-        findings.append(_weightless(trial, weightless))
+    weighed, weightless = replace(best, weighed=True), replace(best, gravity=np.zeros(3))
+    if best.gravity.any() and trial.shown(weightless, weighed):
+        findings.append(_weightless(trial, weightless, weighed))
         best = weightless
+    elif (best.gravity != columns.gravity).any():
+        findings.append(_tilted(trial, best))
     delay = float("nan")
     if delays:
         late, delay = _late(trial, best)
@@ -708,8 +717,7 @@ def _tilted(trial: Trial, h: Hypothesis) -> Finding:
     )
 
 
-def _weightless(trial: Trial, h: Hypothesis) -> Finding:
-    told = replace(h, gravity=trial.columns.gravity, weighed=True)
+def _weightless(trial: Trial, h: Hypothesis, told: Hypothesis) -> Finding:
     return Finding(
         "gravity left out",
         "the efforts have no gravity in them: without it "
