@@ -30,6 +30,7 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 FALSE_CHANCE = 1e-3  # of an accusation in a motion without fault, shared by all that are asked
 CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
+MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
 RIDGE = 1e-5  # of a column's own sum of squares
 MIN_ERROR = 1e-4  # of an effort's variance: what is less is as good
@@ -438,10 +439,10 @@ class Trial:
         ratio, deviation = np.array(found).T
         return ratio, deviation
 
-    def better(self, accused: Array, innocent: Array) -> float:
-        """The least over the halves of the evidence in deviations."""
+    def better(self, accused: Array, innocent: Array, beyond: float = 0.0) -> float:
+        """The least over the halves of the evidence in deviations, for a log ratio `beyond`."""
         ratio, deviation = self.ratios(innocent, accused)
-        return float((ratio / deviation).min())
+        return float(((ratio - beyond) / deviation).min())
 
     def shown(
         self, accused: Hypothesis, innocent: Hypothesis, elsewhere: Trial | None = None
@@ -452,10 +453,10 @@ class Trial:
         """
         other = elsewhere or self
         y, as_is = self.efforts(accused), other.efforts(innocent)
-        touched = (y != as_is).any(axis=0)[self.used]
-        if other is not self or accused.lag != innocent.lag or not touched.any():
-            touched[:] = True
-        touched |= (accused.gravity != innocent.gravity).any()
+        touched = np.flatnonzero((y != as_is).any(axis=0)[self.used])
+        each = [[k] for k in touched.tolist()]
+        if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
+            each = [list(range(int(self.used.sum())))]
         for_it = False
         # Free bodies may be without mass: they can't tell whether there is weight.
         for model in ("urdf",) if innocent.weighed else ("urdf", "free"):
@@ -464,8 +465,9 @@ class Trial:
             if (ratio / deviation).sum() < -CONTRADICTION * np.sqrt(2.0):
                 return False
             if not for_it and self.better(told, left) > self.level:
-                nothing = self.squares(accused, "none")[:, touched]
-                for_it = self.better(told[:, touched], nothing) > self.level
+                none = self.squares(accused, "none")
+                predicts = (self.better(told[:, k], none[:, k], MOST) > self.level for k in each)
+                for_it = all(predicts)
         return for_it
 
     def error(self, h: Hypothesis, model: str = "urdf") -> float:
@@ -551,9 +553,23 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
         candidates.append(_needed(trial, _signed(trial, tilted), as_is))
     best = as_is
     for candidate in sorted(candidates, key=lambda h: _faults(trial, h, as_is)):
-        if candidate.key != best.key and trial.shown(candidate, best):
+        level = replace(candidate, gravity=_level(candidate.gravity, as_is.gravity))
+        tilted = level.key == candidate.key or trial.shown(candidate, level)
+        if candidate.key != best.key and tilted and trial.shown(candidate, best):
             best = candidate
     return best
+
+
+def _level(gravity: Array, told: Array) -> Array:
+    """The gravity that is MIN_TILT from what is told towards another."""
+    size = float(np.linalg.norm(told))
+    if not size or (gravity == told).all():
+        return gravity
+    away = gravity - (gravity @ told) / size**2 * told
+    away = away if np.linalg.norm(away) > 1e-6 * size else _ring(told, np.pi / 2, 1)[0]
+    away = away / np.linalg.norm(away)
+    tilt = np.radians(MIN_TILT)
+    return np.asarray(np.cos(tilt) * told + size * np.sin(tilt) * away)
 
 
 def _faults(trial: Trial, h: Hypothesis, as_is: Hypothesis) -> int:
@@ -771,7 +787,7 @@ def _unrelated(trial: Trial, h: Hypothesis) -> Iterator[Finding]:
         squares = trial.squares(h, model)
         for k in range(int(trial.used.sum())):
             ratio, deviation = trial.ratios(nothing[:, [k]], squares[:, [k]])
-            if (ratio + trial.level * deviation > np.log(2.0)).any():
+            if (ratio + trial.level * deviation > MOST).any():
                 return
         left[model] = 100.0 * float(squares.mean())
     yield Finding(

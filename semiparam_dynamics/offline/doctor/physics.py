@@ -22,7 +22,7 @@ from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import STANDING_RANGE
 from semiparam_dynamics.robot.model import RobotModel
 
-MAX_UNEXPLAINED = 0.15  # of the efforts' variance: with less names are not doubted, to save time
+MAX_UNEXPLAINED = 0.15  # of the efforts' variance: with less, names are in doubt by a fault alone
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
     """
     columns = make_columns(part, model, cutoff)
     verdict, found = effort_findings(part.names, columns, used, delays=True), []
-    if verdict.trial.error(verdict.hypothesis) > MAX_UNEXPLAINED:
+    faults = any(finding.fault for finding in verdict.findings)
+    if faults or verdict.trial.error(verdict.hypothesis) > MAX_UNEXPLAINED:
         found, verdict = _renamed(part, model, cutoff, used, verdict)
     found += verdict.findings
     columns, best = verdict.trial.columns, verdict.hypothesis
