@@ -203,7 +203,7 @@ def bounded_fit(
     factors = np.full(2, MIN_SCALE)
     for _ in range(3):  # a factor at its upper bound stays there
         free = np.where(fixed, 0.0, 1.0)[:, None] * torques
-        fit = anchored_fit(y - factors @ torques, *free, effects, spring)
+        fit = anchored_fit(y - factors @ torques, free[0], free[1], effects, spring)
         found = factors + np.where(fixed, 0.0, (fit.inertia, fit.gravity))
         if not (found > MAX_SCALE).any():
             break
@@ -409,8 +409,8 @@ class Trial:
             return np.asarray((y[test] - y[train].mean(axis=0))[:, self.used] ** 2)
         if model == "free":
             self.between()
-            fit = self.free[1 - half]
-            return fit.squares(h.gravity, y, fit.solve(h.gravity, y)[0], test)
+            free = self.free[1 - half]
+            return free.squares(h.gravity, y, free.solve(h.gravity, y)[0], test)
         torques = anchored(self.columns, h.gravity)
         errors = []
         for k in np.flatnonzero(self.used).tolist():
@@ -554,8 +554,8 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
     best = as_is
     for candidate in sorted(candidates, key=lambda h: _faults(trial, h, as_is)):
         level = replace(candidate, gravity=_level(candidate.gravity, as_is.gravity))
-        tilted = level.key == candidate.key or trial.shown(candidate, level)
-        if candidate.key != best.key and tilted and trial.shown(candidate, best):
+        beyond = level.key == candidate.key or trial.shown(candidate, level)
+        if candidate.key != best.key and beyond and trial.shown(candidate, best):
             best = candidate
     return best
 
@@ -690,20 +690,21 @@ def _scaled(
         wrong[j] = trial.shown(accused, innocent)
     if not wrong.any():
         return [], h
-    told = ", ".join(f"{names[j]} {scale[j]:.3g}" for j in np.flatnonzero(wrong))
+    found = np.flatnonzero(wrong).tolist()
+    told = ", ".join(f"{names[j]} {scale[j]:.3g}" for j in found)
     right = np.where(wrong, 1.0 / np.where(wrong, scale, 1.0), 1.0)
     guess, unknown = "", ~wrong
     if 2 * wrong.sum() > trial.used.sum() and unknown.any():
         # The same driver most likely: their factor is that of the others till it is known.
         right = np.where(unknown, np.median(right[wrong]), right)
-        left = listing([names[j] for j in np.flatnonzero(unknown)])
+        left = listing([names[j] for j in np.flatnonzero(unknown).tolist()])
         guess = f"; {left} can't be told and got the others'"
     finding = Finding(
         "effort scale",
         f"efforts are not in N m: measured over the URDF's torque {told}",
         "currents need the torque constant times the gear: samples.effort_scale has the factors "
         f"that fit the URDF's masses{guess}",
-        tuple(names[j] for j in np.flatnonzero(wrong)),
+        tuple(names[j] for j in found),
         amount=float(np.median(right[wrong])),
     )
     return [finding], replace(h, factor=right * h.factor)
@@ -818,10 +819,10 @@ def _directions(trial: Trial, h: Hypothesis) -> Iterator[Array]:
     tried = [told]
     free = _narrowed(trial, h)
     for direction in (_by_urdf(trial, h), free, -free):
-        axis = np.zeros(3)
-        axis[k] = np.sign(direction[k := int(np.argmax(np.abs(direction)))])
+        axis, k = np.zeros(3), int(np.argmax(np.abs(direction)))
+        axis[k] = np.sign(direction[k])
         for one in (axis, direction):
-            gravity = np.round(size * one / np.linalg.norm(one), 3) + 0.0  # no -0
+            gravity: Array = np.round(size / float(np.linalg.norm(one)) * one, 3) + 0.0  # no -0
             if all(_angle(gravity, other) > MIN_TILT for other in tried):
                 tried.append(gravity)
                 yield gravity
@@ -845,8 +846,9 @@ def _by_urdf(trial: Trial, h: Hypothesis) -> Array:
             float(efforts[:, k].std()), 1e-300
         )
         rows = rows - basis @ (basis.T @ rows)
-        A, b = A + rows[:, :3].T @ rows[:, :3], b + rows[:, :3].T @ rows[:, 3]
-    found: Array = np.linalg.lstsq(A, b, rcond=1e-9)[0]
+        A += rows[:, :3].T @ rows[:, :3]
+        b += rows[:, :3].T @ rows[:, 3]
+    found = np.asarray(np.linalg.lstsq(A, b, rcond=1e-9)[0], dtype=np.float64)
     return found if found.any() else h.gravity
 
 
@@ -865,10 +867,11 @@ def _narrowed(trial: Trial, h: Hypothesis) -> Array:
         return float(np.mean(left / scale**2))
 
     around = size * _sphere(DIRECTIONS)
-    best = min((best, *around[around @ best > 0.0]), key=error)
+    best = np.asarray(min((best, *around[around @ best > 0.0]), key=error), dtype=np.float64)
     least = error(best)
     for width in np.radians([12.0, 7.0, 4.0, 2.0, 1.0, 0.5]):
-        for candidate in size * _ring(best, width):
+        ring = np.asarray(size * _ring(best, float(width)), dtype=np.float64)
+        for candidate in ring:
             if (e := error(candidate)) < least:
                 best, least = candidate, e
     return best
@@ -963,7 +966,8 @@ class FirstMotion:
         # A joint without an effort is left out, and so is an instant that lacks another's.
         used = np.isfinite(rows[:, 3]).mean(axis=0) > 0.5
         rows = rows[np.isfinite(rows[:, 3, used]).all(axis=1)]
-        q, dq, ddq, y = np.where(used, np.nan_to_num(rows), np.nan_to_num(rows)).transpose(1, 0, 2)
+        q, dq, ddq, y = np.where(np.isfinite(rows), rows, 0.0).transpose(1, 0, 2)
+        y = np.where(used, y, 0.0)
         used &= np.ptp(y, axis=0) > 0.0
         left = [name for name, own in zip(model.joint_names, used, strict=True) if not own]
         if not used.any() or len(q) < 4 * BLOCKS:
@@ -972,7 +976,8 @@ class FirstMotion:
         effects = np.stack((dq, coulomb, np.ones_like(dq), ddq), axis=-1)
         between()
         parts = np.array(inertial_parts(model, q, dq, ddq))
-        times, gravity = SPACING_NS / SECOND * np.arange(len(q)), np.array(model.config.gravity)
+        times = np.arange(len(q), dtype=np.float64) * (SPACING_NS / SECOND)
+        gravity = np.array(model.config.gravity)
         columns = Columns(
             times, q, dq, parts, effects, y, times, y, model.inertial_prior, gravity
         )

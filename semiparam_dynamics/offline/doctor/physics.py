@@ -41,7 +41,8 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
     Raises BagError where the motion is too short.
     """
     columns = make_columns(part, model, cutoff)
-    verdict, found = effort_findings(part.names, columns, used, delays=True), []
+    verdict = effort_findings(part.names, columns, used, delays=True)
+    found: list[Finding] = []
     faults = any(finding.fault for finding in verdict.findings)
     if faults or verdict.trial.error(verdict.hypothesis) > MAX_UNEXPLAINED:
         found, verdict = _renamed(part, model, cutoff, used, verdict)
