@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
-from semiparam_dynamics.offline.doctor.dynamics import FreeFit, inertial_parts, make_columns
+from semiparam_dynamics.dynamics.effort_faults import FreeFit, inertial_parts
+from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -421,7 +422,7 @@ def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Ar
     columns = make_columns(log, model, cutoff)
     fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
     gravity = np.array(model.config.gravity)
-    found = fit.parameters(gravity)
+    found = fit.solve(gravity, columns.y)[0][: columns.prior.size]
     efforts = np.empty_like(log.q)
     for start in range(0, len(log), 2000):
         q = log.q[start : start + 2000]

@@ -81,12 +81,12 @@ def test_currents_and_exchanged_efforts(motion) -> None:
 @pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0)])
 def test_gravity_along_another_axis(gravity) -> None:
     ((kind, sentence),) = examined(samples(gravity)).faults
-    assert kind == "gravity" and f"In the YAML: gravity: {list(gravity)}" in sentence
+    assert kind == "tilted base" and f"In the YAML: gravity: {gravity}" in sentence
 
 
 def test_gravity_left_out_of_the_efforts() -> None:
     ((kind, sentence),) = examined(samples((0.0, 0.0, 0.0))).faults
-    assert kind == "gravity" and "nothing of the weight" in sentence
+    assert kind == "gravity left out" and "In the YAML: gravity: (0.0, 0.0, 0.0)" in sentence
 
 
 def test_it_waits_for_motion_that_is_measured(motion) -> None:
@@ -95,7 +95,27 @@ def test_it_waits_for_motion_that_is_measured(motion) -> None:
         first.take(dataclasses.replace(sample, informative=False))
         first.take(dataclasses.replace(sample, y=None))
         first.take(dataclasses.replace(sample, y=np.full(N, np.nan)))
-    assert first.values() == {"first motion": f"after {MOTION:g} s of motion"}
+    assert first.values() == {"first motion": f"after {MOTION:g} s of motion with efforts"}
+
+
+def test_a_joint_without_efforts_is_left_out_by_name_and_the_others_are_examined(motion) -> None:
+    lacking, turned = np.diag([1.0, 1.0, np.nan, 1.0]), np.diag([1.0, -1.0, 1.0, 1.0])
+    for matrix, expected in ((np.eye(N), []), (turned, ["effort sign"])):
+        first = FirstMotion(small_arm(), np.ones(N))
+        for sample in motion:
+            y = np.where(np.isnan(lacking.diagonal()), np.nan, matrix @ sample.y)
+            first.take(dataclasses.replace(sample, y=y))
+        assert [kind for kind, _ in first.faults] == expected
+        assert f"without {small_arm().joint_names[2]}, which has no efforts" in first.state
+
+
+def test_it_says_how_much_motion_it_has_seen(motion) -> None:
+    first = FirstMotion(small_arm(), np.ones(N))
+    for sample in motion[: len(motion) // 2]:
+        first.take(sample)
+    seen = float(first.state.split()[0])
+    assert first.state.endswith(f"of {MOTION:g} s of motion with efforts")
+    assert seen == pytest.approx(MOTION / 2, abs=2.0)
 
 
 def test_a_fit_is_that_of_scipy() -> None:

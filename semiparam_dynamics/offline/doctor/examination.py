@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +9,11 @@ from pathlib import Path
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
-from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, MAX_UNEXPLAINED, Finding
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import (
     JointLog,
     read_description,
@@ -29,7 +27,7 @@ from semiparam_dynamics.offline.doctor.messages import (
     moving,
     repaired,
 )
-from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings, unexplained
+from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
 from semiparam_dynamics.robot.model import RobotModel, told_of_urdf
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
@@ -184,49 +182,9 @@ def _physics(
         filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])
     part = JointLog(part.names, part.stamps, part.q, None, filled)
     try:
-        columns = make_columns(part, model, cutoff)
+        return physics_findings(part, model, cutoff, used), ""
     except BagError as error:  # of messages that come in bursts few are enough apart
         return None, str(error)
-    physics = physics_findings(part.names, columns, used)
-    if unexplained(columns, used) > MAX_UNEXPLAINED:
-        physics = _renamed(part, model, cutoff, used, physics) or physics
-    return physics, ""
-
-
-MAX_RENAMED_RATIO = 0.5  # of the error that other hypotheses leave
-
-
-def _renamed(
-    part: JointLog, model: RobotModel, cutoff: float, used: Mask, physics: Physics
-) -> Physics | None:
-    """Compare with the dynamics with two joints' names exchanged, if that explains the efforts.
-
-    Unlike exchanged efforts, positions are the other joint's as well: the motion is that of another
-    arm, and every joint's effort is off.
-    """
-    told = unexplained(physics.columns, used)
-    least, pair, found = MAX_RENAMED_RATIO * told, None, None
-    assert part.y is not None
-    for i, j in itertools.combinations(range(len(part.names)), 2):
-        order = np.arange(len(part.names))
-        order[[i, j]] = j, i
-        other = replace(part, q=part.q[:, order], y=part.y[:, order])
-        columns = make_columns(other, model, cutoff)
-        if (left := unexplained(columns, used[order])) < least:
-            least, pair, found = left, (part.names[i], part.names[j]), (columns, used[order])
-    if pair is None or found is None:
-        return None
-    finding = Finding(
-        EXCHANGED,
-        f"{pair[0]} and {pair[1]} have each other's names, in positions and efforts: with them "
-        f"exchanged {100 * least:.1f} % of the efforts' variance is unexplained, else "
-        f"{100 * told:.0f} %",
-        "put the names in the order of the values where the messages are filled",
-        pair,
-        amount=least / told,
-    )
-    right = physics_findings(part.names, *found)
-    return replace(right, findings=[finding, *right.findings])
 
 
 def _mends(

@@ -11,6 +11,7 @@ import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.examination import examine
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
 from semiparam_dynamics.offline.doctor.page import summary, verdict
@@ -99,3 +100,26 @@ def test_the_verdict_comes_first_is_right_and_short(
     lines = summary(found).splitlines()
     assert lines[0] == said and len(lines) <= 24
     assert ("rest" in {finding.kind for finding in found.findings}) == (how == "standing")
+
+
+def test_external_torques_follow_no_motion(data_folder: Path) -> None:
+    urdf = read_urdf(data_folder / "robots" / "xmate7p" / "xmate7p.urdf")
+    tree = parse_urdf(urdf)
+    joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
+    log = read_joint_log(data_folder / "field" / "external_only", joints)
+    assert verdict(examine(log, urdf, InverseDynamicsConfig())) == (
+        "1 fault found: efforts follow no motion."
+    )
+
+
+@pytest.mark.parametrize("recording_name", ["recording_1", "recording_3"])
+def test_a_joint_that_the_urdf_shows_poorly_is_not_turned(
+    data_folder: Path, recording_name: str
+) -> None:
+    """Of lwr4's last joint the URDF's torques explain more turned; free bodies say otherwise."""
+    folder = data_folder / "robots" / "lwr4"
+    text, log = read_urdf(folder / "lwr4.urdf"), read_log(folder / f"{recording_name}.npz")
+    tree = parse_urdf(text)
+    joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
+    part = JointLog(log.names or joints, log.time + SECOND, log.q, log.dq, log.tau)
+    assert verdict(examine(part, text, InverseDynamicsConfig())) == "No fault was found."
