@@ -10,7 +10,7 @@ import pytest
 from arms import SIMULATED, simulated_log
 from conditions import CONDITIONS, Truth
 
-from semiparam_dynamics.dynamics.effort_faults import FreeFit
+from semiparam_dynamics.dynamics.effort_trials import FreeFit
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.robot.model import RobotModel
 

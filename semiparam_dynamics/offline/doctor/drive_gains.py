@@ -27,7 +27,7 @@ from scipy.optimize import minimize
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
-from semiparam_dynamics.dynamics.effort_faults import EFFECTS, Columns, anchored, anchored_fit
+from semiparam_dynamics.dynamics.effort_trials import EFFECTS, Columns, anchored, anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks

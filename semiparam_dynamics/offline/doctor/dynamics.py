@@ -13,7 +13,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
-from semiparam_dynamics.dynamics.effort_faults import Columns, inertial_parts
+from semiparam_dynamics.dynamics.effort_trials import Columns, inertial_parts
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY
 from semiparam_dynamics.robot.model import RobotModel
@@ -67,7 +67,7 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
         grid,
         y_grid,
         model.inertial_prior,
-        np.array(model.config.gravity),
+        model.gravity,
     )
 
 

@@ -8,15 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Mask
-from semiparam_dynamics.dynamics.effort_faults import (
-    EXCHANGED,
-    Columns,
-    Finding,
-    Hypothesis,
-    Trial,
-    Verdict,
-    effort_findings,
-)
+from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, Finding, Verdict, effort_findings
+from semiparam_dynamics.dynamics.effort_trials import Columns, Hypothesis, Trial
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import STANDING_RANGE

@@ -17,7 +17,8 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
 from semiparam_dynamics.base.errors import RobotModelError, listing
-from semiparam_dynamics.dynamics.effort_faults import MAX_SCALE, MIN_SCALE, Finding
+from semiparam_dynamics.dynamics.effort_faults import Finding
+from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
 from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings

@@ -1,0 +1,446 @@
+"""Hypotheses on efforts, tried on the half of a motion that they were not fitted on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.special import stdtrit
+
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
+from semiparam_dynamics.robot.urdf import parse_urdf
+
+FALSE_CHANCE = 1e-3  # of an accusation in a motion without fault, shared by all that are asked
+CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
+BLOCKS = 10  # of each half of the motion, over which evidence is averaged
+MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
+MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
+RIDGE = 1e-5  # of a column's own sum of squares
+MIN_ERROR = 1e-4  # of an effort's variance: what is less is as good
+EFFECTS = 4  # viscous, Coulomb, constant, rotor
+SUBSETS = np.array(list(itertools.product((0.0, 1.0), repeat=5)))  # of the columns of a fit
+
+
+@dataclass(frozen=True)
+class Columns:
+    """n filtered instants of k joints.
+
+    Attributes
+    ----------
+    times: (n,) s. q, dq: (n, k) filtered.
+    parts: (4, n, k, p) inertial columns: without gravity, and for a unit of gravity along each axis
+        of the root link; with a gravity vector g they are
+        ``parts[0] + g[0] parts[1] + g[1] parts[2] + g[2] parts[3]``.
+    effects: (n, k, 4) of each joint its viscous, Coulomb, constant and rotor column.
+    y: (n, k) efforts. y_grid: (m, k) the same on the whole grid, at `grid` (m,) s.
+    prior: (p,) the URDF's inertial parameters. gravity: (3,) as configured.
+    """
+
+    times: Array
+    q: Array
+    dq: Array
+    parts: Array
+    effects: Array
+    y: Array
+    grid: Array
+    y_grid: Array
+    prior: Array
+    gravity: Array
+
+    def inertial(self, gravity: Array) -> Array:
+        """(n, k, p) columns with a gravity vector."""
+        columns: Array = self.parts[0] + np.tensordot(gravity, self.parts[1:], axes=1)
+        return columns
+
+    def shifted(self, seconds: float) -> Array:
+        """(n, k) the efforts measured `seconds` later."""
+        at = np.clip(self.times + seconds, self.grid[0], self.grid[-1])
+        return np.column_stack([np.interp(at, self.grid, column) for column in self.y_grid.T])
+
+
+def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[Array]:
+    """Four (n, k, p) inertial columns: without gravity, and of a unit of it along each axis.
+
+    The model's own working memory is not used.
+    """
+    still = np.zeros_like(q)
+    tree = parse_urdf(model.urdf_text)
+    none = joint_effects(
+        model.joint_names,
+        viscous=False,
+        coulomb=False,
+        offset=False,
+        rotor_inertia=False,
+        coulomb_velocity=1.0,
+    )
+    parts = []
+    for gravity in np.vstack((np.zeros(3), np.eye(3))):
+        body = Multibody(tree, model.joint_names, model.locked, tuple(gravity.tolist()))
+        regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
+        out = np.empty((len(q), regressor.size))
+        moving = not gravity.any()
+        at, speed, acceleration = (
+            np.ascontiguousarray(a, dtype=np.float64)
+            for a in ((q, dq, ddq) if moving else (q, still, still))
+        )
+        regressor.fill(at, speed, acceleration, np.zeros((len(q), 0)), out)
+        parts.append(out.reshape(len(q), model.n_joints, -1))
+    return parts
+
+
+# -------------------------------------------------------------------------------------------------
+# The two models
+
+
+@dataclass(frozen=True)
+class AnchoredFit:
+    """The fit of one effort by one joint of the URDF with factors that can't be negative.
+
+    error: squared error in units of the effort's variance.
+    inertia, gravity: the factors of what the URDF predicts; viscous, coulomb, rotor: of friction
+    and rotor. constant: in the effort's unit. spring: what it changes by with the joint's position.
+    """
+
+    error: float
+    inertia: float = 0.0
+    gravity: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    rotor: float = 0.0
+    constant: float = 0.0
+    spring: float = 0.0
+
+    def predicted(self, inertia: Array, weight: Array, effects: Array, q: Array) -> Array:
+        """(n,) efforts of the URDF's torques (n,), effects (n, 4) and positions (n,)."""
+        own = effects @ (self.viscous, self.coulomb, self.constant, self.rotor) + self.spring * q
+        return np.asarray(self.inertia * inertia + self.gravity * weight + own)
+
+
+def anchored_fit(
+    y: Array, inertia: Array, weight: Array, effects: Array, spring: Array | None = None
+) -> AnchoredFit:
+    """Fit y (n,) by the URDF's torques (n,) of a joint and its effects (n, 4), a constant too.
+
+    spring: (n,) positions, to which a part of the effort of either sign may be proportional.
+
+    Non-negative least squares: the solution is that of one subset of the columns alone, and there
+    are few. (scipy's takes a node a second to import.)
+    """
+    dq, coulomb, _, rotor = effects.T
+    rows = np.column_stack((inertia, weight, dq, coulomb, rotor, y))
+    signed = np.ones((len(y), 1 if spring is None else 2))
+    if spring is not None:
+        signed[:, 1] = spring
+    own = np.linalg.lstsq(signed, rows, rcond=None)[0]
+    rows = rows - signed @ own
+    size = np.sqrt(np.mean(rows**2, axis=0))
+    size = np.where(size > 1e-9 * max(float(size[:-1].max()), 1e-300), size, np.inf)
+    spread = float(y.std())
+    factors = np.zeros(5)
+    if spread > 0.0:
+        size[-1] = spread
+        gram = (rows / size).T @ (rows / size) / len(y)
+        left_out = (1.0 - SUBSETS)[:, :, None] * np.eye(5)
+        within = SUBSETS[:, :, None] * gram[:-1, :-1] * SUBSETS[:, None]
+        right = SUBSETS * gram[:-1, -1]
+        found = np.linalg.solve(within + left_out + 1e-12 * np.eye(5), right[..., None])[..., 0]
+        gains = np.where((found >= 0.0).all(axis=1), (found * right).sum(axis=1), 0.0)
+        best = int(np.argmax(gains))
+        factors = found[best] * size[-1] / size[:-1] if gains[best] > 0.0 else factors
+    left = float(np.mean((rows[:, -1] - rows[:, :-1] @ factors) ** 2))
+    constant = [*(own[:, -1] - own[:, :-1] @ factors).tolist(), 0.0]
+    return AnchoredFit(left / max(spread**2, 1e-300), *factors.tolist(), *constant[:2])
+
+
+def bounded_fit(
+    y: Array, inertia: Array, weight: Array, effects: Array, spring: Array
+) -> AnchoredFit:
+    """The same with the factors of inertia and weight between MIN_SCALE and MAX_SCALE."""
+    torques, fixed = np.array((inertia, weight)), np.array((False, False))
+    factors = np.full(2, MIN_SCALE)
+    for _ in range(3):  # a factor at its upper bound stays there
+        free = np.where(fixed, 0.0, 1.0)[:, None] * torques
+        fit = anchored_fit(y - factors @ torques, free[0], free[1], effects, spring)
+        found = factors + np.where(fixed, 0.0, (fit.inertia, fit.gravity))
+        if not (found > MAX_SCALE).any():
+            break
+        fixed |= found > MAX_SCALE
+        factors = np.where(fixed, MAX_SCALE, MIN_SCALE)
+    return replace(fit, inertia=float(found[0]), gravity=float(found[1]))
+
+
+class FreeFit:
+    """Least squares with free inertial parameters and each joint's own friction.
+
+    The fit for any gravity vector and efforts comes from products that are computed once.
+
+    columns: of the motion. used: (k,) the joints whose efforts count. rows: of the columns that are
+    fitted. between: called before each joint's products.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        used: Mask,
+        rows: slice = slice(None),
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.columns, self.used, self._rows = columns, np.flatnonzero(used), rows
+        p, k = columns.prior.size, self.used.size
+        self._p, self._all = p, p + EFFECTS * k
+        self._grams = np.empty((k, 4 * p + EFFECTS, 4 * p + EFFECTS))
+        for gram, joint in zip(self._grams, self.used, strict=True):
+            between()
+            part = columns.parts[:, rows, joint].transpose(1, 0, 2)
+            values = np.hstack((part.reshape(len(part), 4 * p), columns.effects[rows, joint]))
+            np.matmul(values.T, values, out=gram)
+        own = p + np.arange(EFFECTS * k).reshape(k, EFFECTS)
+        self._places = [np.concatenate((np.arange(p), one)) for one in own]
+        self._positive = own[:, [0, 1, 3]].ravel()  # friction and rotors can't push
+
+    def with_rows(self, other: FreeFit) -> FreeFit:
+        """The fit of all rows, where the other's are those that this one's are not."""
+        both = copy(self)
+        both._rows, both._grams = slice(None), self._grams + other._grams
+        return both
+
+    def products(self, y: Array) -> tuple[Array, Array]:
+        """What a fit of y (n, k) needs: (used joints, 4 p + 4) products, (used joints,) squares."""
+        rows, parts = y[self._rows], self.columns.parts[:, self._rows]
+        effects = self.columns.effects[self._rows]
+        found = [
+            np.append((rows[:, k] @ parts[:, :, k]).ravel(), rows[:, k] @ effects[:, k])
+            for k in self.used
+        ]
+        return np.array(found), np.sum(rows[:, self.used] ** 2, axis=0)
+
+    def solve(
+        self, gravity: Array, y: Array, scale: Array | None = None, *, signed: bool = False
+    ) -> tuple[Array, Array]:
+        """(p + 4 used,) inertial parameters, then effects, and (used,) squared errors.
+
+        y: (n, k) of all rows. scale: (used,) deviations by which joints weigh; None: of what is
+        left of them. signed: friction that pushes is allowed.
+        """
+        products, rounds = self.products(y), 1
+        if scale is None:
+            spread = y[self._rows][:, self.used].std(axis=0)
+            floor = 1e-9 * max(float(spread.max()), 1e-300)
+            scale, rounds = np.where(spread > floor, spread, 1.0), 2
+        least = MIN_ERROR * scale**2
+        for _ in range(rounds):
+            found, errors = self.least_squares(gravity, products, scale, signed=signed)
+            scale = np.sqrt(np.maximum(errors, least))
+        return found, errors
+
+    def least_squares(
+        self, gravity: Array, products: tuple[Array, Array], scale: Array, *, signed: bool
+    ) -> tuple[Array, Array]:
+        """See `solve`; products: of the efforts."""
+        g, p = np.concatenate(([1.0], gravity)), self._p
+        A, b, joints = np.zeros((self._all, self._all)), np.zeros(self._all), []
+        for gram, product, size, places in zip(
+            self._grams, products[0], scale, self._places, strict=True
+        ):
+            own, right = np.empty((p + EFFECTS, p + EFFECTS)), product[4 * p :]
+            bodies = gram[: 4 * p, : 4 * p].reshape(4, p, 4, p)
+            own[:p, :p] = np.tensordot(g, np.tensordot(bodies, g, axes=(2, 0)), axes=1)
+            own[:p, p:] = np.tensordot(g, gram[: 4 * p, 4 * p :].reshape(4, p, -1), axes=1)
+            own[p:, :p], own[p:, p:] = own[:p, p:].T, gram[4 * p :, 4 * p :]
+            right = np.append(g @ product[: 4 * p].reshape(4, p), right)
+            A[np.ix_(places, places)] += own / size**2
+            b[places] += right / size**2
+            joints.append((own, right))
+        diagonal = A.diagonal().copy()
+        A[np.diag_indices(self._all)] += RIDGE * diagonal + (1e-12 * diagonal.sum() or 1.0)
+        found, free = np.zeros(self._all), np.ones(self._all, dtype=bool)
+        while True:
+            found[:] = 0.0
+            found[free] = np.linalg.solve(A[np.ix_(free, free)], b[free])
+            pushing = found[self._positive] * np.sqrt(diagonal[self._positive])
+            if signed or not (pushing < 0.0).any():
+                break
+            free[self._positive[int(np.argmin(pushing))]] = False
+        left = [
+            square - 2.0 * (one := found[places]) @ right + one @ own @ one
+            for square, places, (own, right) in zip(products[1], self._places, joints, strict=True)
+        ]
+        rows = len(self.columns.y[self._rows])
+        return found, np.maximum(left, 0.0) / rows
+
+    def squares(self, gravity: Array, y: Array, found: Array, rows: slice) -> Array:
+        """(n, used joints) squared errors of y (n, k) at rows by what was found."""
+        p, parts = self._p, self.columns.parts[:, rows]
+        bodies = np.tensordot(np.concatenate(([1.0], gravity)), parts @ found[:p], axes=1)
+        effects = self.columns.effects[rows][:, self.used]
+        own = np.einsum("nke,ke->nk", effects, found[p:].reshape(-1, EFFECTS))
+        return np.asarray((y[rows][:, self.used] - bodies[:, self.used] - own) ** 2)
+
+
+def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:
+    """(n, k) inertial and gravity efforts by the URDF's own parameters."""
+    torques = columns.parts @ columns.prior
+    return torques[0], np.asarray(np.tensordot(gravity, torques[1:], axes=1))
+
+
+# -------------------------------------------------------------------------------------------------
+# Hypotheses, and what shows one
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A recording's k efforts as they would be right.
+
+    Attributes
+    ----------
+    factor: (k,) times the efforts. source: (k,) the place of each joint's effort.
+    gravity: (3,) m/s^2. lag: s by which efforts come late.
+    weighed: whether weight has MIN_SCALE of the URDF's at least.
+    scaled: (k,) or empty: +1 where inertia and weight have one common factor, -1 where those of
+        efforts in N m and a spring may carry some weight, see `bounded_fit`.
+    """
+
+    factor: Array
+    source: Indices
+    gravity: Array
+    lag: float = 0.0
+    weighed: bool = False
+    scaled: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells it from others."""
+        values = (self.factor, self.source, self.gravity)
+        return (*(tuple(a.tolist()) for a in values), self.lag, self.weighed, self.scaled)
+
+
+class Trial:
+    """The errors of hypotheses on the half of a motion that they were not fitted on.
+
+    columns: of the motion. used: (k,) the joints with efforts. questions: how many are asked.
+    between: called before each fit.
+    """
+
+    def __init__(
+        self,
+        columns: Columns,
+        used: Mask,
+        between: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.columns, self.used, self.between = columns, used, between
+        half, k = len(columns.y) // 2, int(used.sum())
+        self._halves = (slice(0, half), slice(half, None))
+        self._known: dict[tuple[object, ...], Array] = {}
+        # Signs, scales, pairs, gravity's direction and absence, and a delay; that both halves err
+        # has the product of their chances.
+        questions = 2 * k + k * (k - 1) // 2 + 3
+        self.level = float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(FALSE_CHANCE / questions)))
+
+    @cached_property
+    def free(self) -> list[FreeFit]:
+        """The free fits of the halves."""
+        return [FreeFit(self.columns, self.used, rows, self.between) for rows in self._halves]
+
+    def efforts(self, h: Hypothesis) -> Array:
+        """(n, k) efforts as a hypothesis puts them right."""
+        y = self.columns.shifted(h.lag) if h.lag else self.columns.y
+        return np.asarray(y[:, h.source] * h.factor)
+
+    def squares(self, h: Hypothesis, model: str) -> Array:
+        """(n, used joints) squared errors in units of each effort's variance, in each half.
+
+        model: "urdf", "free", or "none" for a constant.
+        """
+        h = h if model == "urdf" else replace(h, weighed=False, scaled=())
+        key = (model, *h.key)
+        if key not in self._known:
+            y = self.efforts(h)
+            found = np.vstack([self._held_out(h, y, model, half) for half in (0, 1)])
+            spread = y[:, self.used].std(axis=0)
+            self._known[key] = found / np.where(spread > 0.0, spread, 1.0) ** 2
+        return self._known[key]
+
+    def _held_out(self, h: Hypothesis, y: Array, model: str, half: int) -> Array:
+        test, train = self._halves[half], self._halves[1 - half]
+        if model == "none":
+            return np.asarray((y[test] - y[train].mean(axis=0))[:, self.used] ** 2)
+        if model == "free":
+            self.between()
+            free = self.free[1 - half]
+            return free.squares(h.gravity, y, free.solve(h.gravity, y)[0], test)
+        torques = anchored(self.columns, h.gravity)
+        errors = []
+        for k in np.flatnonzero(self.used).tolist():
+            self.between()
+            inertia, weight = (a[:, k] for a in torques)
+            effects, way = self.columns.effects[:, k], h.scaled[k] if h.scaled else 0
+            if way > 0:
+                inertia, weight = inertia + weight, 0.0 * weight
+            least = MIN_SCALE * weight if h.weighed else 0.0 * weight
+            rows = (y[:, k] - least, inertia, weight, effects, self.columns.q[:, k])
+            values = [a[train] for a in rows]
+            fit = bounded_fit(*values) if way < 0 else anchored_fit(*values[:-1])
+            errors.append((rows[0] - fit.predicted(*rows[1:]))[test] ** 2)
+        return np.column_stack(errors)
+
+    def ratios(self, errors: Array, less: Array) -> tuple[Array, Array]:
+        """(2,) mean over the joints of the log ratio of squared errors in each half; deviations."""
+        found = []
+        for rows in self._halves:
+            edges = np.linspace(0, len(errors[rows]), BLOCKS + 1).astype(int)[:-1]
+            sums = [np.add.reduceat(a[rows] + MIN_ERROR, edges, axis=0) for a in (errors, less)]
+            whole, without = ([f(s) for s in sums] for f in (_total, _all_but_one))
+            left = np.log(without[0] / without[1]).mean(axis=1)
+            deviation = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((left - left.mean()) ** 2))
+            found.append((np.log(whole[0] / whole[1]).mean(), max(deviation, 1e-12)))
+        ratio, deviation = np.array(found).T
+        return ratio, deviation
+
+    def better(self, accused: Array, innocent: Array, beyond: float = 0.0) -> float:
+        """The least over the halves of the evidence in deviations, for a log ratio `beyond`."""
+        ratio, deviation = self.ratios(innocent, accused)
+        return float(((ratio - beyond) / deviation).min())
+
+    def shown(
+        self, accused: Hypothesis, innocent: Hypothesis, elsewhere: Trial | None = None
+    ) -> bool:
+        """Test whether one model shows what is accused, predicting then, and none contradicts.
+
+        elsewhere: the trial of what is innocent, where joints have other names in it.
+        """
+        other = elsewhere or self
+        y, as_is = self.efforts(accused), other.efforts(innocent)
+        touched = np.flatnonzero((y != as_is).any(axis=0)[self.used])
+        each = [[k] for k in touched.tolist()]
+        if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
+            each = [list(range(int(self.used.sum())))]
+        for_it = False
+        # Free bodies may be without mass: they can't tell whether there is weight.
+        for model in ("urdf",) if innocent.weighed else ("urdf", "free"):
+            told, left = self.squares(accused, model), other.squares(innocent, model)
+            ratio, deviation = self.ratios(left, told)
+            if (ratio / deviation).sum() < -CONTRADICTION * np.sqrt(2.0):
+                return False
+            if not for_it and self.better(told, left) > self.level:
+                none = self.squares(accused, "none")
+                predicts = (self.better(told[:, k], none[:, k], MOST) > self.level for k in each)
+                for_it = all(predicts)
+        return for_it
+
+    def error(self, h: Hypothesis, model: str = "urdf") -> float:
+        """Mean over the joints of the held-out squared error."""
+        return float(self.squares(h, model).mean())
+
+
+def _total(sums: Array) -> Array:
+    return np.asarray(sums.sum(axis=0))
+
+
+def _all_but_one(sums: Array) -> Array:
+    return np.asarray(sums.sum(axis=0) - sums)
