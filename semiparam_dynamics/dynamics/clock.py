@@ -93,7 +93,7 @@ def clocked_step(
         clock.seen += 1
         if clock.seen == FIRST_STEPS:
             clock.period, clock.seen = _median(steps), FIRST_WEIGHT
-            clock.batch = _batch_step(steps)
+            clock.batch = batch_step(steps)
             if clock.batch > 0.0:
                 clock.period = steps.mean()
         return step
@@ -128,7 +128,7 @@ def clocked_step(
 
 
 @compiled_as_written
-def _batch_step(steps: Array) -> float:
+def batch_step(steps: Array) -> float:
     """The longest of `steps` in their order if they are between batches of messages; else 0."""
     n, mean = steps.size, steps.mean()
     first = n

@@ -68,7 +68,7 @@ DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a motion says of its efforts.
+    """The evidence of a motion on its efforts.
 
     Attributes
     ----------
@@ -381,7 +381,7 @@ def _unrelated(trial: Trial, h: Hypothesis) -> Iterator[Finding]:
 
 
 def _directions(trial: Trial, h: Hypothesis) -> Iterator[Array]:
-    """Where gravity may point by the URDF's masses and by free ones, and the axes near to that.
+    """Directions of gravity by the URDF's masses and by free ones, and the axes near to these.
 
     On floors, walls and ceilings gravity is along an axis. By free parameters the opposite
     direction, with negative masses, is as good.

@@ -211,7 +211,7 @@ class FreeFit:
         return both
 
     def products(self, y: Array) -> tuple[Array, Array]:
-        """What a fit of y (n, k) needs: (used joints, 4 p + 4) products, (used joints,) squares."""
+        """Sums for a fit of y (n, k): (used joints, 4 p + 4) products, (used joints,) squares."""
         rows, parts = y[self._rows], self.columns.parts[:, self._rows]
         effects = self.columns.effects[self._rows]
         found = [
@@ -315,7 +315,7 @@ class Hypothesis:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells it from others."""
+        """Its values, different from every other one's."""
         values = (self.factor, self.source, self.gravity)
         return (*(tuple(a.tolist()) for a in values), self.lag, self.weighed, self.scaled)
 

@@ -10,7 +10,7 @@ y = Phi pi, then filter(y) = filter(Phi) pi, whatever the filter's lag.
 Both filters solve their differential equations exactly for signals that are straight between two
 readings. So uneven stamps and missing messages make no jerks, as coefficients that change while the
 states belong to the step before would; and an axis of the measurement that is read in some messages
-only goes on from one of its readings to the next. Where stamps are wrong, steps are those of the
+only continues from one of its readings to the next. Where stamps are wrong, steps are those of the
 driver's clock (`clock.py`); samples keep the stamps of their messages. What does not continue the
 motion does not get here (`gate.py`).
 """
@@ -240,19 +240,18 @@ class SampleFilter:
         for stamp in "stopped stopped_before began jerk last_sample last_kept last_learned".split():
             memory[stamp] = NO_STAMP
         self._before = np.empty((0, self._size))
-        self._past, self._stops = np.zeros((2, width)), np.zeros((1, model.n_stops))
+        self._past, self._stops = np.zeros((4, width)), np.zeros((1, model.n_stops))
         self._ways, self._turning = model.stops, model.turning
         self._found = np.zeros((BLOCK, 4), dtype=np.int64)
         self._weights = np.zeros(BLOCK)
-        self._gate = new_gate(config.max_gap)
+        self._gate, self._clock = new_gate(config.max_gap), np.zeros(1, dtype=CLOCK)
         self._arrays = (
             self._gate,
             joints_of(model),
             memory,
             np.zeros(axes, dtype=AXES),
             self._past,
-            np.zeros((2, width)),
-            np.zeros(1, dtype=CLOCK),
+            self._clock,
             np.zeros(FIRST_STEPS),
             np.zeros(n),
             np.zeros((1, 3, width)),
@@ -275,7 +274,8 @@ class SampleFilter:
         for field, text in REASONS.items():
             if number := int((gate if field in GATE_REASONS else self._memory[0])[field]):
                 counts[text] = number
-        if gate["steps"] >= MIN_STEPS and 2 * gate["dense"] > gate["steps"]:
+        dense = gate["steps"] >= MIN_STEPS and 2 * gate["dense"] > gate["steps"]
+        if dense and not self._clock[0]["batch"]:
             counts[WRONG_UNIT] = int(gate["dense"])
         return counts
 
@@ -411,7 +411,6 @@ def filter_rows(
     memory: npt.NDArray[np.void],
     axes: npt.NDArray[np.void],
     past: Array,
-    raw: Array,
     clock: npt.NDArray[np.void],
     first_steps: Array,
     went: Array,
@@ -432,8 +431,8 @@ def filter_rows(
     before : (k, size) of each sample the same before the narrow low-pass; (0, size): not wanted.
     gate : (1,) of `GATE`. joints : (n_joints,) of `JOINTS`. memory : (1,) of `MEMORY`.
     axes : (n_axes,) of `AXES`.
-    past : (2, width) the signals of the last two instants, filtered.
-    raw : (2, width) the signals of the last instant, unwrapped, and of the outlier since then.
+    past : (4, width) the signals of the last two instants, filtered; of the last one unfiltered,
+        unwrapped, and of the outlier since then.
     clock : (1,) of `CLOCK`. first_steps, went : see `clocked_step`.
     wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
@@ -441,11 +440,11 @@ def filter_rows(
     weights : (k,) of each sample `Sample.weight`.
     regressor : `RobotModel.regressor_arguments`.
     """
-    m, n, last = memory[0], len(joints), raw[0]
+    m, n, last = memory[0], len(joints), past[2]
     state, own, samples = np.empty((3, 1, n)), np.empty(n), 0
     for i in range(len(stamps)):
         stamp, c = stamps[i], signals[i]
-        step = admit(gate[0], stamp, clock[0].period, c, joints, raw, state[0, 0])
+        step = admit(gate[0], stamp, clock[0].period, c, joints, past[2:], state[0, 0])
         if math.isnan(step):
             continue
         if step > 0.0:
@@ -462,7 +461,7 @@ def filter_rows(
             row = rows[samples]
             fast = before[samples] if len(before) > 0 else before.ravel()
             _differences(past[0], past[1], c, m.step, step, own, state)
-            _fill_sample(rows[samples : samples + 1], past, state, stops, ways, regressor)
+            _fill_sample(rows[samples : samples + 1], past[:2], state, stops, ways, regressor)
             for j in range(fast.size):
                 fast[j] = row[j]
             if _pass_narrow(m, row, fast, narrow, axes, n, has_velocity):

@@ -163,7 +163,7 @@ class JointMatcher:
         return lately
 
     def _find(self, names: list[str]) -> tuple[Any, str, str]:
-        """How to pick the wanted joints, and the problem with its sentence, or nothing."""
+        """The function that picks the wanted joints; the problem with its sentence, or nothing."""
         count = Counter(names)
         missing = [name for name in self.joint_names if not count[name]]
         doubled = [name for name in self.joint_names if count[name] > 1]

@@ -118,7 +118,7 @@ class Cdr:
         self._data = data
 
     def aligned(self, size: int) -> int:
-        """Where a field of this size in bytes begins; `at` goes there."""
+        """Begin of a field of this size in bytes; `at` goes there."""
         self.at += -(self.at - STAMP_AT) % min(size, self._largest)
         return self.at
 

@@ -42,7 +42,7 @@ class Tally:
 
 
 class StampOrder:
-    """Whether stamps of one topic go on; what does not is dropped and counted.
+    """Checks that stamps of one topic increase; messages that do not are dropped and counted.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ MAX_CHUNK = 1 << 28  # bytes: recorders begin another one after some megabytes
 
 
 class Part(NamedTuple):
-    """What is read at once: a chunk, or records that are in none."""
+    """A part that is read at once: a chunk, or records that are in none."""
 
     begin: int  # when its first message was recorded, ns
     place: int  # in the file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.dynamics.clock import FIRST_STEPS, batch_step
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
 from semiparam_dynamics.samples.bag import BagReader
 from semiparam_dynamics.samples.joint_names import (
@@ -23,6 +24,27 @@ from semiparam_dynamics.samples.joint_names import (
     without_strays,
 )
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
+from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE
+
+
+@dataclass(frozen=True)
+class Lacks:
+    """Messages that lack something, which is made good here as it is where the robot learns.
+
+    Attributes
+    ----------
+    efforts: messages without efforts, between others that have them, which are left out.
+    elsewhere: of them those whose positions are not between those of their neighbours.
+    velocities: messages without velocities, which are filled in by differences of positions.
+    unread: first messages whose efforts have never changed though the robot moves, left out.
+    batch: messages that come at once on the mean, whose stamps are put at even times; 0: singly.
+    """
+
+    efforts: int = 0
+    elsewhere: int = 0
+    velocities: int = 0
+    unread: int = 0
+    batch: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -40,6 +62,7 @@ class JointLog:
     others: how many messages name other joints than most do.
     doubled: joints that these messages name more than once.
     unfit: how many of them have another number of positions, velocities or efforts than of names.
+    lacks: what the learner makes good, see `Lacks`.
     """
 
     names: tuple[str, ...]
@@ -52,6 +75,7 @@ class JointLog:
     others: int = 0
     doubled: tuple[str, ...] = ()
     unfit: int = 0
+    lacks: Lacks = field(default_factory=Lacks)
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -105,8 +129,15 @@ def read_joint_log(
     published = {name for names in sets for name in names}
     place = [most.index(name) for name in own]
     chosen = [message for message in messages if tuple(message.name) == most]
-    q, dq, y = (_column(chosen, field, place) for field in ("position", "velocity", "effort"))
-    return JointLog(
+    q, dq, y = (_column(chosen, name, place) for name in ("position", "velocity", "effort"))
+    given = [
+        np.array([len(part) > 0 for part in parts])
+        for parts in (
+            [message.velocity for message in chosen],
+            [message.effort for message in chosen],
+        )
+    ]
+    log = JointLog(
         own,
         np.array([stamp_of(message) for message in chosen], dtype=np.int64),
         q,
@@ -118,6 +149,56 @@ def read_joint_log(
         tuple(name for name in own if most.count(name) > 1),
         sum(not _fits(message) for message in chosen),
     )
+    return _made_good(log, *given)
+
+
+def _made_good(log: JointLog, has_velocity: Mask, has_effort: Mask) -> JointLog:
+    """The log without what single messages lack, by the fields (n,) that they have at all."""
+    efforts = elsewhere = velocities = 0
+    if log.y is not None and not has_effort.all():
+        efforts = int((~has_effort).sum())
+        elsewhere = _count_elsewhere(log, has_effort)
+        log, has_velocity = log.rows(has_effort), has_velocity[has_effort]
+    if log.dq is not None and len(log) > 1 and not has_velocity.all():
+        velocities = int((~has_velocity).sum())
+        times = np.maximum.accumulate(log.times) + 1e-9 * np.arange(len(log))
+        slopes = np.gradient(log.q, times, axis=0)
+        log = dataclasses.replace(log, dq=np.where(has_velocity[:, None], log.dq, slopes))
+    unread = _count_unread(log)
+    log = log.rows(slice(unread, None))
+    batch, steps = 0.0, np.diff(log.stamps) / SECOND
+    if len(log) > FIRST_STEPS and (steps > 0.0).all() and batch_step(np.sort(steps)) > 0.0:
+        batch = len(log) / (1 + np.count_nonzero(steps > steps.mean()))
+        index = np.arange(len(log))
+        even = np.polynomial.Polynomial.fit(index, log.times, 1)(index)
+        log = dataclasses.replace(
+            log, stamps=log.stamps[0] + np.round(even * SECOND).astype(np.int64)
+        )
+    return dataclasses.replace(log, lacks=Lacks(efforts, elsewhere, velocities, unread, batch))
+
+
+def _count_elsewhere(log: JointLog, has_effort: Mask) -> int:
+    """The messages without efforts that are no part of the motion of the others.
+
+    They are further from the straight line between their neighbours than these are apart.
+    """
+    rows, others = np.flatnonzero(has_effort), np.flatnonzero(~has_effort)
+    after = np.clip(np.searchsorted(rows, others), 1, len(rows) - 1)
+    before, after = rows[after - 1], rows[after]
+    middle, apart = (log.q[before] + log.q[after]) / 2.0, np.abs(log.q[after] - log.q[before])
+    off = np.abs(log.q[others] - middle) > apart + ENCODER_NOISE
+    return int(np.count_nonzero(off.any(axis=1)))
+
+
+def _count_unread(log: JointLog) -> int:
+    """The number of first messages of which no effort changed though the robot moved."""
+    if log.y is None or len(log) < 2:
+        return 0
+    same = (log.y == log.y[0]) | (np.isnan(log.y) & np.isnan(log.y[0]))
+    changed = np.flatnonzero(~same.all(axis=1))
+    first = int(changed[0]) if changed.size else 0
+    moved = first > 1 and np.ptp(log.q[:first], axis=0).max() > ENCODER_NOISE
+    return first if moved and np.isfinite(log.y[0]).any() else 0
 
 
 def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:

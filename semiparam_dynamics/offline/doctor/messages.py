@@ -58,6 +58,7 @@ def message_findings(
 ) -> Iterator[Finding]:
     """All that can be seen without the dynamics; `samples` has what counts as an effort stuck."""
     yield from _names(log)
+    yield from _lacks(log)
     yield from stamp_findings(log.stamps)
     yield from _numbers(log)
     yield from _units(log, facts)
@@ -184,6 +185,52 @@ def _names(log: JointLog) -> Iterator[Finding]:
             f"{log.others} messages on the topic name other joints than the other {len(log)} do",
             "two publishers share the topic: the messages that lack the arm's joints are dropped",
             fault=False,
+        )
+
+
+def _lacks(log: JointLog) -> Iterator[Finding]:
+    """Facts that the learner makes good, of messages that differ from the others."""
+    lacks, total = log.lacks, len(log) + log.lacks.efforts + log.lacks.unread
+    if 2 * lacks.elsewhere > lacks.efforts:
+        yield Finding(
+            "two publishers",
+            f"two publishers on the topic: {lacks.efforts} of {total} messages have no efforts, "
+            "and positions that do not continue those of the others",
+            "they are left out, here and where the robot learns; stop the second publisher",
+            amount=lacks.efforts,
+            fault=False,
+        )
+    elif lacks.efforts:
+        yield Finding(
+            "messages without efforts",
+            f"{lacks.efforts} of {total} messages have no efforts",
+            "nothing: the robot is learned at the rate of its efforts",
+            amount=lacks.efforts,
+            fault=False,
+        )
+    if lacks.velocities:
+        yield Finding(
+            "messages without velocities",
+            f"{lacks.velocities} of {len(log)} messages have no velocities",
+            "nothing: differences of positions fill in",
+            amount=lacks.velocities,
+            fault=False,
+        )
+    if lacks.unread:
+        yield Finding(
+            "efforts not measured yet",
+            f"in the first {lacks.unread} messages no effort changes though the robot moves",
+            "publish no effort before the first reading; these messages are not learned",
+            amount=lacks.unread,
+        )
+    if lacks.batch:
+        rate = (len(log) - 1) / max(float(log.times[-1]), 1e-9)
+        yield Finding(
+            "bursts",
+            f"messages come in bursts of {lacks.batch:.0f}, {rate:.0f} Hz on the mean: stamps are "
+            "those of arrival",
+            "stamp where the joints are read; readings are taken to be at even times",
+            amount=lacks.batch,
         )
 
 

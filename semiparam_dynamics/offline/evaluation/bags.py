@@ -273,7 +273,7 @@ class BagToRead:
 
 
 class BagFacts:
-    """What is known of a bag's measurements once they have passed; its memory does not grow.
+    """Facts of a bag's measurements, kept as they pass; memory does not grow with their number.
 
     recording: of whose measurements, as it is iterated.
 
@@ -341,7 +341,7 @@ class BagFacts:
         )
 
     def origin(self) -> RecordingOrigin:
-        """What identifies the measurements in results."""
+        """Identification of the measurements in results."""
         positions = np.round(self._states, 9) + 0.0  # no negative zeros
         states = hashlib.sha256(positions.tobytes()).hexdigest()[:16]
         seconds = (self._end - self._begin) * 1e-9

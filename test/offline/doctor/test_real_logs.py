@@ -12,7 +12,7 @@ import pytest
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
-from semiparam_dynamics.offline.doctor.examination import examine
+from semiparam_dynamics.offline.doctor.examination import examine, examine_bag
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
 from semiparam_dynamics.offline.doctor.page import summary, verdict
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
@@ -123,3 +123,29 @@ def test_a_joint_that_the_urdf_shows_poorly_is_not_turned(
     joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
     part = JointLog(log.names or joints, log.time + SECOND, log.q, log.dq, log.tau)
     assert verdict(examine(part, text, InverseDynamicsConfig())) == "No fault was found."
+
+
+@pytest.mark.parametrize(
+    ("bag", "kinds"),
+    [
+        ("jsp_mid", {"two publishers"}),
+        ("split_two", set()),
+        ("alt_no_velocity", {"messages without velocities"}),
+        ("empty_effort_half", {"messages without efforts"}),
+        ("bursts", {"bursts"}),
+        ("garbage_start", {"efforts not measured yet"}),
+        ("external_only", {"efforts follow no motion"}),
+    ],
+)
+def test_messages_that_lack_something_give_one_finding(
+    data_folder: Path, bag: str, kinds: set[str]
+) -> None:
+    """And no false fault of anything else."""
+    urdf = data_folder / "robots" / "xmate7p" / "xmate7p.urdf"
+    found = examine_bag(data_folder / "field" / bag, InverseDynamicsConfig(), urdf=urdf)
+    assert {f.kind for f in found.findings} - {"coarse steps", "little motion"} == kinds
+    assert {f.kind for f in found.findings if f.fault} <= {
+        "bursts",
+        "efforts not measured yet",
+        "efforts follow no motion",
+    }
