@@ -135,7 +135,7 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
 
 
 def _level(gravity: Array, told: Array) -> Array:
-    """The gravity that is MIN_TILT from what is told towards another."""
+    """The gravity at an angle of MIN_TILT from the configured one, towards another."""
     size = float(np.linalg.norm(told))
     if not size or (gravity == told).all():
         return gravity

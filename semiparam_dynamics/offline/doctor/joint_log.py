@@ -194,7 +194,7 @@ def _count_unread(log: JointLog) -> int:
     """The number of first messages of which no effort changed though the robot moved."""
     if log.y is None or len(log) < 2:
         return 0
-    same = (log.y == log.y[0]) | (np.isnan(log.y) & np.isnan(log.y[0]))
+    same = (log.y == log.y[0]) | np.isnan(log.y) | np.isnan(log.y[0])
     changed = np.flatnonzero(~same.all(axis=1))
     first = int(changed[0]) if changed.size else 0
     moved = first > 1 and np.ptp(log.q[:first], axis=0).max() > ENCODER_NOISE
