@@ -158,7 +158,12 @@ class MeasurementStream:
         if self._locks:
             self._follow_locks(message)
         try:
-            return self._joint_state(message)
+            matcher = self._matcher
+            if message.name != matcher.seen:
+                message = self._matched(message)
+            if matcher.problem:
+                return self._drop(matcher.problem, matcher.detail)
+            return self._read(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
@@ -211,19 +216,19 @@ class MeasurementStream:
         )
         return f"{joints}: nothing is learned until it is back there{why if apart else ''}"
 
-    def _joint_state(self, message: Any) -> list[Measurement]:
-        matcher = self._matcher
-        if message.name != matcher.seen:
-            message = self._matched(message)
-        if matcher.problem:
-            return self._drop(matcher.problem, matcher.detail)
+    def _read(self, message: Any) -> list[Measurement]:
+        """The measurements that are complete with a message of all joints.
+
+        Of the checks only those that find something are calls: it runs a thousand times a second.
+        """
         velocities, efforts = message.velocity, message.effort
         n, n_dq, n_effort = len(message.name), len(velocities), len(efforts)
         if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
             sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
             return self._drop("wrong length", f"{n} names, {sizes}")
         # For a handful of numbers plain Python is faster than NumPy: checks are of tuples.
-        position = matcher.pick(_as_list(message.position))
+        pick, values = self._matcher.pick, message.position
+        position = pick(values.tolist() if hasattr(values, "tolist") else values)
         if not sum(map(abs, position)) <= IMPLAUSIBLE and (problem := number_problem(position)):
             return self._drop(problem, self._misplaced(position))
         stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
@@ -236,7 +241,7 @@ class MeasurementStream:
             released = self._pairer.restart_joint_states(limit)
         velocity = None
         if n_dq:
-            given = matcher.pick(_as_list(velocities))
+            given = pick(velocities.tolist() if hasattr(velocities, "tolist") else velocities)
             velocity = self._velocities(stamp, self._q_stamp, given, position)
         if stuck := self._positions(stamp, position, velocity):
             self._drop("position stuck", stuck)
@@ -245,7 +250,14 @@ class MeasurementStream:
         dq = None if velocity is None else np.array(velocity, dtype=np.float64)
         q, y = np.array(position, dtype=np.float64), None
         if self._efforts is not None:
-            y = self._effort_of(stamp, efforts)
+            if n_effort:
+                given = pick(efforts.tolist() if hasattr(efforts, "tolist") else efforts)
+                y = self._efforts(stamp, given, position)
+            else:
+                self._drop("no effort", "the joint states carry no effort: nothing can be learned")
+            if self._elsewhere_now and n_effort:
+                y = None
+                self._drop(MOVED, self.moved())
             if not self._delay:
                 return [Measurement(stamp, q, dq, y)]
             if y is not None:
@@ -265,17 +277,6 @@ class MeasurementStream:
                 self._tally.take_back(MISSING)  # the part before
                 return joined
         return message
-
-    def _effort_of(self, stamp: int, values: Any) -> Array | None:
-        assert self._efforts is not None
-        if not len(values):
-            self._drop("no effort", "the joint states carry no effort: nothing can be learned")
-            return None
-        y = self._efforts(stamp, self._matcher.pick(_as_list(values)), self._q)
-        if self._elsewhere_now:
-            self._drop(MOVED, self.moved())
-            return None
-        return y
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
@@ -342,8 +343,3 @@ class MeasurementStream:
     def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
         self._tally.drop(reason, detail)
         return []
-
-
-def _as_list(values: Any) -> Any:
-    """Numbers of a message as a list or other sequence: rclpy and rosbags hold arrays."""
-    return values.tolist() if hasattr(values, "tolist") else values
