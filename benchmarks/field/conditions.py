@@ -197,6 +197,47 @@ _condition("a gap of 0.4 s", **event)(_gap(0.4))
 _condition("a gap of 2 s", **event)(_gap(2.0))
 
 
+def _every_second(field: str) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+        values = getattr(log, field)
+        if values is None:
+            return Truth(log, "not a number")
+        values = values.copy()
+        values[1::2] = np.nan
+        return Truth(_with(log, **{field: values}), "not a number", amount=0.5)
+
+    return change
+
+
+_condition("velocities in every second message", **lasting)(_every_second("dq"))
+_condition("efforts in every second message", **lasting)(_every_second("y"))
+
+
+@_condition("a second publisher at 10 Hz", **lasting)
+def second_publisher(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+    """Beside the robot's messages others of another pose, without velocities and efforts."""
+    step = _step(log)
+    at = np.arange(0, len(log), max(SECOND // 10 // step, 1))
+    stamps = np.concatenate((log.stamps, log.stamps[at] + step // 5))
+    order = np.argsort(stamps, kind="stable")
+    pose = np.broadcast_to(0.5 * (log.q.min(axis=0) + log.q.max(axis=0)), log.q[at].shape)
+    none = np.full(pose.shape, np.nan)
+
+    def both(values: Array | None, others: Array) -> Array | None:
+        return None if values is None else np.concatenate((values, others))[order]
+
+    changed = {"q": both(log.q, pose), "dq": both(log.dq, none), "y": both(log.y, none)}
+    return Truth(_with(log, stamps=stamps[order], **changed), "two publishers", amount=0.1)
+
+
+@_condition("bursts of ten messages", **lasting)
+def bursts(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+    """Ten readings are stamped at their arrival with the last one of them."""
+    last = np.minimum(np.arange(len(log)) // 10 * 10 + 9, len(log) - 1)
+    stamps = log.stamps[last] + 100_000 * (np.arange(len(log)) % 10)
+    return Truth(_with(log, stamps=stamps), "bursts", amount=10.0)
+
+
 @_condition("clock back by 0.5 s", **event)
 def clock_back(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Stamps from some row on are half a second too early."""

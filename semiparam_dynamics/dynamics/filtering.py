@@ -237,6 +237,7 @@ class SampleFilter:
             memory["wide_settling"] = int(
                 min(SETTLING_PERIODS / config.wide_cutoff / NANO, 1 << 61)
             )
+        straight = MAX_STEP_IN_PERIODS / cutoff if cutoff > 0.0 else 0.0
         for stamp in "stopped stopped_before began jerk last_sample last_kept last_learned".split():
             memory[stamp] = NO_STAMP
         self._before = np.empty((0, self._size))
@@ -244,7 +245,7 @@ class SampleFilter:
         self._ways, self._turning = model.stops, model.turning
         self._found = np.zeros((BLOCK, 4), dtype=np.int64)
         self._weights = np.zeros(BLOCK)
-        self._gate, self._clock = new_gate(config.max_gap), np.zeros(1, dtype=CLOCK)
+        self._gate, self._clock = new_gate(config.max_gap, straight), np.zeros(1, dtype=CLOCK)
         self._arrays = (
             self._gate,
             joints_of(model),

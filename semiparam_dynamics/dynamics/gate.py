@@ -5,6 +5,8 @@ what a motor can do, from how far stamps may be off, and from how far the joint'
 been from where they were expected. A single instant that does not fit is left out; the next one
 that fits to it confirms that the positions jumped, and the filters start anew. An instant without
 a measured effort or wrench never confirms that while others have one: it is of another publisher.
+One that fits is left out as well while others come often enough: both sides of the equation go
+straight between the same instants then, and the robot is learned at the rate of its readings.
 
 A velocity that is missing is filled in from where the joint went, so that a joint's velocity may be
 missing now and then, or come later.
@@ -43,6 +45,8 @@ MIN_VELOCITY_SPAN = 0.01  # s: velocities filled in are no noisier than differen
 
 WRONG_UNIT = "stamps 50 us or less apart (stamps are whole numbers of nanoseconds)"
 
+LACKING = "no effort or wrench in a message, between others with one"
+
 # Why a measurement was left out, or the filters started anew, by its counter.
 GATE_REASONS = {
     "no_number": "position that is no number",
@@ -51,16 +55,18 @@ GATE_REASONS = {
     "pauses": "filter restarted after a pause",
     "fast": "velocity that no motor reaches (twice the URDF's limit)",
     "outliers": "position jumped by more than a motor moves it",
+    "lacking": LACKING,
     "others": "position of another publisher, who gives no effort or wrench",
     "jumps": "filter restarted, positions jumped and stayed there",
     "repeats": "reading repeated while the robot moves",
     "clock": "filter restarted, the clock went back a little",
 }
 
-# The gate's setting and memory; stamps in ns.
+# The gate's settings and memory; stamps in ns.
 GATE = np.dtype(
     [
         ("max_gap", np.float64),  # s
+        ("straight", np.float64),  # s, for which signals may go straight between two instants
         ("last", np.int64),  # stamp of the last instant that passed; NO_STAMP before the first
         ("read", np.int64),  # stamp of the last one with a measured effort or wrench, since a start
         ("moves", np.bool_),  # whether a joint moved in the step to the last instant
@@ -76,11 +82,12 @@ GATE = np.dtype(
 # Of each joint: positions below or above are implausible, by how much those limits go on beyond a
 # position reached, its speed at most, whether it turns without end, and the turns unwrapped (rad);
 # the limits within which it must be, infinite where a turn more or less may be, too; the mean
-# square of positions' deviations from where they were expected; and the stamp of its last velocity.
+# square of positions' deviations from where they were expected; the acceleration between its last
+# two velocities (NaN after one), the last one, and its stamp.
 JOINTS = np.dtype(
     [
         *((name, np.float64) for name in ("lowest", "highest", "further", "fastest", "turns")),
-        *((name, np.float64) for name in ("low", "high", "noise")),
+        *((name, np.float64) for name in ("low", "high", "noise", "acceleration", "velocity")),
         ("reported", np.int64),
         ("turning", np.bool_),
     ]
@@ -94,10 +101,14 @@ def plausible_speeds(model: RobotModel) -> Array:
     return plausible
 
 
-def new_gate(max_gap: float) -> npt.NDArray[np.void]:
-    """(1,) of `GATE`, before the first instant; a longer pause than `max_gap` s starts anew."""
+def new_gate(max_gap: float, straight: float) -> npt.NDArray[np.void]:
+    """(1,) of `GATE`, before the first instant.
+
+    After a longer pause than `max_gap` s the filters start anew; signals may go straight for
+    `straight` s.
+    """
     gate = np.zeros(1, dtype=GATE)
-    gate["max_gap"] = max_gap
+    gate["max_gap"], gate["straight"] = max_gap, straight
     gate["last"] = gate["read"] = gate["suspect"] = NO_STAMP
     return gate
 
@@ -162,7 +173,10 @@ def admit(
             if not _confirmed(g, stamp, reads, c, joints, raw[1], q):
                 return math.nan
             step = 0.0
-    g.moves = _accept(c, q, last, joints, step, stamp)
+        elif not reads and g.read != NO_STAMP and (stamp - g.read) * NANO <= g.straight:
+            g.lacking += 1
+            return math.nan
+    g.moves = _accept(c, q, last, joints, step, stamp, g.straight)
     g.read = stamp if reads else g.read if step > 0.0 else NO_STAMP
     g.last, g.suspect, g.late_run = stamp, NO_STAMP, 0
     return step
@@ -251,9 +265,18 @@ def _confirmed(
 
 @compiled_as_written
 def _accept(
-    c: Array, q: Array, last: Array, joints: npt.NDArray[np.void], step: float, stamp: int
+    c: Array,
+    q: Array,
+    last: Array,
+    joints: npt.NDArray[np.void],
+    step: float,
+    stamp: int,
+    straight: float,
 ) -> bool:
-    """Unwrap the joints' positions and fill in missing velocities; True if a joint moves."""
+    """Unwrap the joints' positions and fill in missing velocities; True if a joint moves.
+
+    straight : s, for which the acceleration between the last two velocities is taken to last.
+    """
     n, moves = len(joints), False
     for j in range(n):
         joint = joints[j]
@@ -266,10 +289,17 @@ def _accept(
         off = c[j] - last[j] - speed * step if step > 0.0 else 0.0
         joint.noise += (off * off - joint.noise) / NOISE_INSTANTS
         if math.isfinite(c[n + j]):
-            joint.reported = stamp
+            since = (stamp - joint.reported) * NANO if step > 0.0 else 0.0
+            joint.acceleration = (c[n + j] - joint.velocity) / since if since > 0.0 else math.nan
+            joint.reported, joint.velocity = stamp, c[n + j]
             moves = moves or abs(c[n + j]) >= MIN_SPEED
         else:
-            c[n + j] = speed + off / max(step, MIN_VELOCITY_SPAN)
+            since = (stamp - joint.reported) * NANO
+            recent = joint.reported != NO_STAMP and since <= straight
+            if recent and math.isfinite(joint.acceleration):
+                c[n + j] = joint.velocity + joint.acceleration * since
+            else:  # after one velocity the change of position is at the mean of both
+                c[n + j] = speed + (1.0 + recent) * off / max(step, MIN_VELOCITY_SPAN)
             moves = moves or (step > 0.0 and abs(c[j] - last[j]) > MIN_SPEED * step)
             if step <= 0.0:
                 joint.reported = NO_STAMP

@@ -25,6 +25,7 @@ from semiparam_dynamics.dynamics.filtering import (
     UNREAD,
     UNSETTLED,
 )
+from semiparam_dynamics.dynamics.gate import LACKING
 from semiparam_dynamics.learner.learner import KEPT_OUT
 from semiparam_dynamics.learner.nodes.session import LEFT_OUT, STOPPED, Session
 from semiparam_dynamics.samples.efforts import NO_EFFORT
@@ -38,7 +39,7 @@ OTHERS = ("missing joint", "velocity not finite", NO_VELOCITY, NO_EFFORT)
 # As it is meant to be, or what follows from a fault that is counted by itself.
 INTENDED = (
     *("learning switched off", KEPT_OUT, STANDING, BETWEEN, PARTIAL, STOPPED, SUSPECTED),
-    *(LEFT_OUT, UNREAD, AFTER_GAP, UNSETTLED, IN_MOTION),
+    *(LEFT_OUT, LACKING, UNREAD, AFTER_GAP, UNSETTLED, IN_MOTION),
 )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.dynamics.filtering import AFTER_GAP, BETWEEN, PARTIAL, STANDING, UNREAD
+from semiparam_dynamics.dynamics.gate import LACKING
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
@@ -24,7 +25,7 @@ MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is 
 ABSURD_NMSE = 20.0  # nmse on one axis that puts a whole recording in doubt
 CONTRARY_NMSE = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 # Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
-ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, UNREAD, AFTER_GAP)
+ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, LACKING, UNREAD, AFTER_GAP)
 
 NOTICING = (
     "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
