@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
@@ -23,6 +23,7 @@ from semiparam_dynamics.samples.velocities import LackingJoints
 
 NO_EFFORT = "joint without effort"
 NOT_YET = "efforts not measured yet"
+MAX_EFFORT_PERIOD = SECOND // 10  # ns: drivers read efforts more often than 10 times a second
 
 
 class Efforts:
@@ -53,8 +54,8 @@ class Efforts:
         self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._faults = SensorFaults(joints.names, config, effort_limits)
         self._lacking = LackingJoints(len(joints.names))
-        # The first efforts and where the joints were; None once other efforts came.
-        self._first: tuple[Sequence[float], Sequence[float]] | None = (), ()
+        # The first efforts, where the joints were, and when; None once other efforts came.
+        self._first: tuple[Sequence[float], Sequence[float], int] | None = (), (), 0
         self._reported: set[tuple[str, int]] = set()  # faults that the tally's details have
 
     def __call__(
@@ -66,7 +67,7 @@ class Efforts:
         """
         if self._scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._scale))
-        if self._first is not None and q is not None and self._is_unread(effort, q):
+        if self._first is not None and q is not None and self._is_unread(stamp, effort, q):
             return None
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, q)
@@ -83,12 +84,12 @@ class Efforts:
         """Report each fault anew: the tally's details were taken."""
         self._reported.clear()
 
-    def _is_unread(self, effort: tuple[float, ...], q: Sequence[float]) -> bool:
+    def _is_unread(self, stamp: int, effort: tuple[float, ...], q: Sequence[float]) -> bool:
         """True if no effort has changed since the first ones, though a joint has moved."""
         assert self._first is not None
-        first, start = self._first
+        first, start, since = self._first
         if not first:
-            self._first = effort, q
+            self._first = effort, q, stamp
             return False
         # NaN differs from itself, and says no more than before.
         if not any(map(math.isfinite, effort)) or any(
@@ -97,9 +98,10 @@ class Efforts:
             self._first = None
             return False
         moved = any(abs(a - b) > ENCODER_NOISE for a, b in zip(q, start, strict=True))
-        if moved:
-            self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
-        return moved
+        if not moved or stamp - since < MAX_EFFORT_PERIOD:
+            return False
+        self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
+        return True
 
     def _no_numbers(
         self, effort: tuple[float, ...], wrong: list[tuple[int, float]]
