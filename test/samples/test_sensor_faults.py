@@ -332,11 +332,11 @@ def test_in_the_stream_a_stuck_effort_costs_that_joint_and_a_stuck_position_all(
     assert stream.dropped == {"effort stuck": 19}
     stream = MeasurementStream(NAMES, config=CONFIG)
     for k in range(40):
-        effort = [1.0 + (k > 5), 2.0]
+        effort = [1.0 + (k > 15), 2.0]
         (m,) = stream.joint_state(joint_state((k + 1) * STEP, NAMES, moving(k), [], effort))
         # Before the first change nothing is known to be measured at all.
-        assert (m.y is None) == (0 < k <= 5 or k > 26)
-    assert stream.dropped == {"effort stuck": 19 - 6 + 6, NOT_YET: 5}
+        assert (m.y is None) == (10 <= k <= 15 or k > 36)
+    assert stream.dropped == {"effort stuck": 19, NOT_YET: 6}
     told = stream.details["effort stuck"]
     assert "the effort of a stays exactly 2 " in told and "the effort of b" in told
     stream = MeasurementStream(NAMES, config=CONFIG)
