@@ -269,9 +269,9 @@ def test_diagnostics_say_what_the_learner_is_doing(drive, urdf: Path) -> None:
         nonlocal sent
         before, wanted = driven.node.session.predicted, count - 3
         driven.node.report()
-        for _ in range(count):
+        for k in range(count):
             sent += 1
-            q = 0.4 * np.sin([speed * 0.01 * sent, 1.7 * speed * 0.01 * sent])
+            q = 0.4 * np.sin([speed * 0.01 * k, 1.7 * speed * 0.01 * k])
             numbers = q, speed * q, 5.0 + q
             names = driven.node.session.model.joint_names
             arm.publish(joint_state_message(sent * 10_000_000, names, *numbers))
