@@ -109,7 +109,7 @@ def export_urdf(
             if name not in known:
                 raise RobotModelError(f"the URDF has no {kind} '{name}' to write to")
     # Without namespaces, whose prefixes need not be declared.
-    document: Any = expatbuilder.parseString(text.strip(), namespaces=False)  # nosec B318 # see above
+    document: Any = expatbuilder.parseString(text.strip(), namespaces=False)  # nosec B316 # above
     for element in document.documentElement.childNodes:
         if element.nodeType != element.ELEMENT_NODE:
             continue
