@@ -1,4 +1,4 @@
-"""The array types of the package, its unit of time, and the order of a wrench's entries.
+"""The array types of the package, its units of time and angle, and the order of a wrench's entries.
 
 Shapes stand in docstrings and comments.
 """
@@ -15,4 +15,5 @@ Stamps = npt.NDArray[np.int64]  # nanoseconds
 
 SECOND = 1_000_000_000  # nanoseconds
 NANO = 1e-9  # seconds in a nanosecond
+TURN = 2.0 * np.pi  # rad
 WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")  # N and N m

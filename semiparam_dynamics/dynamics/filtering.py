@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.base.arrays import NANO, Array, Stamps
+from semiparam_dynamics.base.arrays import NANO, TURN, Array, Stamps
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.base.parameters import parameter
@@ -36,7 +36,6 @@ from semiparam_dynamics.dynamics.gate import (
     MIN_SPEED,
     MIN_STEPS,
     NO_STAMP,
-    TURN,
     WRONG_UNIT,
     admit,
     has_reading,
@@ -435,7 +434,7 @@ def filter_rows(
     past : (4, width) the signals of the last two instants, filtered; of the last one unfiltered,
         unwrapped, and of the outlier since then.
     clock : (1,) of `CLOCK`. first_steps, went : see `clocked_step`.
-    wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_row`.
+    wide, narrow : (stages, 3, size) the states of both filters, see `lowpass_part`.
     stops : (1, n_stops) the stop operators of friction, and ways : theirs, see `advance_stops`.
     found : (k, 4) of each sample its stamp, and whether it is measured, informative, `between`.
     weights : (k,) of each sample `Sample.weight`.

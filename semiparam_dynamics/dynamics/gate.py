@@ -20,17 +20,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.base.arrays import NANO, Array
+from semiparam_dynamics.base.arrays import NANO, TURN, Array
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
+from semiparam_dynamics.samples.stamps import MIN_LATE_RUN
 
-TURN = 2.0 * math.pi
 MIN_SPEED = 0.01  # rad/s or m/s, below which a joint is at rest
 # s between messages, less than of any robot: where most are nearer, stamps have another unit.
 MIN_STAMP_STEP, MIN_STEPS = 50e-6, 10
 NO_STAMP = -(1 << 62)  # a stamp before all others
-MIN_LATE_RUN = 3  # late messages in a row, in order among themselves: the clock went back
 
 # Motors are taken to be no faster than SPEED_FACTOR times the URDF's limit, which is often a guess,
 # but at least MIN_SPEED_LIMIT, or DEFAULT_SPEED_LIMIT where there is none; and to take

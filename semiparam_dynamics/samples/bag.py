@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,9 +23,8 @@ try:
 except ModuleNotFoundError as error:
     raise (missing_extra("reading bags", error) or error) from error
 
-from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.errors import BagError, SampleError
-from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.bag_files import (
     BagFile,
     decompress_message,
@@ -369,27 +368,12 @@ def read_measurements(
     joint_names: Sequence[str],
     target: str = "effort",
     config: StreamConfig | None = None,
-    *,
-    joint_states_topic: str = "",
-    wrench_topic: str = "",
-    wrench_frame: str | Sequence[str] = "",
-    effort_limits: Array | None = None,
-    locks: Mapping[str, Lock] | None = None,
+    **options: Any,
 ) -> Recording:
     """Read all of a bag's measurements, 1 kB each: `Recording` gives long ones one by one.
 
     The arguments, and what is raised, are those of `Recording`.
     """
-    recording = Recording(
-        path,
-        joint_names,
-        target,
-        config,
-        joint_states_topic=joint_states_topic,
-        wrench_topic=wrench_topic,
-        wrench_frame=wrench_frame,
-        effort_limits=effort_limits,
-        locks=locks,
-    )
+    recording = Recording(path, joint_names, target, config, **options)
     recording.measurements = list(recording)
     return recording

@@ -11,15 +11,9 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.parameters import one_or_each
-from semiparam_dynamics.samples.measurement import (
-    IMPLAUSIBLE,
-    NamedJoints,
-    StreamConfig,
-    wrong_numbers,
-)
-from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE, SensorFaults
-from semiparam_dynamics.samples.stamps import Tally
-from semiparam_dynamics.samples.velocities import LackingJoints
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig, wrong_numbers
+from semiparam_dynamics.samples.reports import NamedJoints, Tally
+from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE, LackingJoints, SensorFaults
 
 NO_EFFORT = "joint without effort"
 NOT_YET = "efforts not measured yet"
@@ -28,9 +22,6 @@ MAX_EFFORT_PERIOD = SECOND // 10  # ns: drivers read efforts more often than 10 
 
 class Efforts:
     """Scales efforts and leaves out those that are none: no numbers, of a sensor that fails.
-
-    While the robot moves and none of its efforts has ever changed, its driver has not read any yet:
-    they are zeros, or what memory held. Real efforts change from reading to reading.
 
     Parameters
     ----------
@@ -54,8 +45,7 @@ class Efforts:
         self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._faults = SensorFaults(joints.names, config, effort_limits)
         self._lacking = LackingJoints(len(joints.names))
-        # The first efforts, where the joints were, and when; None once other efforts came.
-        self._first: tuple[Sequence[float], Sequence[float], int] | None = (), (), 0
+        self._unread = UnreadEfforts()
         self._reported: set[tuple[str, int]] = set()  # faults that the tally's details have
 
     def __call__(
@@ -67,7 +57,8 @@ class Efforts:
         """
         if self._scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._scale))
-        if self._first is not None and q is not None and self._is_unread(stamp, effort, q):
+        if not self._unread.done and q is not None and self._unread(stamp, effort, q):
+            self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
             return None
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, q)
@@ -83,25 +74,6 @@ class Efforts:
     def forget_reports(self) -> None:
         """Report each fault anew: the tally's details were taken."""
         self._reported.clear()
-
-    def _is_unread(self, stamp: int, effort: tuple[float, ...], q: Sequence[float]) -> bool:
-        """True if no effort has changed since the first ones, though a joint has moved."""
-        assert self._first is not None
-        first, start, since = self._first
-        if not first:
-            self._first = effort, q, stamp
-            return False
-        # NaN differs from itself, and says no more than before.
-        if not any(map(math.isfinite, effort)) or any(
-            a != b and (a == a or b == b) for a, b in zip(effort, first, strict=True)
-        ):
-            self._first = None
-            return False
-        moved = any(abs(a - b) > ENCODER_NOISE for a, b in zip(q, start, strict=True))
-        if not moved or stamp - since < MAX_EFFORT_PERIOD:
-            return False
-        self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
-        return True
 
     def _no_numbers(
         self, effort: tuple[float, ...], wrong: list[tuple[int, float]]
@@ -131,3 +103,29 @@ class Efforts:
                 before: Any = self._tally.details.get(reason)
                 told = f"{before}; {sentence}" if before else sentence
                 self._tally.details[reason] = told
+
+
+class UnreadEfforts:
+    """Detects efforts that the driver has not read yet: zeros, or what memory held.
+
+    Real efforts change from reading to reading; these stay what the first ones were, all of them,
+    though the robot moves.
+
+    Attributes
+    ----------
+    done: other efforts have come.
+    """
+
+    def __init__(self) -> None:
+        self.done = False
+        # The first efforts, where the joints were, and when.
+        self._first: tuple[Sequence[float], Sequence[float], int] | None = None
+
+    def __call__(self, stamp: int, effort: Sequence[float], q: Sequence[float]) -> bool:
+        """True if the efforts at `stamp` (ns) are not read yet, with the joints at q, rad or m."""
+        first, start, since = self._first = self._first or (effort, q, stamp)
+        # NaN differs from itself, and says no more than before.
+        changed = any(a != b and a == a and b == b for a, b in zip(effort, first, strict=True))
+        self.done = self.done or changed or not any(map(math.isfinite, effort))
+        moved = any(abs(a - b) > ENCODER_NOISE for a, b in zip(q, start, strict=True))
+        return moved and not self.done and stamp - since >= MAX_EFFORT_PERIOD

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import parameter
 
 IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
-MAX_LISTED = 8  # joints that a sentence names
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +43,6 @@ def number_problem(numbers: Sequence[float]) -> str:
 def wrong_numbers(numbers: Sequence[float]) -> list[tuple[int, float]]:
     """Those of the numbers that can't be a measurement, each with its index."""
     return [(k, value) for k, value in enumerate(numbers) if not abs(value) <= IMPLAUSIBLE]
-
-
-@dataclass(frozen=True)
-class NamedJoints:
-    """The joints that are read, for sentences on them.
-
-    Attributes
-    ----------
-    names: of the joints, in order.
-    news: sentences on what joints lack permanently, each to be given once.
-    """
-
-    names: Sequence[str]
-    news: list[str] = field(default_factory=list)
-
-    def told(self, quantity: str, wrong: Sequence[tuple[int, float]]) -> str:
-        """A sentence on the values of a quantity that are wrong, each with its joint's index."""
-        told = [f"the {quantity} of {self.names[k]} is {value:g}" for k, value in wrong]
-        more = len(wrong) - MAX_LISTED
-        return "; ".join(told[:MAX_LISTED]) + (f"; and of {more} more joints" if more > 0 else "")
-
-    def listed(self, joints: Sequence[int]) -> str:
-        """The names of the joints with these indices."""
-        names = [self.names[k] for k in joints]
-        more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-        return ", ".join(names[:MAX_LISTED]) + more
 
 
 @dataclass(frozen=True)

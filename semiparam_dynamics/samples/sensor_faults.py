@@ -1,4 +1,4 @@
-"""Faults of sensors: readings that stick or are saturated, and velocities that nobody fills.
+"""Faults of sensors: readings that stick or are saturated, and joints that have no sensor.
 
 A real sensor's last digits never rest while the robot moves. So a sensor sticks where its reading
 stays the same, bit for bit, while what it should measure changes, and is saturated where it does so
@@ -17,12 +17,12 @@ from operator import eq, lt
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
+from semiparam_dynamics.base.arrays import SECOND, TURN, WRENCH_AXES, Array
 from semiparam_dynamics.base.parameters import one_or_each
-from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.measurement import StreamConfig, wrong_numbers
 
-TURN = 2.0 * math.pi
 ENCODER_NOISE = 5e-4  # rad or m of an encoder at rest; a joint that moved further moves
+MIN_LACKING = 200  # messages without one number of a joint's: it has no such sensor
 SATURATED = "effort saturated"
 SUSPECTED = "effort perhaps saturated"
 
@@ -330,3 +330,35 @@ class StuckPositions:
             f"'{self._names[stuck]}' stays exactly at {values[stuck]:g} though it is said to move: "
             "its sensor sticks (samples.stuck_after)"
         )
+
+
+class LackingJoints:
+    """Distinguishes joints that have no sensor of a kind from those whose sensor fails.
+
+    Asked of every message of which a reading is no number; of one where all are, `unknown` is to
+    be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
+
+    Attributes
+    ----------
+    unknown: joints of which no reading has been a number.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self.unknown = set(range(self._count))
+        self._messages = 0
+
+    def __call__(self, values: Sequence[float]) -> list[int]:
+        """The joints that have no such sensor, at the message that shows it; else none."""
+        if not self.unknown:
+            return []
+        self.unknown &= {k for k, _ in wrong_numbers(values)}
+        if len(self.unknown) == self._count:
+            return []
+        self._messages += 1
+        return sorted(self.unknown) if self._messages == MIN_LACKING else []
+
+    @property
+    def lacking(self) -> set[int]:
+        """The joints that have no such sensor, as far as is known."""
+        return self.unknown if self._messages >= MIN_LACKING else set()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.samples.reports import Tally
 
 MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
 MIN_WHOLE_SECONDS = 20  # stamps without a fraction in a row: the driver leaves it out
@@ -12,33 +11,6 @@ COARSE = (
     "stamps are whole seconds: the driver leaves the fraction out; have it stamp with the time of "
     "the reading, in nanoseconds"
 )
-
-
-class Tally:
-    """Counts by reason, and a sentence on the first message counted for each.
-
-    Attributes
-    ----------
-    dropped: reason -> count.
-    details: reason -> sentence.
-    """
-
-    def __init__(self) -> None:
-        self.dropped: Counter[str] = Counter()
-        self.details: dict[str, str] = {}
-
-    def drop(self, reason: str, detail: str = "") -> None:
-        """Count a message; `detail` is kept where it is the first with this reason."""
-        self.dropped[reason] += 1
-        if detail and reason not in self.details:
-            self.details[reason] = detail
-
-    def take_back(self, reason: str) -> None:
-        """Count one message less: what it lacked has come."""
-        self.dropped[reason] -= 1
-        if not self.dropped[reason]:
-            del self.dropped[reason]
-            self.details.pop(reason, None)
 
 
 class StampOrder:

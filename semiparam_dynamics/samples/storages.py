@@ -2,7 +2,8 @@
 
 An MCAP file may have any profile, and channels of any kind beside those of ROS 2: they are listed
 as the file names them. What is in its index is read from there; without one, as where a recorder
-was killed, the file is read once from its beginning, as far as it goes.
+was killed, the file is read once from its beginning, as far as it goes. (The library mcap makes an
+object of each record, which takes five times as long as reading it: 11 us a message.)
 """
 
 from __future__ import annotations

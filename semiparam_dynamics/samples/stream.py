@@ -28,19 +28,19 @@ from semiparam_dynamics.samples.joint_names import (
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
     Measurement,
-    NamedJoints,
     StreamConfig,
     number_problem,
     wrong_numbers,
 )
 from semiparam_dynamics.samples.pairing import WrenchPairer
+from semiparam_dynamics.samples.reports import NamedJoints, Tally
 from semiparam_dynamics.samples.sensor_faults import (
     SATURATED,
     SUSPECTED,
     SensorFaults,
     StuckPositions,
 )
-from semiparam_dynamics.samples.stamps import StampOrder, Tally
+from semiparam_dynamics.samples.stamps import StampOrder
 from semiparam_dynamics.samples.velocities import NO_VELOCITY, Velocities
 
 MAX_FRAMES = 16

@@ -5,17 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from semiparam_dynamics.base.arrays import SECOND
-from semiparam_dynamics.samples.measurement import (
-    IMPLAUSIBLE,
-    NamedJoints,
-    StreamConfig,
-    wrong_numbers,
-)
-from semiparam_dynamics.samples.sensor_faults import TURN
-from semiparam_dynamics.samples.stamps import Tally
+from semiparam_dynamics.base.arrays import SECOND, TURN
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig, wrong_numbers
+from semiparam_dynamics.samples.reports import NamedJoints, Tally
+from semiparam_dynamics.samples.sensor_faults import LackingJoints
 
-MIN_LACKING = 200  # messages without one number of a joint's: it has no such sensor
 NO_VELOCITY = "joint without velocity"
 NOT_FINITE = "velocity not finite"
 INSTEAD = "differences of positions take its place"
@@ -91,38 +85,6 @@ class Velocities:
         if NOT_FINITE not in self._tally.details:  # a joint may lack it in every message
             told = f"{joints.told('velocity', wrong)}: {INSTEAD}"
         self._tally.drop(NOT_FINITE, told)
-
-
-class LackingJoints:
-    """Distinguishes joints that have no sensor of a kind from those whose sensor fails.
-
-    Asked of every message of which a reading is no number; of one where all are, `unknown` is to
-    be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
-
-    Attributes
-    ----------
-    unknown: joints of which no reading has been a number.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.unknown = set(range(self._count))
-        self._messages = 0
-
-    def __call__(self, values: Sequence[float]) -> list[int]:
-        """The joints that have no such sensor, at the message that shows it; else none."""
-        if not self.unknown:
-            return []
-        self.unknown &= {k for k, _ in wrong_numbers(values)}
-        if len(self.unknown) == self._count:
-            return []
-        self._messages += 1
-        return sorted(self.unknown) if self._messages == MIN_LACKING else []
-
-    @property
-    def lacking(self) -> set[int]:
-        """The joints that have no such sensor, as far as is known."""
-        return self.unknown if self._messages >= MIN_LACKING else set()
 
 
 class ZeroVelocities:

@@ -22,8 +22,9 @@ from semiparam_dynamics.samples.joint_names import (
     whole_messages,
 )
 from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.sensor_faults import MIN_LACKING
 from semiparam_dynamics.samples.stream import MOVED, MeasurementStream
-from semiparam_dynamics.samples.velocities import MIN_LACKING, NO_VELOCITY
+from semiparam_dynamics.samples.velocities import NO_VELOCITY
 
 from .messages import joint_state, wrench
 

@@ -16,6 +16,7 @@ from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.dynamics.clock import FIRST_STEPS, batch_step
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
 from semiparam_dynamics.samples.bag import BagReader
+from semiparam_dynamics.samples.efforts import UnreadEfforts
 from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
@@ -192,13 +193,15 @@ def _count_elsewhere(log: JointLog, has_effort: Mask) -> int:
 
 def _count_unread(log: JointLog) -> int:
     """The number of first messages of which no effort changed though the robot moved."""
-    if log.y is None or len(log) < 2:
+    if log.y is None:
         return 0
-    same = (log.y == log.y[0]) | np.isnan(log.y) | np.isnan(log.y[0])
-    changed = np.flatnonzero(~same.all(axis=1))
-    first = int(changed[0]) if changed.size else 0
-    moved = first > 1 and np.ptp(log.q[:first], axis=0).max() > ENCODER_NOISE
-    return first if moved and np.isfinite(log.y[0]).any() else 0
+    unread, found = UnreadEfforts(), False
+    rows = zip(log.stamps.tolist(), log.y.tolist(), log.q.tolist(), strict=True)
+    for k, (stamp, effort, q) in enumerate(rows):
+        found |= unread(stamp, effort, q)
+        if unread.done:
+            return k if found else 0
+    return 0
 
 
 def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:

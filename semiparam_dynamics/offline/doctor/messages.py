@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask, Stamps
+from semiparam_dynamics.base.arrays import SECOND, TURN, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
@@ -21,7 +21,6 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.sensor_faults import StuckReadings
 
-TURN = 2.0 * np.pi
 REST_VELOCITY = 0.01  # rad/s or m/s, below which all joints are at rest
 UNEVEN_STEP = 0.05  # of the usual step: stamps that differ by more are uneven
 MIN_UNEVEN_SHARE = 0.05  # of the steps, from which stamps are uneven

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from scipy.spatial import cKDTree
 
-from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import TURN, Array, Indices, Mask
 from semiparam_dynamics.dynamics.consistent import urdf_parameters
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
@@ -25,7 +25,6 @@ STATE_SPACING = 0.01  # s between the states that are kept
 # than motion goes in `REPEATED_WITHIN`.
 MAX_STATES = 1 << 18
 REST_RANGE = 1e-3  # rad or m, and per second
-TURN = 2.0 * np.pi
 REPEATED_WITHIN = 0.05  # s: a repeated state is nearer to a learned one than motion goes in it
 
 
