@@ -26,8 +26,8 @@ from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.examination import Examination, examine
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.offline.doctor.joint_log import JointLog, made_good
+from semiparam_dynamics.robot.model import COMPENSATED, RobotModel
 
 # Findings that follow from a fault.
 FOLLOWS = {
@@ -98,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
         condition = chosen[rng.integers(len(chosen))]
         model = RobotModel(urdf, replace(config.robot, joints=log.names))
         truth = condition.change(log, np.random.default_rng(rng.integers(2**31)), model)
-        examination = examined(truth.log, urdf, replace(config, **truth.settings))
+        examination = examined(made_good(truth.log), urdf, replace(config, **truth.settings))
         there = is_named(truth, clean[name], delays[name])
         hit = is_named(truth, examination.findings, delays[name])
         kind = truth.finding if truth.finding and not there else f"({condition.name})"
@@ -153,7 +153,7 @@ def is_mended(truth: Truth, log: JointLog, examination: Examination, delay: floa
         cosine = gravity @ DOWN / max(float(np.linalg.norm(gravity)) * 9.81, 1e-300)
         return bool(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))) < 3.0)
     if truth.finding == "gravity left out":
-        return not gravity.any()
+        return config.robot.effort_gravity == COMPENSATED
     return truth.finding == "clipped efforts" and bool(config.samples.saturation)
 
 

@@ -197,20 +197,24 @@ _condition("a gap of 0.4 s", **event)(_gap(0.4))
 _condition("a gap of 2 s", **event)(_gap(2.0))
 
 
-def _every_second(field: str) -> Change:
+def _every_second(field: str, finding: str) -> Change:
     def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         values = getattr(log, field)
         if values is None:
-            return Truth(log, "not a number")
+            return Truth(log, finding)
         values = values.copy()
         values[1::2] = np.nan
-        return Truth(_with(log, **{field: values}), "not a number", amount=0.5)
+        return Truth(_with(log, **{field: values}), finding, amount=len(values) // 2)
 
     return change
 
 
-_condition("velocities in every second message", **lasting)(_every_second("dq"))
-_condition("efforts in every second message", **lasting)(_every_second("y"))
+_condition("velocities in every second message", **lasting)(
+    _every_second("dq", "messages without velocities")
+)
+_condition("efforts in every second message", **lasting)(
+    _every_second("y", "messages without efforts")
+)
 
 
 @_condition("a second publisher at 10 Hz", **lasting)
@@ -227,7 +231,7 @@ def second_publisher(log: JointLog, rng: np.random.Generator, model: RobotModel)
         return None if values is None else np.concatenate((values, others))[order]
 
     changed = {"q": both(log.q, pose), "dq": both(log.dq, none), "y": both(log.y, none)}
-    return Truth(_with(log, stamps=stamps[order], **changed), "two publishers", amount=0.1)
+    return Truth(_with(log, stamps=stamps[order], **changed), "two publishers", amount=len(at))
 
 
 @_condition("bursts of ten messages", **lasting)

@@ -30,6 +30,7 @@ from semiparam_dynamics.dynamics.effort_trials import (
     anchored,
     anchored_fit,
 )
+from semiparam_dynamics.robot.model import COMPENSATED
 
 EXCHANGED = "exchanged joints"
 UNRELATED = "efforts follow no motion"
@@ -314,10 +315,10 @@ def _weightless(trial: Trial, h: Hypothesis, told: Hypothesis) -> Finding:
         "the efforts have no gravity in them: without it "
         f"{100.0 * trial.error(h):.2g} % of their variance is unexplained, with {MIN_SCALE:g} of "
         f"the URDF's weight or more {100.0 * trial.error(told):.2g} %",
-        "the driver gives what it commands beyond its own gravity compensation: gravity is set "
-        "to 0",
+        "the driver takes gravity out by its own model: effort_gravity says so, and its errors are "
+        "learned",
         amount=trial.error(h) / trial.error(told),
-        mends={"gravity": (0.0, 0.0, 0.0)},
+        mends={"effort_gravity": COMPENSATED},
     )
 
 

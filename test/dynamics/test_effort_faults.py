@@ -87,7 +87,7 @@ def test_gravity_along_another_axis(gravity) -> None:
 
 def test_gravity_left_out_of_the_efforts() -> None:
     ((kind, sentence),) = examined(samples((0.0, 0.0, 0.0))).faults
-    assert kind == "gravity left out" and "In the YAML: gravity: (0.0, 0.0, 0.0)" in sentence
+    assert kind == "gravity left out" and "In the YAML: effort_gravity: compensated" in sentence
 
 
 def test_it_waits_for_motion_that_is_measured(motion) -> None:

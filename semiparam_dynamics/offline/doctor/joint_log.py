@@ -131,13 +131,6 @@ def read_joint_log(
     place = [most.index(name) for name in own]
     chosen = [message for message in messages if tuple(message.name) == most]
     q, dq, y = (_column(chosen, name, place) for name in ("position", "velocity", "effort"))
-    given = [
-        np.array([len(part) > 0 for part in parts])
-        for parts in (
-            [message.velocity for message in chosen],
-            [message.effort for message in chosen],
-        )
-    ]
     log = JointLog(
         own,
         np.array([stamp_of(message) for message in chosen], dtype=np.int64),
@@ -150,21 +143,21 @@ def read_joint_log(
         tuple(name for name in own if most.count(name) > 1),
         sum(not _fits(message) for message in chosen),
     )
-    return _made_good(log, *given)
+    return made_good(log)
 
 
-def _made_good(log: JointLog, has_velocity: Mask, has_effort: Mask) -> JointLog:
-    """The log without what single messages lack, by the fields (n,) that they have at all."""
+def made_good(log: JointLog) -> JointLog:
+    """The log without what single messages lack: all velocities or efforts, NaN in their rows."""
     efforts = elsewhere = velocities = 0
-    if log.y is not None and not has_effort.all():
-        efforts = int((~has_effort).sum())
-        elsewhere = _count_elsewhere(log, has_effort)
-        log, has_velocity = log.rows(has_effort), has_velocity[has_effort]
-    if log.dq is not None and len(log) > 1 and not has_velocity.all():
-        velocities = int((~has_velocity).sum())
+    if log.y is not None:
+        none = _empty_rows(log.y)
+        efforts, elsewhere = int(none.sum()), _count_elsewhere(log, ~none)
+        log = log.rows(~none)
+    if log.dq is not None and len(log) > 1 and (none := _empty_rows(log.dq)).any():
+        velocities = int(none.sum())
         times = np.maximum.accumulate(log.times) + 1e-9 * np.arange(len(log))
         slopes = np.gradient(log.q, times, axis=0)
-        log = dataclasses.replace(log, dq=np.where(has_velocity[:, None], log.dq, slopes))
+        log = dataclasses.replace(log, dq=np.where(none[:, None], slopes, log.dq))
     unread = _count_unread(log)
     log = log.rows(slice(unread, None))
     batch, steps = 0.0, np.diff(log.stamps) / SECOND
@@ -178,12 +171,19 @@ def _made_good(log: JointLog, has_velocity: Mask, has_effort: Mask) -> JointLog:
     return dataclasses.replace(log, lacks=Lacks(efforts, elsewhere, velocities, unread, batch))
 
 
+def _empty_rows(values: Array) -> Mask:
+    """(n,) true for the rows (n, k) without one number."""
+    return np.asarray(np.isnan(values).all(axis=1))
+
+
 def _count_elsewhere(log: JointLog, has_effort: Mask) -> int:
     """The messages without efforts that are no part of the motion of the others.
 
     They are further from the straight line between their neighbours than these are apart.
     """
     rows, others = np.flatnonzero(has_effort), np.flatnonzero(~has_effort)
+    if len(rows) < 2 or not others.size:
+        return 0
     after = np.clip(np.searchsorted(rows, others), 1, len(rows) - 1)
     before, after = rows[after - 1], rows[after]
     middle, apart = (log.q[before] + log.q[after]) / 2.0, np.abs(log.q[after] - log.q[before])

@@ -43,7 +43,7 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
     columns, best = verdict.trial.columns, verdict.hypothesis
     if (np.ptp(columns.q, axis=0) < STANDING_RANGE).any():
         # If the joint moves after all, gravity does more than what is seen of it.
-        found = [_doubted(f) if "gravity" in f.mends else f for f in found]
+        found = [_doubted(f) if any("gravity" in name for name in f.mends) else f for f in found]
     explained = np.full(len(used), np.nan)
     left = verdict.trial.squares(best, "free").mean(axis=0)
     explained[verdict.trial.used] = np.maximum(1.0 - left, 0.0)

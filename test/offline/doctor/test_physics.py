@@ -110,7 +110,7 @@ def test_the_sign_of_all_efforts_is_no_arm_on_the_ceiling() -> None:
 def test_gravity_left_out_of_the_efforts() -> None:
     examination = examined(arm_log(gravity=(0.0, 0.0, 0.0)))
     assert kinds(examination) == ["gravity left out"]
-    assert examination.config.robot.gravity == (0.0, 0.0, 0.0)
+    assert examination.config.robot.effort_gravity == "compensated"
 
 
 def tilted(angle: float) -> tuple[float, float, float]:
