@@ -201,7 +201,7 @@ def _every_second(field: str, finding: str) -> Change:
     def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         values = getattr(log, field)
         if values is None:
-            return Truth(log, finding)
+            return Truth(log, "")
         values = values.copy()
         values[1::2] = np.nan
         return Truth(_with(log, **{field: values}), finding, amount=len(values) // 2)

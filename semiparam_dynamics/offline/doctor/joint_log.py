@@ -161,7 +161,7 @@ def made_good(log: JointLog) -> JointLog:
     unread = _count_unread(log)
     log = log.rows(slice(unread, None))
     batch, steps = 0.0, np.diff(log.stamps) / SECOND
-    if len(log) > FIRST_STEPS and (steps > 0.0).all() and batch_step(np.sort(steps)) > 0.0:
+    if len(log) > 2 * FIRST_STEPS and batch_step(np.sort(steps[:FIRST_STEPS])) > 0.0:
         batch = len(log) / (1 + np.count_nonzero(steps > steps.mean()))
         index = np.arange(len(log))
         even = np.polynomial.Polynomial.fit(index, log.times, 1)(index)
