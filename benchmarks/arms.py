@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace as Fields
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
-from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
 from semiparam_dynamics.samples.stream import MeasurementStream
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
@@ -291,14 +291,25 @@ def measurements(
     log: JointLog, model: RobotModel, config: InverseDynamicsConfig
 ) -> list[Measurement]:
     """The measurements of a log's messages, by the checks of the node and the bags."""
-    stream = MeasurementStream(model.joint_names, "effort", config.samples, **message_checks(model))
-    found: list[Measurement] = []
     nothing = np.empty((len(log), 0))
     dq, y = (nothing if values is None else values for values in (log.dq, log.y))
-    for stamp, *values in zip(log.stamps.tolist(), log.q, dq, y, strict=True):
+    rows = zip(log.stamps.tolist(), log.q, dq, y, strict=True)
+    return received(((stamp, log.names, *values) for stamp, *values in rows), model, config.samples)
+
+
+def received(
+    messages: Iterable[Sequence[Any]], model: RobotModel, config: StreamConfig
+) -> list[Measurement]:
+    """The measurements of messages: stamp (ns), names, positions, velocities and efforts of each.
+
+    The checks are those of the node and the bags.
+    """
+    stream = MeasurementStream(model.joint_names, "effort", config, **message_checks(model))
+    found: list[Measurement] = []
+    for stamp, names, *values in messages:
         sec, nanosec = divmod(stamp, SECOND)
         header = Fields(stamp=Fields(sec=sec, nanosec=nanosec), frame_id="")
         position, velocity, effort = (array.tolist() for array in values)
         arrays = {"position": position, "velocity": velocity, "effort": effort}
-        found += stream.joint_state(Fields(header=header, name=log.names, **arrays))
-    return found
+        found += stream.joint_state(Fields(header=header, name=list(names), **arrays))
+    return found + stream.flush()

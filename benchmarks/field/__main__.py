@@ -1,11 +1,15 @@
 """Effects of ordinary conditions on the learner: errors relative to the log without them.
 
     python benchmarks/field DATA [--logs ur10 sim_small] [--conditions sign delay] [--quick]
+    python benchmarks/field DATA --live --logs ur10 [--speed 1] [--conditions "every second"]
 
 Each condition of conditions.py is put on each log of DATA/robots and on two simulated arms, on what
 is learned from alone or, where it lasts, on what is tested, too. Figures are of the rigid body and
 of the semiparametric model, each `sequential/delayed/frozen`, divided by those of the log as it
 is; "-": not one sample could be scored. "no dq": without the driver's velocities.
+
+With `--live` what is learned from is played as a bag over DDS to a node, and the model that it
+saves is tested frozen on the log as it is, beside one that learns the same offline.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchma
 
 from arms import NAMES, LogSplit, log_splits, measurements
 from conditions import CONDITIONS, Condition
+from messages import LIVE, Learned, learn_offline, learn_over_dds
 from output import make_parser, parse
 from threadpoolctl import threadpool_limits
 
@@ -50,6 +55,8 @@ def main(argv: list[str] | None = None) -> int:
         "--conditions", nargs="+", default=[], metavar="WORDS", help="those whose names hold one"
     )
     parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
+    parser.add_argument("--live", action="store_true", help="learn as a node, over DDS")
+    parser.add_argument("--speed", type=float, default=1.0, help="of a bag that is played")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
     args = parse(parser, argv)
@@ -57,6 +64,11 @@ def main(argv: list[str] | None = None) -> int:
     chosen = [c for name, c in CONDITIONS.items() if any(word in name for word in words)]
     logs = args.logs or (QUICK_LOGS if args.quick else [])
     width = max(map(len, CONDITIONS))
+    if args.live:
+        for split in log_splits(args.data, logs):
+            for line in live_rows(split, words, args.speed, args.seed):
+                print(line, flush=True)
+        return 0
     print(f"{'condition':<{width}}  {'rigid body':<20}  semiparametric   ({'/'.join(PROTOCOLS)})")
     with threadpool_limits(limits=1):
         for split in log_splits(args.data, logs, QUICK_SECONDS if args.quick else 0.0):
@@ -91,6 +103,24 @@ def rows(split: LogSplit, chosen: list[Condition], seed: int, width: int) -> Ite
             for model in MODELS
         ]
         yield f"{condition.name:<{width}}  {cells[0]:<20}  {cells[1]}"
+
+
+def live_rows(split: LogSplit, words: list[str], speed: float, seed: int) -> Iterator[str]:
+    """The table's lines of one log that is learned live and offline."""
+    clean: list[Learned] = []
+    yield f"\n{split.name}: live and offline, frozen nmse and over the first; samples not learned"
+    for name, change in LIVE.items():
+        if clean and not any(word in name for word in words):
+            continue
+        train = split.train
+        if name in CONDITIONS:
+            train = changed(split, CONDITIONS[name], seed)[1]
+        done = [learn_over_dds(split, train, change, speed), learn_offline(split, train, change)]
+        clean = clean or done
+        ratios = (
+            f"{one.error:.4f} {one.error / c.error:.3f}" for one, c in zip(done, clean, strict=True)
+        )
+        yield f"{name:<40}  {'  '.join(ratios)}  {done[0].lost}"
 
 
 def changed(

@@ -348,6 +348,50 @@ def locked(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
 
 
 # -------------------------------------------------------------------------------------------------
+# Velocities that drivers make up; where each was reported: results/field.md
+
+
+def _velocities(finding: str, make: Callable[[JointLog, int], Array], *, one: bool) -> Change:
+    def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
+        """Other velocities, of all joints or of one."""
+        if log.dq is None:
+            return Truth(log, "")
+        joint = _joint(log, rng)
+        names = (log.names[joint],) if one else ()
+        return Truth(_with(log, dq=make(log, joint)), finding, names)
+
+    return change
+
+
+def _differences(log: JointLog, joint: int) -> Array:
+    q, times = np.round(log.q, 4), log.times
+    speeds = np.diff(q, axis=0) / np.maximum(np.diff(times), 1e-4)[:, None]
+    return np.concatenate((0.0 * q[:1], speeds))
+
+
+for _name, _finding, _make, _one in (
+    ("velocities always 1.5", "velocity missing", lambda g, k: np.full(g.q.shape, 1.5), False),
+    ("velocities without their sign", "velocity", lambda g, k: np.abs(g.dq), False),
+    ("velocity of one joint turned", "velocity scale", lambda g, k: g.dq * _turned(g, k), True),
+    ("velocities ten times as large", "velocity scale", lambda g, k: 10.0 * g.dq, False),
+    ("velocities new in one of ten", "", lambda g, k: g.dq[np.arange(len(g)) // 10 * 10], False),
+    ("velocities as differences", "", _differences, False),
+    ("a velocity of 20 in one of 50", "", lambda g, k: g.dq + _spikes(g, k), False),
+):
+    _condition(_name, **lasting)(_velocities(_finding, _make, one=_one))
+
+
+def _turned(log: JointLog, joint: int) -> Array:
+    return np.where(np.arange(len(log.names)) == joint, -1.0, 1.0)
+
+
+def _spikes(log: JointLog, joint: int) -> Array:
+    spikes = np.zeros(log.q.shape)
+    spikes[25::50, joint] = 20.0
+    return spikes
+
+
+# -------------------------------------------------------------------------------------------------
 # Units, signs and names
 
 
@@ -400,6 +444,7 @@ def _late(seconds: float) -> Change:
 
 _condition("efforts 10 ms late", **lasting)(_late(0.01))
 _condition("efforts 20 ms late", **lasting)(_late(0.02))
+_condition("set points as positions, 80 ms early", **lasting)(_late(0.08))
 
 
 # -------------------------------------------------------------------------------------------------

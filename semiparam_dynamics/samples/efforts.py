@@ -16,6 +16,7 @@ from semiparam_dynamics.samples.reports import NamedJoints, Tally
 from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE, LackingJoints, SensorFaults
 
 NO_EFFORT = "joint without effort"
+MIN_EFFORT_CHANGE = 1e-9  # N m or N: far below what the finest converter of any arm resolves
 NOT_YET = "efforts not measured yet"
 MAX_EFFORT_PERIOD = SECOND // 10  # ns: drivers read efforts more often than 10 times a second
 
@@ -125,7 +126,7 @@ class UnreadEfforts:
         """True if the efforts at `stamp` (ns) are not read yet, with the joints at q, rad or m."""
         first, start, since = self._first = self._first or (effort, q, stamp)
         # NaN differs from itself, and says no more than before.
-        changed = any(a != b and a == a and b == b for a, b in zip(effort, first, strict=True))
+        changed = any(abs(a - b) > MIN_EFFORT_CHANGE for a, b in zip(effort, first, strict=True))
         self.done = self.done or changed or not any(map(math.isfinite, effort))
         moved = any(abs(a - b) > ENCODER_NOISE for a, b in zip(q, start, strict=True))
         return moved and not self.done and stamp - since >= MAX_EFFORT_PERIOD

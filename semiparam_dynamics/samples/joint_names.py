@@ -22,6 +22,7 @@ MIN_LIST_SHARE = (
     0.01  # of the messages of the usual joints: others that come more seldom do not count
 )
 MIN_JOINED_SHARE = 0.9  # of a topic's messages that have another part of the robot at their stamp
+MAX_PARTS_APART = SECOND // 1000  # ns: a driver's messages on one cycle of 1 kHz, the fastest usual
 MAX_LISTS = 20  # of different joint names that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 MAX_QUOTED = 60  # characters of a name that a sentence repeats
@@ -182,25 +183,40 @@ class JointMatcher:
 
 
 class PartJoiner:
-    """Joins messages of one stamp that name different joints: a robot in several messages."""
+    """Joins the messages of one reading, see :func:`one_reading`."""
 
     def __init__(self) -> None:
         self._part: Any = None  # the last message, with those that it was joined to
 
     def __call__(self, message: Any) -> JointStateMessage | None:
-        """The message with those before it of the same stamp; None where there is none of them."""
-        part, self._part = self._part, message
-        if part is None or stamp_of(part) != stamp_of(message):
-            return None
-        if len(part.name) + len(message.name) > MAX_NAMES or set(part.name) & set(message.name):
-            return None
-        names = [*part.name, *message.name]
-        fields = ("position", "velocity", "effort")
-        joined = JointStateMessage(
-            message.header, names, *(_joined(part, message, field) for field in fields)
-        )
-        self._part = joined
+        """The message with those before it of its reading; None where there is none of them."""
+        joined = None if self._part is None else one_reading(self._part, message)
+        self._part = message if joined is None else joined
         return joined
+
+
+def one_reading(first: Any, second: Any) -> JointStateMessage | None:
+    """Two messages that follow each other as one: of different joints, or efforts apart.
+
+    Of one stamp and the same joints that which has efforts counts, with what it lacks of the other:
+    a second publisher may know positions alone, and make them up. None where they are two readings.
+    """
+    apart = stamp_of(second) - stamp_of(first)
+    if not 0 <= apart <= MAX_PARTS_APART or len(first.name) + len(second.name) > MAX_NAMES:
+        return None
+    fields = ("position", "velocity", "effort")
+    if not set(first.name) & set(second.name):
+        names = [*first.name, *second.name]
+        parts = (_joined(first, second, field) for field in fields)
+        return JointStateMessage(second.header, names, *parts)
+    with_efforts, other = (second, first) if len(second.effort) else (first, second)
+    if apart or len(other.effort) or list(first.name) != list(second.name):
+        return None
+    values = [getattr(with_efforts, f) for f in fields]
+    if not len(values[0]):
+        values[:2] = other.position, other.velocity
+    arrays = (np.asarray(value, dtype=np.float64) for value in values)
+    return JointStateMessage(second.header, list(second.name), *arrays)
 
 
 def _joined(first: Any, second: Any, field: str) -> Array:

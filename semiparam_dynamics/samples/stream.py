@@ -24,6 +24,8 @@ from semiparam_dynamics.samples.joint_names import (
     JointMatcher,
     PartJoiner,
     joint_positions,
+    one_reading,
+    stamp_of,
 )
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
@@ -143,6 +145,10 @@ class MeasurementStream:
         # Positions and stamp of the last joint state that was not stuck.
         self._q: Sequence[float] | None = None
         self._q_stamp = 0
+        # Whether efforts come in a message of their own, for which one without them waits; and the
+        # stamp of the last one without, ns.
+        self._efforts_apart, self._without_efforts = False, 0
+        self._waiting: Any = None
         self._placed: set[int] = set()  # joints that had a position while others never had one
         self._locks = locks or {}
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
@@ -163,7 +169,7 @@ class MeasurementStream:
                 message = self._matched(message)
             if matcher.problem:
                 return self._drop(matcher.problem, matcher.detail)
-            return self._read(message)
+            return self._read_whole(message) if self._efforts_apart else self._read(message)
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
 
@@ -198,7 +204,7 @@ class MeasurementStream:
 
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
-        return self._pairer.flush()
+        return self._read_waiting() + self._pairer.flush()
 
     def moved(self) -> str:
         """The locked joints that stand elsewhere now, as a sentence; empty where none does."""
@@ -224,6 +230,7 @@ class MeasurementStream:
         velocities, efforts = message.velocity, message.effort
         n, n_dq, n_effort = len(message.name), len(velocities), len(efforts)
         if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
+            self._note_efforts(message)
             sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
             return self._drop("wrong length", f"{n} names, {sizes}")
         # For a handful of numbers plain Python is faster than NumPy: checks are of tuples.
@@ -234,6 +241,7 @@ class MeasurementStream:
         stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
         jumped = self._order(stamp)
         if jumped is None:
+            self._note_efforts(message)
             return []
         released: list[Measurement] = []
         if jumped:
@@ -254,6 +262,7 @@ class MeasurementStream:
                 given = pick(efforts.tolist() if hasattr(efforts, "tolist") else efforts)
                 y = self._efforts(stamp, given, position)
             else:
+                self._without_efforts = stamp
                 self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             if self._elsewhere_now and n_effort:
                 y = None
@@ -263,6 +272,33 @@ class MeasurementStream:
             if y is not None:
                 released += self._pairer.wrench(stamp - self._delay, y)
         return released + self._pairer.joint_state(Measurement(stamp, q, dq, None))
+
+    def _note_efforts(self, message: Any) -> None:
+        """Notice efforts that come after a message of their stamp that has none."""
+        late = len(message.effort) > 0 and stamp_of(message) == self._without_efforts
+        self._efforts_apart |= self._effort and late
+
+    def _read_whole(self, message: Any) -> list[Measurement]:
+        """The measurements that are complete now; efforts may come after positions."""
+        released: list[Measurement] = []
+        if self._waiting is not None:
+            joined = one_reading(self._waiting, message)
+            if joined is None:
+                released = self._read_waiting()
+                self._matcher.match(message.name)
+            self._waiting, message = None, joined or message
+        if len(message.effort):
+            return released + self._read(message)
+        self._waiting = message
+        return released
+
+    def _read_waiting(self) -> list[Measurement]:
+        """The measurements of the message that waits, which has no efforts."""
+        message, self._waiting = self._waiting, None
+        if message is None:
+            return []
+        self._matcher.match(message.name)
+        return self._read(message)
 
     def _matched(self, message: Any) -> Any:
         """The message, or with those of its stamp where it lacks joints; see the matcher."""

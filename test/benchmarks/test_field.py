@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from arms import SIMULATED, simulated_log
+from arms import SIMULATED, read_logs, simulated_log
 from conditions import CONDITIONS, Truth
+from drivers import DRIVERS
+from messages import Message, messages
 
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.effort_trials import FreeFit
+from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
+from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
-from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.model import RobotModel, message_checks
+from semiparam_dynamics.samples.stream import MeasurementStream
 
 from ..dynamics.arms import small_arm
 from ..offline.doctor.logs import arm_log
+from ..samples.messages import joint_state
+
+Learned = tuple[dict[int, Sample], str]
 
 LOG = arm_log(12.0)
 N = len(LOG)
@@ -149,3 +160,34 @@ def test_the_table(field, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert len(same) == len(tilted) == 6
     assert all(0.5 < value < 1.5 for value in same)
     assert min(tilted) > 1.2
+
+
+@pytest.fixture(scope="module")
+def learned(data_folder: Path) -> Callable[[Callable[..., Any]], Learned]:
+    """What is learned of an arm's first 10 s as some driver would have sent them, and reports."""
+    urdf, logs = read_logs(data_folder / "robots", "xmate7p")
+    model = RobotModel(urdf, joints=logs[0].names)
+    whole = messages(logs[0].rows(slice(500)))
+
+    def learn(change: Callable[..., Iterable[Message]]) -> Learned:
+        stream = MeasurementStream(model.joint_names, **message_checks(model))
+        sampler, found = SampleFilter(model, FilterConfig()), []
+        for m in change(whole, np.random.default_rng(0)):
+            found += stream.joint_state(joint_state(m.stamp, *map(list, m[1:])))
+        samples = list(map(sampler.push, found + stream.flush()))
+        reports = {*stream.dropped, *stream.details.values(), *sampler.dropped}
+        taught = [s for s in samples if s is not None and s.teaches]
+        return {s.stamp // (SECOND // 1000): s for s in taught}, "; ".join(reports)
+
+    return learn
+
+
+@pytest.mark.parametrize("name", DRIVERS)
+def test_of_what_drivers_send_the_arm_is_learned_and_nothing_else(learned, name: str) -> None:
+    change, share, reason = DRIVERS[name]
+    clean, _ = learned(lambda given, rng: given)
+    found, reports = learned(change)
+    assert share * len(clean) <= len(found) <= 1.01 * len(clean) and reason in reports
+    assert found or not share
+    errors = [np.abs(s.q - clean[stamp].q).max() for stamp, s in found.items() if stamp in clean]
+    assert len(errors) >= 0.9 * len(found) and max(errors, default=0.0) < 0.05

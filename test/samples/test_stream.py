@@ -578,6 +578,26 @@ def test_messages_of_one_stamp_are_joined_as_whole_ones_would_be() -> None:
     assert m.y[0] == 7.0 and np.isnan(m.y[1]) and m.dq[0] == 0.5 and np.isnan(m.dq[1])
 
 
+def test_efforts_come_with_the_message_of_their_stamp_that_has_them() -> None:
+    for made_up in (True, False):
+        stream, got, messages = MeasurementStream(NAMES), [], []
+        for k in range(1, 20):
+            q, dq, y = [0.1 * k, -0.1 * k], [1.0, -1.0], [float(k), -1.0]
+            first = ([0.0, 0.0], []) if made_up else (q, dq)
+            second = (q, dq) if made_up else ([], [])
+            messages += [
+                joint_state(k * SECOND, NAMES, *first),
+                joint_state(k * SECOND, NAMES, *second, y),
+            ]
+        for message in messages:
+            got += stream.joint_state(message)
+        got += stream.flush()
+        assert got[0].y is None and len(got) == 19  # the first pair shows it
+        for k, m in enumerate(got[1:], 2):
+            assert m.stamp == k * SECOND and m.q[0] == 0.1 * k and m.y[0] == k and m.dq[1] == -1.0
+        assert stream.dropped.total() == 2 and len(whole_messages(messages)) == 19
+
+
 def test_stamps_of_whole_seconds_are_named() -> None:
     stream = MeasurementStream(NAMES)
     for k in range(200):
