@@ -582,7 +582,7 @@ def test_efforts_come_with_the_message_of_their_stamp_that_has_them() -> None:
     for made_up in (True, False):
         stream, got, messages = MeasurementStream(NAMES), [], []
         for k in range(1, 20):
-            q, dq, y = [0.1 * k, -0.1 * k], [1.0, -1.0], [float(k), -1.0]
+            q, dq, y = [0.1 * k, -0.1 * k], [1.0, -1.0], [math.sin(k), math.cos(k)]
             first = ([0.0, 0.0], []) if made_up else (q, dq)
             second = (q, dq) if made_up else ([], [])
             messages += [
@@ -594,7 +594,12 @@ def test_efforts_come_with_the_message_of_their_stamp_that_has_them() -> None:
         got += stream.flush()
         assert got[0].y is None and len(got) == 19  # the first pair shows it
         for k, m in enumerate(got[1:], 2):
-            assert m.stamp == k * SECOND and m.q[0] == 0.1 * k and m.y[0] == k and m.dq[1] == -1.0
+            assert (
+                m.stamp == k * SECOND
+                and m.q[0] == 0.1 * k
+                and m.y[0] == math.sin(k)
+                and m.dq[1] == -1.0
+            )
         assert stream.dropped.total() == 2 and len(whole_messages(messages)) == 19
 
 
