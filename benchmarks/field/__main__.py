@@ -2,6 +2,7 @@
 
     python benchmarks/field DATA [--logs ur10 sim_small] [--conditions sign delay] [--quick]
     python benchmarks/field DATA --live --logs ur10 [--speed 1] [--conditions "every second"]
+    python benchmarks/field DATA --drivers --logs xmate7p ur10
 
 Each condition of conditions.py is put on each log of DATA/robots and on two simulated arms, on what
 is learned from alone or, where it lasts, on what is tested, too. Figures are of the rigid body and
@@ -9,27 +10,30 @@ of the semiparametric model, each `sequential/delayed/frozen`, divided by those 
 is; "-": not one sample could be scored. "no dq": without the driver's velocities.
 
 With `--live` what is learned from is played as a bag over DDS to a node, and the model that it
-saves is tested frozen on the log as it is, beside one that learns the same offline.
+saves is tested frozen on the log as it is, beside one that learns the same offline. `--drivers`:
+the share of each log's samples that is learned of the messages of drivers.py.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 
-from arms import NAMES, LogSplit, log_splits, measurements
+from arms import NAMES, LogSplit, log_splits, measurements, received
 from conditions import CONDITIONS, Condition
-from messages import LIVE, Learned, learn_offline, learn_over_dds
+from drivers import DRIVERS, NOT_CURED
+from messages import LIVE, Learned, Message, learn_offline, learn_over_dds, messages
 from output import make_parser, parse
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
@@ -56,6 +60,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
     parser.add_argument("--live", action="store_true", help="learn as a node, over DDS")
+    parser.add_argument("--drivers", action="store_true", help="what drivers were reported to send")
     parser.add_argument("--speed", type=float, default=1.0, help="of a bag that is played")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
@@ -68,6 +73,10 @@ def main(argv: list[str] | None = None) -> int:
         for split in log_splits(args.data, logs):
             for line in live_rows(split, words, args.speed, args.seed):
                 print(line, flush=True)
+        return 0
+    if args.drivers:
+        for line in driver_rows(list(log_splits(args.data, logs)), args.seed):
+            print(line, flush=True)
         return 0
     print(f"{'condition':<{width}}  {'rigid body':<20}  semiparametric   ({'/'.join(PROTOCOLS)})")
     with threadpool_limits(limits=1):
@@ -121,6 +130,27 @@ def live_rows(split: LogSplit, words: list[str], speed: float, seed: int) -> Ite
             f"{one.error:.4f} {one.error / c.error:.3f}" for one, c in zip(done, clean, strict=True)
         )
         yield f"{name:<40}  {'  '.join(ratios)}  {done[0].lost}"
+
+
+def driver_rows(splits: list[LogSplit], seed: int) -> Iterator[str]:
+    """The share of each log's samples that is learned of what each driver sends."""
+    changes = {name: driver.change for name, driver in DRIVERS.items()} | NOT_CURED
+    clean: list[int] = []
+    for name, change in {"as it is": lambda given, rng: given, **changes}.items():
+        found = [
+            learned(split, change(messages(split.train[0]), np.random.default_rng(seed)))
+            for split in splits
+        ]
+        clean = clean or found
+        yield f"{name:<44}" + "".join(f"{n / c:8.3f}" for n, c in zip(found, clean, strict=True))
+
+
+def learned(split: LogSplit, given: Iterable[Message]) -> int:
+    """The number of samples that are learned of messages."""
+    model = RobotModel(split.urdf, split.config.robot)
+    sampler = SampleFilter(model, split.config.filter)
+    samples = map(sampler.push, received(given, model, split.config.samples))
+    return sum(sample is not None and sample.teaches for sample in samples)
 
 
 def changed(
