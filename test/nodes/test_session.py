@@ -524,7 +524,7 @@ def wave(k: int, *, far: bool = False, effort: bool = True) -> JointState:
     return message
 
 
-LEARNED, FAR = 3000, 800  # messages: 30 s, and 8 s
+LEARNED, FAR = 2000, 700  # messages: 20 s, and 7 s
 AGAIN = 200  # messages by which a model that was loaded finds out that it still holds
 JUMPED = (
     "position jumped by more than a motor moves it",
