@@ -184,9 +184,10 @@ def stamped(folder: Path, stamps: np.ndarray, recording: list[Measurement]) -> P
             super()._write(topic, kind, self.came, message, *options)
             self.came += 10_000_000
 
+    names = small_arm().joint_names
     with Clocked(folder / "bag") as writer:
         for stamp, m in zip(stamps.tolist(), recording, strict=True):
-            writer.joint_state(stamp, small_arm().joint_names, m.q, m.dq, m.y)
+            writer.joint_state(stamp, names, m.q, m.dq, m.y)
     return folder / "bag"
 
 
