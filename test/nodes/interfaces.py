@@ -22,9 +22,7 @@ DEPENDENCIES = ("geometry_msgs", "service_msgs", "builtin_interfaces")
 RUNTIME = "rosidl_runtime_c rosidl_typesupport_c rosidl_typesupport_fastrtps_c rcutils fastcdr"
 
 
-def make_package(
-    name: str, services: Mapping[str, str], folder: Path, sent: bool = True
-) -> None:
+def make_package(name: str, services: Mapping[str, str], folder: Path, sent: bool = True) -> None:
     """Make the package in `folder`, which is then to be put on Python's path.
 
     services: their definitions by name. sent: whether they go over the network, for which their

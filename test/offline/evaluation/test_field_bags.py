@@ -60,7 +60,11 @@ def ratio(of: Evaluation, to: Evaluation, protocol: str) -> float:
     ],
 )
 def test_messages_that_lack_something_cost_no_more_than_that(
-    arm: Path, tmp_path_factory: pytest.TempPathFactory, bag: str, count: int, protocols: tuple[str, ...]
+    arm: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    bag: str,
+    count: int,
+    protocols: tuple[str, ...],
 ) -> None:
     found = evaluated(arm, arm.parents[1] / "field" / bag)
     wanted = clean(arm, tmp_path_factory.getbasetemp() / str(count), count)
