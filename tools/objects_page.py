@@ -8,6 +8,7 @@ button while each object is in view. It needs the extras ros, vision and camera.
 from __future__ import annotations
 
 import argparse
+import base64
 import shutil
 import sys
 import tempfile
@@ -149,13 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not (video := out / "desk.mp4").exists():
         write_video(video)
-    if (chromium := shutil.which("chromium")) is None:
+    if shutil.which("chromium") is None:
         print("the page's pictures need chromium")
         return
-    show(out, chromium)
+    show(out)
 
 
-def show(out: Path, chromium: str) -> None:
+def show(out: Path) -> None:
     """Play the video to the nodes, teach on the page in a browser, and take its picture."""
     import rclpy
     from rclpy.executors import ExternalShutdownException
@@ -163,7 +164,7 @@ def show(out: Path, chromium: str) -> None:
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
     from semiparam_dynamics.base.nodes import processes, runtime
     from semiparam_dynamics.recognition.nodes.image_source import ImageSourceNode
-    from test.nodes.browser import Browser  # type: ignore[import-not-found]
+    from test.browser import Browser  # type: ignore[import-not-found]
 
     processes.use_own_network()
     port = processes.free_port(8701)
@@ -182,7 +183,7 @@ def show(out: Path, chromium: str) -> None:
         while not processes.answers(port):
             time.sleep(0.1)
         url = f"http://127.0.0.1:{port}/"
-        with Browser(chromium, Path(folder), url) as browser:
+        with Browser(Path(folder), url) as browser:
             node, executor = ImageSourceNode(), runtime.make_executor()
             executor.add_node(node)
 
@@ -215,7 +216,8 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
     each = SECONDS * FPS
 
     def resize(size: tuple[int, int]) -> None:
-        shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+        shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1}
+        shape["mobile"] = size[0] < 600
         browser.call("Emulation.setDeviceMetricsOverride", **shape)
 
     def until(frame: int) -> None:
@@ -228,7 +230,10 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
         browser.call("Input.dispatchMouseEvent", type=kind, **at)
 
     def picture(name: str, size: tuple[int, int] = DESKTOP) -> None:
-        browser.picture(out / f"objects_{name}.png", *size)
+        resize(size)
+        time.sleep(0.3)  # s, for the page to be drawn
+        shot = browser.call("Page.captureScreenshot")["data"]
+        (out / f"objects_{name}.png").write_bytes(base64.b64decode(shot))
         resize(DESKTOP)
 
     resize(DESKTOP)
