@@ -132,11 +132,15 @@ class Browser:
                 continue
             return found["result"].get("value")
 
+    def screenshot(self, **how: object) -> bytes:
+        """The page as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", **how)["data"])
+
     def picture(self, x: float, y: float, width: float, height: float) -> np.ndarray:
         """A part of the page, in CSS pixels from its top left: (rows, columns, 3) from 0 to 1."""
         clip = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        image: np.ndarray = imread(io.BytesIO(base64.b64decode(shot["data"])), format="png")
+        shot = self.screenshot(captureBeyondViewport=True, clip=clip)
+        image: np.ndarray = imread(io.BytesIO(shot), format="png")
         return image[..., :3]
 
     def call(self, method: str, **parameters: object) -> Any:

@@ -8,7 +8,6 @@ Chromium and the extras ros and sim.
 from __future__ import annotations
 
 import argparse
-import base64
 import io
 import shutil
 import subprocess
@@ -75,7 +74,7 @@ def film(folder: Path, seconds: float) -> list[Image.Image]:
             due = time.monotonic()
             end = due + seconds
             while due < end and demo.poll() is None:
-                shot = base64.b64decode(browser.call("Page.captureScreenshot")["data"])
+                shot = browser.screenshot()
                 image = Image.open(io.BytesIO(shot)).convert("RGB")
                 frames.append(image.resize((WIDTH, WIDTH * image.height // image.width)))
                 due += FASTER / FPS

@@ -8,7 +8,6 @@ button while each object is in view. It needs the extras ros, vision and camera.
 from __future__ import annotations
 
 import argparse
-import base64
 import shutil
 import sys
 import tempfile
@@ -216,9 +215,8 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
     each = SECONDS * FPS
 
     def resize(size: tuple[int, int]) -> None:
-        shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1}
-        shape["mobile"] = size[0] < 600
-        browser.call("Emulation.setDeviceMetricsOverride", **shape)
+        shape = {"width": size[0], "height": size[1], "mobile": size[0] < 600}
+        browser.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=1, **shape)
 
     def until(frame: int) -> None:
         while shown() < frame:
@@ -231,9 +229,7 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
 
     def picture(name: str, size: tuple[int, int] = DESKTOP) -> None:
         resize(size)
-        time.sleep(0.3)  # s, for the page to be drawn
-        shot = browser.call("Page.captureScreenshot")["data"]
-        (out / f"objects_{name}.png").write_bytes(base64.b64decode(shot))
+        (out / f"objects_{name}.png").write_bytes(browser.screenshot())
         resize(DESKTOP)
 
     resize(DESKTOP)

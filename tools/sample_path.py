@@ -169,8 +169,7 @@ def falkon() -> Iterator[tuple[str, Follower]]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 5))
     y = np.sin(X).sum(axis=1)
-    follower, model = Follower(), Falkon(n_centers=200, random_state=0)
-    model.fit(X, y)  # numba's compiler, followed, would take minutes
+    follower, model = Follower(), Falkon(n_centers=200, random_state=0).fit(X, y)  # compiled
     with follower.active():
         model.fit(X, y)
     yield "An array through Falkon.fit", follower

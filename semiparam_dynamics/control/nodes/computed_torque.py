@@ -78,11 +78,8 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self._unsent)
         self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self._unsent)
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
-        self.create_timer(
-            managed.REPORT_PERIOD,
-            self._publish_diagnostics,
-            clock=Clock(clock_type=ClockType.STEADY_TIME),
-        )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
         if self._config.urdf:
             self._set_up(os.path.expanduser(self._config.urdf))
         else:
