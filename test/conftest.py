@@ -120,12 +120,12 @@ def scheduler() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def near_scheduler() -> Iterator[str]:
-    """The address of a Dask cluster whose worker is a thread here, to which tasks go by TCP.
+    """The address of a Dask cluster whose two workers are threads here, to which tasks go by TCP.
 
     For those who use a cluster: `scheduler`'s processes import everything anew.
     """
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
-    settings = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": ":0"}
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(processes=False, protocol="tcp://", **settings) as cluster:
         yield cluster.scheduler_address
 

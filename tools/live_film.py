@@ -8,7 +8,6 @@ Chromium and the extras ros and sim.
 from __future__ import annotations
 
 import argparse
-import base64
 import io
 import shutil
 import subprocess
@@ -33,10 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path, metavar="OUT.webp")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of motion (default 60)")
     options = parser.parse_args(arguments)
-    if (chromium := shutil.which("chromium")) is None:
+    if shutil.which("chromium") is None:
         sys.exit("the film needs chromium")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
-        frames = film(chromium, Path(name), options.seconds)
+        frames = film(Path(name), options.seconds)
     print(f"{len(frames)} pictures")
     frames[0].save(
         options.out,
@@ -51,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def film(chromium: str, folder: Path, seconds: float) -> list[Image.Image]:
+def film(folder: Path, seconds: float) -> list[Image.Image]:
     """The page's pictures, from the demo's beginning to its end."""
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
     from semiparam_dynamics.base.nodes import processes
-    from test.nodes.browser import Browser  # type: ignore[import-not-found, unused-ignore]
+    from test.browser import Browser  # type: ignore[import-not-found, unused-ignore]
 
     port = processes.free_port(8710)
     program = [sys.executable, "-m", "semiparam_dynamics.offline.cli.main", "demo"]
@@ -66,7 +65,7 @@ def film(chromium: str, folder: Path, seconds: float) -> list[Image.Image]:
             if demo.poll() is not None:
                 sys.exit("the demo ended before its page was there")
             time.sleep(0.05)
-        with Browser(chromium, folder / "browser", f"http://127.0.0.1:{port}/") as browser:
+        with Browser(folder / "browser", f"http://127.0.0.1:{port}/") as browser:
             browser.call("Emulation.setDeviceMetricsOverride", **WINDOW)
             browser.call("Emulation.setScrollbarsHidden", hidden=True)
             begun = r"/\d samples learned/.test(document.body.innerText)"
@@ -75,7 +74,7 @@ def film(chromium: str, folder: Path, seconds: float) -> list[Image.Image]:
             due = time.monotonic()
             end = due + seconds
             while due < end and demo.poll() is None:
-                shot = base64.b64decode(browser.call("Page.captureScreenshot")["data"])
+                shot = browser.screenshot()
                 image = Image.open(io.BytesIO(shot)).convert("RGB")
                 frames.append(image.resize((WIDTH, WIDTH * image.height // image.width)))
                 due += FASTER / FPS

@@ -149,13 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     out.mkdir(parents=True, exist_ok=True)
     if not (video := out / "desk.mp4").exists():
         write_video(video)
-    if (chromium := shutil.which("chromium")) is None:
+    if shutil.which("chromium") is None:
         print("the page's pictures need chromium")
         return
-    show(out, chromium)
+    show(out)
 
 
-def show(out: Path, chromium: str) -> None:
+def show(out: Path) -> None:
     """Play the video to the nodes, teach on the page in a browser, and take its picture."""
     import rclpy
     from rclpy.executors import ExternalShutdownException
@@ -163,7 +163,7 @@ def show(out: Path, chromium: str) -> None:
     sys.path.insert(0, str(ROOT))  # the browser is the tests'
     from semiparam_dynamics.base.nodes import processes, runtime
     from semiparam_dynamics.recognition.nodes.image_source import ImageSourceNode
-    from test.nodes.browser import Browser  # type: ignore[import-not-found]
+    from test.browser import Browser  # type: ignore[import-not-found]
 
     processes.use_own_network()
     port = processes.free_port(8701)
@@ -182,7 +182,7 @@ def show(out: Path, chromium: str) -> None:
         while not processes.answers(port):
             time.sleep(0.1)
         url = f"http://127.0.0.1:{port}/"
-        with Browser(chromium, Path(folder), url) as browser:
+        with Browser(Path(folder), url) as browser:
             node, executor = ImageSourceNode(), runtime.make_executor()
             executor.add_node(node)
 
@@ -215,8 +215,8 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
     each = SECONDS * FPS
 
     def resize(size: tuple[int, int]) -> None:
-        shape = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-        browser.call("Emulation.setDeviceMetricsOverride", **shape)
+        shape = {"width": size[0], "height": size[1], "mobile": size[0] < 600}
+        browser.call("Emulation.setDeviceMetricsOverride", deviceScaleFactor=1, **shape)
 
     def until(frame: int) -> None:
         while shown() < frame:
@@ -228,7 +228,8 @@ def teach(browser: Any, shown: Callable[[], int], out: Path) -> None:
         browser.call("Input.dispatchMouseEvent", type=kind, **at)
 
     def picture(name: str, size: tuple[int, int] = DESKTOP) -> None:
-        browser.picture(out / f"objects_{name}.png", *size)
+        resize(size)
+        (out / f"objects_{name}.png").write_bytes(browser.screenshot())
         resize(DESKTOP)
 
     resize(DESKTOP)

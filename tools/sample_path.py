@@ -169,9 +169,9 @@ def falkon() -> Iterator[tuple[str, Follower]]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 5))
     y = np.sin(X).sum(axis=1)
-    follower = Follower()
+    follower, model = Follower(), Falkon(n_centers=200, random_state=0).fit(X, y)  # compiled
     with follower.active():
-        Falkon(n_centers=200, random_state=0).fit(X, y)
+        model.fit(X, y)
     yield "An array through Falkon.fit", follower
 
 

@@ -172,10 +172,10 @@ def draw(
         with warnings.catch_warnings():
             # The reader's browser has the letters that matplotlib's font lacks.
             warnings.filterwarnings("ignore", message="Glyph")
-            # Left to `savefig` the layout costs another drawing.
+            # Left to `savefig` the layout costs another drawing, as does any engine.
             if (layout := figure.get_layout_engine()) is not None:
                 layout.execute(figure)
-            figure.set_layout_engine("none")
+            figure.set_layout_engine(None)
             figure.savefig(buffer, format="svg", transparent=True)
     return _inline(buffer.getvalue(), name, description)
 

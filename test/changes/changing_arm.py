@@ -99,11 +99,13 @@ def by_hand(force: np.ndarray, since: float, until: float) -> Change:
     data, frame = robot.createData(), robot.getFrameId(MODEL.bodies[-1])
 
     def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        if not since <= t < until:
+            return nothing(t, dq, columns)
         (q,), _, _ = motion(MODEL, np.array([t]))
         places = pin.integrate(robot, pin.neutral(robot), q)
         J = pin.computeFrameJacobian(robot, data, places, frame, pin.LOCAL_WORLD_ALIGNED)
         effort: np.ndarray = -J[:3].T @ force
-        return effort if since <= t < until else 0.0 * effort
+        return effort
 
     return change
 

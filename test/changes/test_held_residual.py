@@ -20,7 +20,6 @@ from .changing_arm import (
     errors,
     follow,
     held,
-    learner,
     monitor,
     moving,
     seconds,
@@ -87,7 +86,7 @@ def test_nothing_is_said_far_from_what_was_held(samples) -> None:
     assert np.abs(of.value(far, prediction, none)).max() < 1e-6
 
 
-def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(body) -> None:
+def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(warm, body) -> None:
     """An effort that depends on the positions comes with a payload: then the arm is as it was."""
     payload = held(body, ON, END)
 
@@ -96,9 +95,8 @@ def test_errors_that_come_with_a_payload_are_learned_and_go_with_it(body) -> Non
         twist = 0.05 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
         return payload(t, dq, columns) + (twist if ON <= t < END else 0.0)
 
-    of = learner()
-    steps = follow(of, moving(ON, change))
-    steps += follow(of, moving(END, change, begin=ON))
+    of = warm()
+    steps = follow(of, moving(END, change, begin=ON))
     assert monitor(of).payload is not None and monitor(of).held.n_learned > 100
     with_it = [s for s in steps if ON + 15.0 < seconds(s.stamp) < END]
     left = np.array([s.y - monitor(of).correction.effort(s.sample.regressor) for s in with_it])
@@ -128,9 +126,9 @@ def test_where_learning_is_off_nothing_is_learned_of_a_payload_s_errors(holding,
     assert monitor(other).held.n_learned > monitor(of).held.n_learned
 
 
-def test_a_push_beside_known_errors_does_not_pass_for_a_release(body) -> None:
+def test_a_push_beside_known_errors_does_not_pass_for_a_release(warm, body) -> None:
     """Forces of two seconds out of four, under a load whose errors were learned for 20 s."""
-    payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 60.0
+    payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 40.0
     rng = np.random.default_rng(0)
     pushes = [
         by_hand(10.0 * rng.standard_normal(3), since, since + 2.0)
@@ -143,8 +141,8 @@ def test_a_push_beside_known_errors_does_not_pass_for_a_release(body) -> None:
         outside = sum((push(t, dq, columns) for push in pushes), start=payload(t, dq, columns))
         return outside + (twist if t >= ON else 0.0)
 
-    of = learner()
-    follow(of, moving(end, change))
+    of = warm()
+    follow(of, moving(end, change, begin=ON))
     events = [event for event in monitor(of).events if seconds(event.stamp) >= begin]
     assert {event.name or event.cause for event in events} == {"contact", "contact over"}
     assert monitor(of).payload is not None

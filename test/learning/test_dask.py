@@ -1,4 +1,4 @@
-"""FALKON and Nyström KRLS on a cluster of two worker processes, against one process.
+"""FALKON and Nyström KRLS on a cluster, against one process.
 
 Among the cases: a worker that is killed in the middle of its task, and data that don't fit.
 """
@@ -43,8 +43,8 @@ NYSTROM = NystromKRLS(Gaussian(1.0), 1e-4, 60, random_state=0)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def client(scheduler: str) -> Iterator[Any]:
-    with distributed.Client(scheduler) as client:
+def client(near_scheduler: str) -> Iterator[Any]:
+    with distributed.Client(near_scheduler) as client:
         yield client
 
 
@@ -198,7 +198,7 @@ def killing(folder: Path) -> Callable[[Any, Any], Any]:
 
 
 def test_a_worker_killed_in_its_task_changes_nothing(tmp_path: Path) -> None:
-    """On another cluster, for its workers come back some seconds after they were killed."""
+    """On a cluster of processes: that of the other tests is in this one."""
     model = clone(NYSTROM).set_params(kernel=killing(tmp_path))
     there = chunks(X)
     expected = clone(model).fit(there, Y)

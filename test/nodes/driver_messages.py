@@ -43,7 +43,7 @@ def message_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the packages, and ur_msgs' later definition as `later_ur_msgs`."""
     folder = tmp_path_factory.mktemp("messages")
     make_package("ur_msgs", {"SetPayload": UR}, folder)
-    make_package("later_ur_msgs", {"SetPayload": LATER_UR}, folder)
+    make_package("later_ur_msgs", {"SetPayload": LATER_UR}, folder, sent=False)
     make_package("franka_msgs", {"SetLoad": FRANKA}, folder)
     return folder
 

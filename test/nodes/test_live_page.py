@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import itertools
 import json
-import shutil
 import threading
 import time
 from types import SimpleNamespace
@@ -28,7 +27,7 @@ from semiparam_dynamics.base.nodes.messages import effort_message, joint_state_m
 from semiparam_dynamics.learner.nodes import live_page, markers
 from semiparam_dynamics.learner.nodes.live_page import LivePageNode, rmse, status_event
 
-from .browser import Browser
+from ..browser import Browser
 from .conftest import TIMEOUT, URDF, moved, page_port
 from .forks import ForkedNode
 
@@ -85,19 +84,17 @@ def test_the_stream_tells_what_a_learner_does(
             lambda: told() and ["learning", "true"] in newest["status"]["learned"],
             "the learner's diagnostics",
         )
-        if (chromium := shutil.which("chromium")) and not namespace:
-            rendered(peer, told, chromium, port, tmp_path)
+        if not namespace:
+            rendered(peer, told, port, tmp_path)
         page.stop()
     reader.join(TIMEOUT)
     assert not reader.is_alive()
     assert "Traceback" not in (tmp_path / "page.log").read_text()
-    if chromium is None and not namespace:
-        pytest.skip("the stream is right; how a browser shows it needs chromium")
 
 
-def rendered(peer, told, chromium: str, port: int, folder) -> None:
+def rendered(peer, told, port: int, folder) -> None:
     """Look at the page as a browser has it, while the learner goes on."""
-    with Browser(chromium, folder / "browser", f"http://127.0.0.1:{port}/") as browser:
+    with Browser(folder / "browser", f"http://127.0.0.1:{port}/") as browser:
 
         def complete() -> bool:
             told()
@@ -109,8 +106,6 @@ def rendered(peer, told, chromium: str, port: int, folder) -> None:
 
 
 def test_other_axes_leave_the_state_on_the_page(tmp_path) -> None:
-    if (chromium := shutil.which("chromium")) is None:
-        pytest.skip("what a browser makes of the page needs chromium")
     feed = Feed()
 
     def publish_layout(*names: str) -> None:
@@ -121,7 +116,7 @@ def test_other_axes_leave_the_state_on_the_page(tmp_path) -> None:
     def publish_status(level: int, message: str) -> None:
         feed.publish({"status": {"level": level, "message": message, "learned": [], "left": []}})
 
-    with LiveServer(feed, 0) as server, Browser(chromium, tmp_path, server.url) as browser:
+    with LiveServer(feed, 0) as server, Browser(tmp_path, server.url) as browser:
 
         def wait(expression: str) -> None:
             end = time.monotonic() + TIMEOUT

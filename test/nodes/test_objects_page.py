@@ -6,7 +6,6 @@ import http.client
 import itertools
 import json
 import re
-import shutil
 import signal
 import threading
 import time
@@ -30,7 +29,7 @@ from semiparam_dynamics.recognition.nodes.objects_page import HOLD, curve, edit_
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
 
-from .browser import Browser
+from ..browser import Browser
 from .conftest import TIMEOUT, page_port
 from .test_live_page import Reader
 
@@ -321,13 +320,11 @@ def test_what_comes_from_strangers_ends_nothing(peer, open_page, tmp_path) -> No
 
 
 def test_a_browser_teaches_by_button_and_by_key(peer, start, open_page, tmp_path) -> None:
-    if (chromium := shutil.which("chromium")) is None:
-        pytest.skip("what a browser makes of the page needs chromium")
     start(NODE, input="features", smoothing__frames=1)
     _, port = open_page()
     page, table = Page(port), Table(peer)
     peer.until(lambda: "status" in page.newest, "the page")
-    with Browser(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
+    with Browser(tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
 
         def until(script: str) -> None:
             def shown() -> bool:
@@ -445,11 +442,9 @@ def test_teaching_ends_where_the_recognition_does_not_take_it(peer, start, open_
 def test_a_browser_tells_news_and_each_refusal_once(
     peer, start, open_page, tmp_path, monkeypatch
 ) -> None:
-    if (chromium := shutil.which("chromium")) is None:
-        pytest.skip("what a browser makes of the page needs chromium")
     recognition = start(NODE, input="features")
     process, port = open_page()
-    with Browser(chromium, tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
+    with Browser(tmp_path / "browser", f"http://127.0.0.1:{port}/") as browser:
 
         def until(script: str) -> None:
             state = "document.body ? document.body.innerText : ''"

@@ -165,13 +165,13 @@ def test_compensated_the_learner_is_told_that_nothing_is_left(
     start("payload_bridge", urdf=urdf, compensated="true", **QUICK)
     learner.say(2.0)
     peer.until(lambda: driver.loads and driver.loads[-1].mass > 1.99, "the load")
-    peer.spin(1.0)  # the learner's service may come later
+    peer.spin(0.5)  # the learner's service may come later
     peer.node.create_service(Trigger, "inverse_dynamics/release", release)
     peer.until(lambda: len(released) == 1, "the release")
     assert driver.loads[-1].mass == pytest.approx(2.0)
     learner.say(0.0)
     count = len(driver.loads)
-    peer.spin(1.0)
+    peer.spin(0.5)
     assert len(driver.loads) == count and len(released) == 1
     learner.say(-2.0)
     peer.until(lambda: driver.loads[-1].mass == 0.0, "the empty hand")
@@ -205,11 +205,11 @@ def test_compensated_a_release_that_fails_is_asked_for_again(
     answers[0] = True
     peer.until(lambda: peer.status.level == DiagnosticStatus.OK, "the release")
     count = len(released)
-    peer.spin(1.5)
+    peer.spin(1.0)  # two periods
     assert len(released) == count and driver.loads[-1].mass == pytest.approx(2.0)
 
     assert peer.set_live("/payload_bridge", timeout=0.1).successful
-    delay = 2.5
+    delay = 1.0
     learner.say(-2.0)
     said = "failed (it did not answer within 0.1 s)"
     peer.until(lambda: said in peer.status.message, "the warning of silence")

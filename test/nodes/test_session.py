@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 from threading import Event, Thread, get_ident
 from typing import Any
 
@@ -523,7 +524,8 @@ def wave(k: int, *, far: bool = False, effort: bool = True) -> JointState:
     return message
 
 
-LEARNED, FAR = 3000, 800  # messages: 30 s, and 8 s
+LEARNED, FAR = 2000, 700  # messages: 20 s, and 7 s
+AGAIN = 200  # messages by which a model that was loaded finds out that it still holds
 JUMPED = (
     "position jumped by more than a motor moves it",
     "filter started in motion, which it has to forget",
@@ -542,8 +544,21 @@ def took_far(session: Session, effort: bool = False) -> list[Any]:
     return told
 
 
-def took_near(session: Session) -> None:
+@pytest.fixture(scope="module")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model of the first motion, which all continue with its end."""
+    path = tmp_path_factory.mktemp("learned") / "model.npz"
+    session = Session(URDF, replace(InverseDynamicsNodeConfig(), defer_learning=False))
     for k in range(LEARNED):
+        take(session, wave(k))
+    session.save(path)
+    session.finish()
+    return path
+
+
+def took_near(session: Session, learned: Path) -> None:
+    session.load(learned)
+    for k in range(LEARNED - AGAIN, LEARNED):
         take(session, wave(k))
         if k % 20 == 0:
             session.drain()
@@ -562,37 +577,36 @@ def assert_same_doubts(told: list[Any], others: list[Any]) -> None:
     np.testing.assert_allclose(told[-1].semiparametric_std, others[-1].semiparametric_std, rtol=0.3)
 
 
-def test_deviations_and_trust_are_of_now_where_no_efforts_come(make_session, tmp_path) -> None:
+def test_deviations_and_trust_are_of_now_where_no_efforts_come(make_session, learned) -> None:
     """Where they end, and where a model was loaded and there were none at all."""
-    path, found = tmp_path / "model.npz", {}
+    found = {}
     for defer in (True, False):
         session = make_session(defer_learning=defer)
-        took_near(session)
-        if not defer:
-            session.save(path)
-        learned = session.learner.estimator.n_learned
+        took_near(session, learned)
+        known = session.learner.estimator.n_learned
+        scored = session.learner.scores.samples
         found[defer] = took_far(session)
         # The last of the first motion is learned with the first message that continues it.
-        assert session.learner.estimator.n_learned <= learned + 1 and session.waiting == 0
+        assert session.learner.estimator.n_learned <= known + 1 and session.waiting == 0
         with session.paused():
             # The far motion begins with a jump. None is counted as left out of learning.
             jumped = {REASONS["others"], REASONS["gaps"]}
             assert session.dropped().keys() == {*jumped, "no effort", UNMEASURED}
-            assert session.learner.scores.samples <= learned + 1
+            assert session.learner.scores.samples <= scored + 1
     assert_same_doubts(found[True], found[False])
     for defer in (True, False):
         session = make_session(defer_learning=defer)
-        session.load(path)
+        session.load(learned)
         found[defer] = took_far(session)
     assert_same_doubts(found[True], found[False])
 
 
 def test_deviations_and_trust_are_of_now_after_an_error_in_learning(
-    make_session, monkeypatch
+    make_session, monkeypatch, learned
 ) -> None:
     in_turn, stopped = (make_session(defer_learning=defer) for defer in (False, True))
     for session in (in_turn, stopped):
-        took_near(session)
+        took_near(session, learned)
 
     def fails(*_: Any) -> None:
         raise MemoryError("no room")
@@ -603,9 +617,11 @@ def test_deviations_and_trust_are_of_now_after_an_error_in_learning(
     assert_same_doubts(told, took_far(in_turn))
 
 
-def test_desired_states_trust_what_is_known_now_where_no_efforts_come(make_session) -> None:
+def test_desired_states_trust_what_is_known_now_where_no_efforts_come(
+    make_session, learned
+) -> None:
     session, still = make_session(feedforward=True), np.zeros((1, 2))
-    took_near(session)
+    took_near(session, learned)
     at = np.array([[0.3, -0.2]])
     before = session.feedforward(at, still, still)
     took_far(session)
@@ -618,7 +634,7 @@ def test_desired_states_trust_what_is_known_now_where_no_efforts_come(make_sessi
 
 @pytest.mark.parametrize("after", [LEARN, EXCLUDE])
 def test_a_suspicion_that_lasts_lets_deviations_and_trust_go_on(
-    make_session, monkeypatch, after: str
+    make_session, monkeypatch, learned, after: str
 ) -> None:
     """What is released after it is trusted as if nothing later had been looked at."""
     found = []
@@ -627,7 +643,7 @@ def test_a_suspicion_that_lasts_lets_deviations_and_trust_go_on(
         monkeypatch.setattr(
             session.learner.changes, "verdict", lambda stamp, verdicts=verdicts: verdicts[-1]
         )
-        took_near(session)
+        took_near(session, learned)
         if held_back:
             verdicts.append(DEFER)
             trusts = [prediction.trust for prediction in took_far(session, effort=True)]

@@ -123,11 +123,15 @@ class Between:
         self._sender = peer.node.create_publisher(JointTrajectory, IN, 10)
         peer.until(lambda: self._sender.get_subscription_count() > 0, "the node's subscription")
         self._sent = 0
-        peer.until(lambda: self._connected(answered), "trajectories with efforts")
+        if answered:
+            peer.until(self._connected, "trajectories with efforts")
+        else:
+            peer.meet("/trajectory_efforts", self._sender)
+            peer.until(lambda: peer.node.count_publishers(OUT) > 0, "what goes on")
 
-    def _connected(self, answered: bool) -> bool:
-        """Send one, unless one has come out as it is to be."""
-        if any(len(message.points[0].effort) or not answered for message in self._heard):
+    def _connected(self) -> bool:
+        """Send one, unless one has come out with efforts."""
+        if any(len(message.points[0].effort) for message in self._heard):
             return True
         self.send(trajectory())
         self._peer.spin(0.2)

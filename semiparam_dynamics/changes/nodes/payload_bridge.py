@@ -23,7 +23,7 @@ from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import MissingExtraError, SemiparamError
-from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes import managed, parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status
 from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import stamp_of
@@ -139,7 +139,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
         # Not the node's clock: a paused simulation must not stop the driver's time-out.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(1.0, self._publish_diagnostics, clock=steady)
+        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
         if config.urdf:
             self._set_up(os.path.expanduser(config.urdf))
         else:

@@ -23,7 +23,7 @@ from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
-from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes import managed, parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import desired_message, efforts, stamp_of
@@ -78,9 +78,8 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self._unsent)
         self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self._unsent)
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
-        self.create_timer(
-            1.0, self._publish_diagnostics, clock=Clock(clock_type=ClockType.STEADY_TIME)
-        )
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
         if self._config.urdf:
             self._set_up(os.path.expanduser(self._config.urdf))
         else:

@@ -28,7 +28,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
-from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes import managed, parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import (
@@ -126,7 +126,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         if self._config.efforts.gravity == "exclude":
             qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             self._states = self.create_subscription(JointState, "joint_states", self._stand, qos)
-        self.create_timer(1.0, self._publish_diagnostics, clock=self._steady)
+        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=self._steady)
 
     def _refuse(self, problem: str) -> None:
         self._missing = problem

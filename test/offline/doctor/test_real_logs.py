@@ -102,23 +102,10 @@ def test_the_verdict_comes_first_is_right_and_short(
     assert ("rest" in {finding.kind for finding in found.findings}) == (how == "standing")
 
 
-def test_external_torques_follow_no_motion(data_folder: Path) -> None:
-    urdf = read_urdf(data_folder / "robots" / "xmate7p" / "xmate7p.urdf")
-    tree = parse_urdf(urdf)
-    joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
-    log = read_joint_log(data_folder / "field" / "external_only", joints)
-    assert verdict(examine(log, urdf, InverseDynamicsConfig())) == (
-        "1 fault found: efforts follow no motion."
-    )
-
-
-@pytest.mark.parametrize("recording_name", ["recording_1", "recording_3"])
-def test_a_joint_that_the_urdf_shows_poorly_is_not_turned(
-    data_folder: Path, recording_name: str
-) -> None:
+def test_a_joint_that_the_urdf_shows_poorly_is_not_turned(data_folder: Path) -> None:
     """Of lwr4's last joint the URDF's torques explain more turned; free bodies say otherwise."""
     folder = data_folder / "robots" / "lwr4"
-    text, log = read_urdf(folder / "lwr4.urdf"), read_log(folder / f"{recording_name}.npz")
+    text, log = read_urdf(folder / "lwr4.urdf"), read_log(folder / "recording_1.npz")
     tree = parse_urdf(text)
     joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
     part = JointLog(log.names or joints, log.time + SECOND, log.q, log.dq, log.tau)
@@ -144,8 +131,5 @@ def test_messages_that_lack_something_give_one_finding(
     urdf = data_folder / "robots" / "xmate7p" / "xmate7p.urdf"
     found = examine_bag(data_folder / "field" / bag, InverseDynamicsConfig(), urdf=urdf)
     assert {f.kind for f in found.findings} - {"coarse steps", "little motion"} == kinds
-    assert {f.kind for f in found.findings if f.fault} <= {
-        "bursts",
-        "efforts not measured yet",
-        "efforts follow no motion",
-    }
+    faults = {"bursts", "efforts not measured yet", "efforts follow no motion"}
+    assert {f.kind for f in found.findings if f.fault} == kinds & faults

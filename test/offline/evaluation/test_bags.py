@@ -184,9 +184,10 @@ def stamped(folder: Path, stamps: np.ndarray, recording: list[Measurement]) -> P
             super()._write(topic, kind, self.came, message, *options)
             self.came += 10_000_000
 
+    names = small_arm().joint_names
     with Clocked(folder / "bag") as writer:
         for stamp, m in zip(stamps.tolist(), recording, strict=True):
-            writer.joint_state(stamp, small_arm().joint_names, m.q, m.dq, m.y)
+            writer.joint_state(stamp, names, m.q, m.dq, m.y)
     return folder / "bag"
 
 
@@ -203,7 +204,9 @@ def stamped(folder: Path, stamps: np.ndarray, recording: list[Measurement]) -> P
         ("stuck", "effort stuck: "),
     ],
 )
-def test_a_recording_with_faults_leads_to_the_doctor_who_names_them(tmp_path, fault, told) -> None:
+def test_a_recording_with_faults_leads_to_the_doctor_who_names_them(
+    tmp_path, without_pictures, fault, told
+) -> None:
     recording = list(measurements(small_arm(), 3.0))  # too short for more than the messages
     stamps = np.array([m.stamp for m in recording])
     if fault == "uneven":

@@ -5,6 +5,7 @@ The bags are of an arm's first seconds; the log they were made of is beside them
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ def evaluated(arm: Path, path: Path) -> Evaluation:
     return evaluate_bags(Bags([path], urdf=arm / "xmate7p.urdf"), InverseDynamicsConfig())
 
 
+@cache
 def clean(arm: Path, folder: Path, count: int) -> Evaluation:
     """The evaluation of the log's first messages, all of them whole."""
     log = np.load(arm / "trajectory_1.npz")
@@ -58,10 +60,14 @@ def ratio(of: Evaluation, to: Evaluation, protocol: str) -> float:
     ],
 )
 def test_messages_that_lack_something_cost_no_more_than_that(
-    arm: Path, tmp_path: Path, bag: str, count: int, protocols: tuple[str, ...]
+    arm: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    bag: str,
+    count: int,
+    protocols: tuple[str, ...],
 ) -> None:
     found = evaluated(arm, arm.parents[1] / "field" / bag)
-    wanted = clean(arm, tmp_path, count)
+    wanted = clean(arm, tmp_path_factory.getbasetemp() / str(count), count)
     for protocol in protocols:
         assert ratio(found, wanted, protocol) < 1.05, protocol
     if bag == "jsp_mid":

@@ -17,8 +17,8 @@ from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.report import write_results
 from semiparam_dynamics.offline.page import LOOKS, MEASURED
 
+from ...browser import Browser
 from ...dynamics.arms import measurements, small_arm
-from .browser import Browser
 
 WIDTHS = (1280, 400)
 HEADINGS = {

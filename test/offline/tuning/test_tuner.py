@@ -18,7 +18,7 @@ from semiparam_dynamics.offline.tuning.candidates import Candidate
 from semiparam_dynamics.offline.tuning.page import RIVAL, findings, headline, text, tuning_page
 from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, stages, tune
 
-from ..evaluation.browser import Browser
+from ...browser import Browser
 from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES
 from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
 from .recorded import CONFIG, recordings

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -31,7 +32,7 @@ OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 # Chromium reads commands from descriptor 3 and writes to 4.
@@ -42,8 +43,12 @@ LAUNCH = (
 TIMEOUT = 60.0  # s for an answer: far more than any takes
 
 
+class BrowserError(Exception):
+    """An order that the browser did not take."""
+
+
 class Browser:
-    """A browser with one page. Skips the test where none is installed.
+    """A browser with one page, which may never end loading. Skips the test where there is none.
 
     Attributes
     ----------
@@ -51,7 +56,7 @@ class Browser:
     requests: addresses that the page asked for, its own among them.
     """
 
-    def __init__(self, profile: Path) -> None:
+    def __init__(self, profile: Path, url: str = "about:blank") -> None:
         path = next((found for name in NAMES if (found := shutil.which(name))), None)
         if path is None:
             pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
@@ -65,15 +70,14 @@ class Browser:
         )
         os.close(read)
         os.close(write)
-        self._buffer, self._count, self._session = b"", 0, ""
+        self._buffer, self._count = b"", 0
+        self._session: dict[str, str] = {}
         self.complaints: list[str] = []
         self.requests: list[str] = []
         self._loaded = False
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        target = self.call("Target.createTarget", url=url)["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
-        self._session = attached["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
+        self._session = {"sessionId": attached["sessionId"]}
 
     def __enter__(self) -> Browser:
         return self
@@ -84,21 +88,15 @@ class Browser:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        self._session = ""
-        try:
-            self.call("Browser.close")
-            self._process.wait(10)
-        except (AssertionError, OSError):  # it has ended by itself
-            self._process.kill()
-            self._process.wait()
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.terminate()
+        self._process.wait(TIMEOUT)
         os.close(self._out)
         os.close(self._in)
 
     def open(self, page: Path, width: int, height: int = 900) -> None:
         """Load a page in a window of this size, in CSS pixels."""
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
         self.complaints.clear()
         self.requests.clear()
         self.call(
@@ -123,23 +121,37 @@ class Browser:
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")
 
+    def value(self, expression: str) -> Any:
+        """The present value of an expression; a page that is loaded anew is asked again."""
+        while True:
+            try:
+                found: Mapping[str, Any] = self.call("Runtime.evaluate", expression=expression)
+            except BrowserError as error:
+                if "navigated" not in str(error) and "context" not in str(error):
+                    raise
+                continue
+            return found["result"].get("value")
+
+    def screenshot(self, **how: object) -> bytes:
+        """The page as PNG."""
+        return base64.b64decode(self.call("Page.captureScreenshot", **how)["data"])
+
     def picture(self, x: float, y: float, width: float, height: float) -> np.ndarray:
         """A part of the page, in CSS pixels from its top left: (rows, columns, 3) from 0 to 1."""
         clip = {"x": x, "y": y, "width": width, "height": height, "scale": 1}
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)
-        image: np.ndarray = imread(io.BytesIO(base64.b64decode(shot["data"])), format="png")
+        shot = self.screenshot(captureBeyondViewport=True, clip=clip)
+        image: np.ndarray = imread(io.BytesIO(shot), format="png")
         return image[..., :3]
 
     def call(self, method: str, **parameters: object) -> Any:
         """Give a command and return its result; what happens meanwhile is noted."""
         self._count += 1
-        message: dict[str, object] = {"id": self._count, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
+        message = {"id": self._count, "method": method, "params": parameters, **self._session}
         os.write(self._out, json.dumps(message).encode() + b"\0")
         while (answer := self._receive()).get("id") != self._count:
             pass
-        assert "error" not in answer, (method, answer["error"])
+        if "error" in answer:
+            raise BrowserError(f"{method}: {answer['error']['message']}")
         return answer["result"]
 
     def _receive(self) -> dict[str, Any]:
