@@ -60,7 +60,6 @@ class Finding:
     fault: bool = True
 
 
-
 MIN_TILT = 2.5  # degrees: what a base is levelled to
 SMALL_DELAY, MIN_DELAY = 0.005, 0.017  # s of delay: worth a note, and a fault
 LAGS = 0.01 * np.arange(-4, 7)  # s that are tried
@@ -245,9 +244,7 @@ def _share(trial: Trial, h: Hypothesis) -> Array:
     return share
 
 
-def _scaled(
-    names: Sequence[str], trial: Trial, h: Hypothesis
-) -> tuple[list[Finding], Hypothesis]:
+def _scaled(names: Sequence[str], trial: Trial, h: Hypothesis) -> tuple[list[Finding], Hypothesis]:
     """Efforts that are not in N m, and the hypothesis that they have their factors."""
     k, efforts = len(names), trial.efforts(h)
     inertia, weight = anchored(trial.columns, h.gravity)
