@@ -101,9 +101,7 @@ class FirstMotion:
         parts = np.array(inertial_parts(model, q, dq, ddq))
         times = np.arange(len(q), dtype=np.float64) * (SPACING_NS / SECOND)
         gravity = model.gravity
-        columns = Columns(
-            times, q, dq, parts, effects, y, times, y, model.inertial_prior, gravity
-        )
+        columns = Columns(times, q, dq, parts, effects, y, times, y, model.inertial_prior, gravity)
         found = effort_findings(model.joint_names, columns, used, between)
         scale = [float(f"{v:.4g}") for v in found.hypothesis.factor * self._scale]
         findings = [
