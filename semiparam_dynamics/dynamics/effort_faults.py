@@ -363,12 +363,12 @@ def _late(trial: Trial, h: Hypothesis) -> tuple[list[Finding], float]:
 
 def _unrelated(trial: Trial, h: Hypothesis) -> Iterator[Finding]:
     """Efforts of which on no joint either model predicts the half."""
-    left, nothing = {}, trial.squares(h, "none")
+    left, nothing, joints = {}, trial.squares(h, "none"), int(trial.used.sum())
     for model in ("urdf", "free"):
         squares = trial.squares(h, model)
-        for k in range(int(trial.used.sum())):
+        for k in range(joints):
             ratio, deviation = trial.ratios(nothing[:, [k]], squares[:, [k]])
-            if (ratio + trial.level * deviation > MOST).any():
+            if (ratio + trial.level(joints) * deviation > MOST).any():
                 return
         left[model] = 100.0 * float(squares.mean())
     yield Finding(
