@@ -125,7 +125,7 @@ WALLS = [(0.0, 9.81, 0.0), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0), (-9.81, 0.0, 0.0
 @pytest.mark.parametrize(
     ("gravity", "angle"),
     [
-        *((tilted(angle), angle) for angle in (4.0, 8.0, 30.0, 120.0, -135.0, 180.0)),
+        *((tilted(angle), angle) for angle in (3.0, 8.0, 30.0, 120.0, -135.0, 180.0)),
         # The opposite direction fits free parameters as well: the URDF's weight decides.
         *((wall, 90.0) for wall in WALLS),
     ],
@@ -229,9 +229,10 @@ def test_late_and_early_efforts_are_mended_and_then_are_none(delay: float) -> No
     assert again.config.samples.effort_delay == config.samples.effort_delay
 
 
-def test_a_small_delay_is_a_note() -> None:
-    finding = found(examined(arm_log(delay=0.01)), "effort delay")
-    assert not finding.fault and finding.amount == pytest.approx(0.01, abs=0.003)
+@pytest.mark.parametrize("delay", [0.006, 0.01])
+def test_a_small_delay_is_a_note(delay: float) -> None:
+    finding = found(examined(arm_log(delay=delay)), "effort delay")
+    assert not finding.fault and finding.amount == pytest.approx(delay, abs=0.003)
 
 
 def test_a_joint_whose_readings_stand_makes_no_fault_of_gravity() -> None:

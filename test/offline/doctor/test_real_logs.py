@@ -112,16 +112,25 @@ def test_external_torques_follow_no_motion(data_folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("recording_name", ["recording_1", "recording_3"])
-def test_a_joint_that_the_urdf_shows_poorly_is_not_turned(
-    data_folder: Path, recording_name: str
+@pytest.mark.parametrize(
+    ("robot", "recording_name", "start"),
+    [
+        # Of lwr4's last joint the URDF's torques explain more turned; free bodies say otherwise.
+        ("lwr4", "recording_1", 0.0),
+        ("lwr4", "recording_3", 0.0),
+        # The URDF's torques explain more with 4 degrees of tilt; other masses explain more yet.
+        ("airbot", "loaded", 0.5),
+    ],
+)
+def test_what_the_urdf_describes_poorly_is_not_accused(
+    data_folder: Path, robot: str, recording_name: str, start: float
 ) -> None:
-    """Of lwr4's last joint the URDF's torques explain more turned; free bodies say otherwise."""
-    folder = data_folder / "robots" / "lwr4"
-    text, log = read_urdf(folder / "lwr4.urdf"), read_log(folder / f"{recording_name}.npz")
+    folder = data_folder / "robots" / robot
+    text, log = read_urdf(folder / f"{robot}.urdf"), read_log(folder / f"{recording_name}.npz")
     tree = parse_urdf(text)
     joints = tuple(j.name for j in tree.below(tree.root) if j.actuated)
-    part = JointLog(log.names or joints, log.time + SECOND, log.q, log.dq, log.tau)
+    whole = JointLog(log.names or joints, log.time + SECOND, log.q, log.dq, log.tau)
+    part = whole.rows(slice(int(start * len(whole)), None))
     assert verdict(examine(part, text, InverseDynamicsConfig())) == "No fault was found."
 
 
