@@ -16,8 +16,9 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-FALSE_CHANCE = 1e-3  # of an accusation in a motion without fault, shared by the kinds of faults
-KINDS = 6  # of faults: sign, scale, exchanged joints, direction of gravity, no weight, delay
+# Of a false accusation in a motion, for each of six kinds: sign, scale, exchanged joints, direction
+# of gravity, no weight, delay.
+FALSE_CHANCE = 1e-3 / 6
 CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
@@ -324,8 +325,7 @@ class Hypothesis:
 class Trial:
     """The errors of hypotheses on the half of a motion that they were not fitted on.
 
-    columns: of the motion. used: (k,) the joints with efforts.
-    between: called before each fit.
+    columns: of the motion. used: (k,) the joints with efforts. between: called before each fit.
     """
 
     def __init__(
@@ -340,12 +340,8 @@ class Trial:
         self._known: dict[tuple[object, ...], Array] = {}
 
     def level(self, questions: int) -> float:
-        """Deviations that show one of a kind's questions, on each half.
-
-        That both halves err has the product of their chances.
-        """
-        chance = FALSE_CHANCE / (KINDS * questions)
-        return float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(chance)))
+        """Deviations on each half that show one of a kind's questions: both err by chance."""
+        return float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(FALSE_CHANCE / questions)))
 
     @cached_property
     def free(self) -> list[FreeFit]:
@@ -445,7 +441,7 @@ class Trial:
                 ratio = ratio - np.maximum(masses, 0.0)
             none = self.squares(accused, "none")
             for_it = bool((ratio / deviation).min() > level) and all(
-                self.better(told[:, k], none[:, k], MOST) > level for k in each
+                self.better(told[:, joints], none[:, joints], MOST) > level for joints in each
             )
         return for_it
 
