@@ -19,7 +19,7 @@ from semiparam_dynamics.robot.urdf import parse_urdf
 # Of a false accusation in a motion, for each of six kinds: sign, scale, exchanged joints, direction
 # of gravity, no weight, delay.
 FALSE_CHANCE = 1e-3 / 6
-CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
+CONTRADICTION = 1.0  # deviation of both halves by which a model speaks against the other
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
@@ -431,9 +431,10 @@ class Trial:
         for model in models:
             told, left = self.squares(accused, model), other.squares(innocent, model)
             ratio, deviation = self.ratios(left, told)
-            if (ratio / deviation).sum() < -CONTRADICTION * np.sqrt(2.0):
+            least, whole = (ratio / deviation).min(), (ratio / deviation).sum()
+            if whole < -CONTRADICTION * np.sqrt(2.0) or least < -level:
                 return False
-            if for_it or (ratio / deviation).min() < level:
+            if for_it or least < level:
                 continue
             if model == "urdf" and len(models) > 1:
                 # By as much as other masses explain, the URDF's may be wrong instead.
