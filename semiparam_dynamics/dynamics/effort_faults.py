@@ -6,7 +6,7 @@ the logarithm of the ratio of the squared errors, with a deviation by a jackknif
 time, since errors close to one another are alike. Two models judge: the URDF's own torques, joint
 by joint, and free inertial parameters for all joints; friction can't push in either of them. One
 has to show the fault, and predict the efforts then; the other must not contradict. What is accused
-of a quantity is compared with the nearest value that is no fault.
+of a quantity is compared with its mirror image at the limit of what is no fault.
 """
 
 from __future__ import annotations
@@ -135,15 +135,24 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
 
 
 def _level(gravity: Array, told: Array) -> Array:
-    """The gravity at an angle of MIN_TILT from the configured one, towards another."""
+    """The gravity of `_innocent` angle from the configured one, along the arc to another."""
     size = float(np.linalg.norm(told))
     if not size or (gravity == told).all():
         return gravity
     away = gravity - (gravity @ told) / size**2 * told
     away = away if np.linalg.norm(away) > 1e-6 * size else _ring(told, np.pi / 2, 1)[0]
     away = away / np.linalg.norm(away)
-    tilt = np.radians(MIN_TILT)
+    tilt = np.radians(_innocent(_angle(gravity, told), MIN_TILT))
     return np.asarray(np.cos(tilt) * told + size * np.sin(tilt) * away)
+
+
+def _innocent(found: float, limit: float) -> float:
+    """The value within +-limit that a quantity found beyond is compared with.
+
+    What lies halfway between two values errs by either as much. So it is as far on the other side
+    of the limit: what errs less by the one found is beyond the limit.
+    """
+    return float(np.sign(found) * max(2.0 * limit - abs(found), -limit))
 
 
 def _faults(trial: Trial, h: Hypothesis, as_is: Hypothesis) -> int:
@@ -335,8 +344,7 @@ def _late(trial: Trial, h: Hypothesis) -> tuple[list[Finding], float]:
     late = replace(h, lag=lag)
 
     def beyond(limit: float) -> bool:
-        limit = float(np.copysign(limit, lag))
-        return abs(lag) > abs(limit) and trial.shown(late, replace(h, lag=limit))
+        return abs(lag) > limit and trial.shown(late, replace(h, lag=_innocent(lag, limit)))
 
     if not beyond(SMALL_DELAY):
         return [], lag
@@ -355,12 +363,12 @@ def _late(trial: Trial, h: Hypothesis) -> tuple[list[Finding], float]:
 
 def _unrelated(trial: Trial, h: Hypothesis) -> Iterator[Finding]:
     """Efforts of which on no joint either model predicts the half."""
-    left, nothing = {}, trial.squares(h, "none")
+    left, nothing, joints = {}, trial.squares(h, "none"), int(trial.used.sum())
     for model in ("urdf", "free"):
         squares = trial.squares(h, model)
-        for k in range(int(trial.used.sum())):
+        for k in range(joints):
             ratio, deviation = trial.ratios(nothing[:, [k]], squares[:, [k]])
-            if (ratio + trial.level * deviation > MOST).any():
+            if (ratio + trial.level(joints) * deviation > MOST).any():
                 return
         left[model] = 100.0 * float(squares.mean())
     yield Finding(

@@ -16,8 +16,10 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
 from semiparam_dynamics.robot.urdf import parse_urdf
 
-FALSE_CHANCE = 1e-3  # of an accusation in a motion without fault, shared by all that are asked
-CONTRADICTION = 1.0  # deviation by which a model speaks against what the other shows
+# Of a false accusation in a motion, for each of six kinds: sign, scale, exchanged joints, direction
+# of gravity, no weight, delay.
+FALSE_CHANCE = 1e-3 / 6
+CONTRADICTION = 1.0  # deviation of both halves by which a model speaks against the other
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
@@ -323,8 +325,7 @@ class Hypothesis:
 class Trial:
     """The errors of hypotheses on the half of a motion that they were not fitted on.
 
-    columns: of the motion. used: (k,) the joints with efforts. questions: how many are asked.
-    between: called before each fit.
+    columns: of the motion. used: (k,) the joints with efforts. between: called before each fit.
     """
 
     def __init__(
@@ -334,13 +335,13 @@ class Trial:
         between: Callable[[], None] = lambda: None,
     ) -> None:
         self.columns, self.used, self.between = columns, used, between
-        half, k = len(columns.y) // 2, int(used.sum())
+        half = len(columns.y) // 2
         self._halves = (slice(0, half), slice(half, None))
         self._known: dict[tuple[object, ...], Array] = {}
-        # Signs, scales, pairs, gravity's direction and absence, and a delay; that both halves err
-        # has the product of their chances.
-        questions = 2 * k + k * (k - 1) // 2 + 3
-        self.level = float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(FALSE_CHANCE / questions)))
+
+    def level(self, questions: int) -> float:
+        """Deviations on each half that show one of a kind's questions: both err by chance."""
+        return float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(FALSE_CHANCE / questions)))
 
     @cached_property
     def free(self) -> list[FreeFit]:
@@ -417,20 +418,32 @@ class Trial:
         other = elsewhere or self
         y, as_is = self.efforts(accused), other.efforts(innocent)
         touched = np.flatnonzero((y != as_is).any(axis=0)[self.used])
-        each = [[k] for k in touched.tolist()]
+        k, each = int(self.used.sum()), [[joint] for joint in touched.tolist()]
         if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
-            each = [list(range(int(self.used.sum())))]
+            each = [list(range(k))]
+        questions = k if (accused.factor != innocent.factor).any() else 1
+        if elsewhere or (accused.source != innocent.source).any():
+            questions = max(k * (k - 1) // 2, 1)
+        level = self.level(questions)
         for_it = False
         # Free bodies may be without mass: they can't tell whether there is weight.
-        for model in ("urdf",) if innocent.weighed else ("urdf", "free"):
+        models = ("urdf",) if innocent.weighed else ("urdf", "free")
+        for model in models:
             told, left = self.squares(accused, model), other.squares(innocent, model)
             ratio, deviation = self.ratios(left, told)
-            if (ratio / deviation).sum() < -CONTRADICTION * np.sqrt(2.0):
+            least, whole = (ratio / deviation).min(), (ratio / deviation).sum()
+            if whole < -CONTRADICTION * np.sqrt(2.0) or least < -level:
                 return False
-            if not for_it and self.better(told, left) > self.level:
-                none = self.squares(accused, "none")
-                predicts = (self.better(told[:, k], none[:, k], MOST) > self.level for k in each)
-                for_it = all(predicts)
+            if for_it or least < level:
+                continue
+            if model == "urdf" and len(models) > 1:
+                # By as much as other masses explain, the URDF's may be wrong instead.
+                masses = self.ratios(told, other.squares(innocent, "free"))[0]
+                ratio = ratio - np.maximum(masses, 0.0)
+            none = self.squares(accused, "none")
+            for_it = bool((ratio / deviation).min() > level) and all(
+                self.better(told[:, joints], none[:, joints], MOST) > level for joints in each
+            )
         return for_it
 
     def error(self, h: Hypothesis, model: str = "urdf") -> float:

@@ -24,10 +24,12 @@ MIN_ROWS = 100  # rows of the grid, half of them between its ends, that least sq
 MAX_ROWS = 2500  # rows of the grid that least squares gets
 
 
-def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
+def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool = True) -> Columns:
     """The columns of a log without faults in single messages; its efforts must be there.
 
-    `model` is of the log's joints in their order. Raises BagError where the log is too short.
+    `model` is of the log's joints in their order. Without `free` bodies the URDF's torques are the
+    only inertial column, which takes a fraction of the time. Raises BagError where the log is too
+    short.
     """
     assert log.y is not None
     if len(log) < 3:
@@ -55,18 +57,20 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float) -> Columns:
 
     v = model.config.coulomb_velocity
     effects = np.stack((dq, np.tanh(dq / v), np.ones_like(dq), ddq), axis=-1)
-    parts = [smooth(part)[kept] for part in inertial_parts(model, q, dq, ddq)]
+    parts, prior = inertial_parts(model, q, dq, ddq), model.inertial_prior
+    if not free:
+        parts, prior = [(part @ prior)[:, :, None] for part in parts], np.ones(1)
     y_grid = smooth(y)
     return Columns(
         grid[kept],
         smooth(q)[kept],
         smooth(dq)[kept],
-        np.array(parts),
+        np.array([smooth(part)[kept] for part in parts]),
         smooth(effects)[kept],
         y_grid[kept],
         grid,
         y_grid,
-        model.inertial_prior,
+        prior,
         model.gravity,
     )
 

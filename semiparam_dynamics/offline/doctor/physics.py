@@ -69,17 +69,23 @@ def _renamed(
     told, found = verdict.trial, None
     least = told.error(verdict.hypothesis)
     assert part.y is not None
-    for i, j in itertools.combinations(range(len(part.names)), 2):
+    q, y = part.q, part.y
+
+    def exchanged(i: int, j: int, *, free: bool) -> tuple[Trial, Hypothesis]:
         order = np.arange(len(part.names))
         order[[i, j]] = j, i
-        other = replace(part, q=part.q[:, order], y=part.y[:, order])
-        trial = Trial(make_columns(other, model, cutoff), used[order])
-        as_is = Hypothesis(np.ones(len(order)), np.arange(len(order)), trial.columns.gravity)
+        other = replace(part, q=q[:, order], y=y[:, order])
+        trial = Trial(make_columns(other, model, cutoff, free=free), used[order])
+        return trial, Hypothesis(np.ones(len(order)), np.arange(len(order)), trial.columns.gravity)
+
+    for i, j in itertools.combinations(range(len(part.names)), 2):
+        trial, as_is = exchanged(i, j, free=False)
         if (error := trial.error(as_is)) < least:
-            least, found = error, (i, j, trial, as_is)
+            least, found = error, (i, j)
     if found is None:
         return [], verdict
-    i, j, trial, as_is = found
+    i, j = found
+    trial, as_is = exchanged(i, j, free=True)
     if not trial.shown(as_is, verdict.hypothesis, told):
         return [], verdict
     pair = part.names[i], part.names[j]
