@@ -5,8 +5,9 @@ motion and predict the other half's efforts, and the accused one has to do that 
 the logarithm of the ratio of the squared errors, with a deviation by a jackknife over blocks of
 time, since errors close to one another are alike. Two models judge: the URDF's own torques, joint
 by joint, and free inertial parameters for all joints; friction can't push in either of them. One
-has to show the fault, and predict the efforts then; the other must not contradict. What is accused
-of a quantity is compared with its mirror image at the limit of what is no fault.
+has to show the fault, and predict the efforts then; the other must not contradict. A tilt, which
+springs and wrong masses resemble, is compared with the nearest value that is no fault, and a delay
+with its mirror image at the limit.
 """
 
 from __future__ import annotations
@@ -135,24 +136,15 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
 
 
 def _level(gravity: Array, told: Array) -> Array:
-    """The gravity of `_innocent` angle from the configured one, along the arc to another."""
+    """The gravity at an angle of MIN_TILT from the configured one, towards another."""
     size = float(np.linalg.norm(told))
     if not size or (gravity == told).all():
         return gravity
     away = gravity - (gravity @ told) / size**2 * told
     away = away if np.linalg.norm(away) > 1e-6 * size else _ring(told, np.pi / 2, 1)[0]
     away = away / np.linalg.norm(away)
-    tilt = np.radians(_innocent(_angle(gravity, told), MIN_TILT))
+    tilt = np.radians(MIN_TILT)
     return np.asarray(np.cos(tilt) * told + size * np.sin(tilt) * away)
-
-
-def _innocent(found: float, limit: float) -> float:
-    """The value within +-limit that a quantity found beyond is compared with.
-
-    What lies halfway between two values errs by either as much. So it is as far on the other side
-    of the limit: what errs less by the one found is beyond the limit.
-    """
-    return float(np.sign(found) * max(2.0 * limit - abs(found), -limit))
 
 
 def _faults(trial: Trial, h: Hypothesis, as_is: Hypothesis) -> int:
@@ -344,7 +336,9 @@ def _late(trial: Trial, h: Hypothesis) -> tuple[list[Finding], float]:
     late = replace(h, lag=lag)
 
     def beyond(limit: float) -> bool:
-        return abs(lag) > limit and trial.shown(late, replace(h, lag=_innocent(lag, limit)))
+        # What errs less by one value than by its mirror image at the limit is beyond the limit.
+        innocent = float(np.sign(lag)) * max(2.0 * limit - abs(lag), -limit)
+        return abs(lag) > limit and trial.shown(late, replace(h, lag=innocent))
 
     if not beyond(SMALL_DELAY):
         return [], lag

@@ -22,6 +22,7 @@ FALSE_CHANCE = 1e-3 / 6
 CONTRADICTION = 1.0  # deviation of both halves by which a model speaks against the other
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
+TILTS = 6  # directions of gravity that are asked: three, and the axes near to them
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
 RIDGE = 1e-5  # of a column's own sum of squares
 MIN_ERROR = 1e-4  # of an effort's variance: what is less is as good
@@ -422,6 +423,8 @@ class Trial:
         if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
             each = [list(range(k))]
         questions = k if (accused.factor != innocent.factor).any() else 1
+        if accused.gravity.any() and (accused.gravity != innocent.gravity).any():
+            questions = max(k, TILTS)
         if elsewhere or (accused.source != innocent.source).any():
             questions = max(k * (k - 1) // 2, 1)
         level = self.level(questions)
