@@ -9,7 +9,7 @@ is learned from alone or, where it lasts, on what is tested, too. Figures are of
 of the semiparametric model, each `sequential/delayed/frozen`, divided by those of the log as it
 is; "-": not one sample could be scored. "no dq": without the driver's velocities.
 
-With `--live` what is learned from is played as a bag over DDS to a node, and the model that it
+With `--live` what is learned from is published over DDS to a node, and the model that it
 saves is tested frozen on the log as it is, beside one that learns the same offline. `--drivers`:
 the share of each log's samples that is learned of the messages of drivers.py.
 """
@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--no-velocities", action="store_true", help="leave dq out of all logs")
     parser.add_argument("--live", action="store_true", help="learn as a node, over DDS")
     parser.add_argument("--drivers", action="store_true", help="what drivers were reported to send")
-    parser.add_argument("--speed", type=float, default=1.0, help="of a bag that is played")
+    parser.add_argument("--speed", type=float, default=1.0, help="of the messages over DDS")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two short logs, few conditions")
     args = parse(parser, argv)

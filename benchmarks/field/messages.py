@@ -1,7 +1,7 @@
 """Joint states of a log as messages, and an arm that learns from them as a node of its own.
 
-A bag is written, played over DDS as fast as asked, and learned from by the node
-`inverse_dynamics`; what it has saved is then tested, frozen, on a log.
+They are published over DDS as fast as asked, and learned by the node `inverse_dynamics`; what it
+has saved is then tested, frozen, on a log.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from arms import LogSplit, measurements, received
@@ -22,11 +22,9 @@ from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.findings import mean_nmse
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.bag import BagReader
-from semiparam_dynamics.samples.bag_writer import BagWriter
 
 LOST = "learning could not keep up"
-PAUSE = 5 * SECOND  # ns between two logs that are played as one bag
+PAUSE = 5 * SECOND  # ns between two logs, one after the other
 SETTLED_S = 3.0  # without a newly learned sample everything that came is learned
 PATIENCE_S = 60.0  # for that
 QUEUE = 100  # messages, far more than come while the node is busy with one
@@ -96,25 +94,22 @@ def learn_offline(split: LogSplit, train: list[JointLog], change: Change) -> Lea
 
 
 def learn_over_dds(split: LogSplit, train: list[JointLog], change: Change, speed: float) -> Learned:
-    """Play the messages of the logs, one after the other, to a node of its own.
+    """Publish the messages of the logs, one after the other, to a node of its own.
 
     speed: how much faster than they were recorded.
     """
     use_own_network()
+    sent: list[Message] = []
+    for log in train:
+        shift = (sent[-1].stamp if sent else 0) + PAUSE - int(log.stamps[0])
+        sent += [m._replace(stamp=m.stamp + shift) for m in change(messages(log))]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "arm.urdf").write_text(split.urdf)
-        with BagWriter(folder / "bag") as bag:
-            end = 0
-            for log in train:
-                shift = end + PAUSE - int(log.stamps[0])
-                for stamp, names, *values in change(messages(log)):
-                    bag.joint_state(stamp + shift, names, *(v if len(v) else None for v in values))
-                end = int(log.stamps[-1]) + shift
         params = write_params(folder, "inverse_dynamics", split.config)
         given = {"urdf": folder / "arm.urdf", "model_file": folder / "model.npz"}
         with NodeProcess("inverse_dynamics", given, folder / "log", params) as process:
-            figures = play(folder / "bag", process.check, speed)
+            figures = publish(sent, process.check, speed)
             if process.stop() != 0:
                 raise SemiparamError((folder / "log").read_text())
         model = RobotModel(split.urdf, split.config.robot)
@@ -124,8 +119,8 @@ def learn_over_dds(split: LogSplit, train: list[JointLog], change: Change, speed
     return Learned(error, int(figures.get(f"dropped: {LOST}", "0")))
 
 
-def play(bag: Path, check: Callable[[], None], speed: float) -> dict[str, str]:
-    """Play a bag to the node once it is active; returns its figures when it has learned all.
+def publish(sent: list[Message], check: Callable[[], None], speed: float) -> dict[str, str]:
+    """Publish messages to the node once it is active; returns its figures when it has learned all.
 
     Messages with positions alone come from a publisher of their own, as joint_state_publisher's do.
     """
@@ -153,26 +148,16 @@ def play(bag: Path, check: Callable[[], None], speed: float) -> dict[str, str]:
         wait_until_active(node, executor, "inverse_dynamics")
         while arm.get_subscription_count() < 1 or other.get_subscription_count() < 1:
             executor.spin_once(timeout_sec=0.1)
-        with BagReader(bag) as reader:
-            given = [m for _, m, _ in reader.messages(["/joint_states"])]
-        sent = [joint_state_message(*fields(m)) for m in given]
-        begun, first = time.monotonic(), fields(given[0])[0]
-        for m, message in zip(given, sent, strict=True):
-            due = begun + (fields(m)[0] - first) / SECOND / speed
-            while (left := due - time.monotonic()) > 0.0:
+        made = [joint_state_message(*m) for m in sent]
+        begun = time.monotonic() - sent[0].stamp / SECOND / speed
+        for m, message in zip(sent, made, strict=True):
+            while (left := begun + m.stamp / SECOND / speed - time.monotonic()) > 0.0:
                 executor.spin_once(timeout_sec=left)
-            (arm if len(message.velocity) or len(message.effort) else other).publish(message)
+            (arm if len(m.dq) or len(m.y) else other).publish(message)
         wait_until_learned(figures, lambda: executor.spin_once(timeout_sec=0.1), check)
     finally:
         rclpy.try_shutdown()
     return figures
-
-
-def fields(message: Any) -> tuple[int, list[str], Array, Array, Array]:
-    """Stamp (ns), names, positions, velocities and efforts of a JointState."""
-    stamp = message.header.stamp
-    at = int(stamp.sec) * SECOND + int(stamp.nanosec)
-    return at, message.name, message.position, message.velocity, message.effort
 
 
 def wait_until_learned(

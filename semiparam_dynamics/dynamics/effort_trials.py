@@ -418,16 +418,10 @@ class Trial:
         """
         other = elsewhere or self
         y, as_is = self.efforts(accused), other.efforts(innocent)
-        touched = np.flatnonzero((y != as_is).any(axis=0)[self.used])
-        k, each = int(self.used.sum()), [[joint] for joint in touched.tolist()]
+        each = [[k] for k in np.flatnonzero((y != as_is).any(axis=0)[self.used]).tolist()]
         if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
-            each = [list(range(k))]
-        questions = k if (accused.factor != innocent.factor).any() else 1
-        if accused.gravity.any() and (accused.gravity != innocent.gravity).any():
-            questions = max(k, TILTS)
-        if elsewhere or (accused.source != innocent.source).any():
-            questions = max(k * (k - 1) // 2, 1)
-        level = self.level(questions)
+            each = [list(range(int(self.used.sum())))]
+        level = self.level(self._questions(accused, innocent, renamed=elsewhere is not None))
         for_it = False
         # Free bodies may be without mass: they can't tell whether there is weight.
         models = ("urdf",) if innocent.weighed else ("urdf", "free")
@@ -448,6 +442,16 @@ class Trial:
                 self.better(told[:, joints], none[:, joints], MOST) > level for joints in each
             )
         return for_it
+
+    def _questions(self, accused: Hypothesis, innocent: Hypothesis, *, renamed: bool) -> int:
+        """The number of questions of the same kind as what is accused, of which one is asked."""
+        k = int(self.used.sum())
+        asked = (
+            (renamed or (accused.source != innocent.source).any(), k * (k - 1) // 2),
+            ((accused.factor != innocent.factor).any(), k),
+            (accused.gravity.any() and (accused.gravity != innocent.gravity).any(), max(k, TILTS)),
+        )
+        return max((count for differs, count in asked if differs), default=1) or 1
 
     def error(self, h: Hypothesis, model: str = "urdf") -> float:
         """Mean over the joints of the held-out squared error."""

@@ -195,6 +195,40 @@ class PartJoiner:
         return joined
 
 
+class EffortJoiner:
+    """Joins efforts that come in a message of their own to the one before, of the same stamp.
+
+    A message without efforts is passed on at once. Where efforts of its joints follow, later ones
+    wait for theirs.
+    """
+
+    def __init__(self) -> None:
+        self._before: Any = None  # the last message, where it has no efforts
+        self._waits = False  # for efforts
+
+    def __call__(self, message: Any) -> list[Any]:
+        """The messages to be read now."""
+        before, self._before = self._before, None
+        joined = None if before is None else one_reading(before, message)
+        ready = self._ready(before) if joined is None else []
+        if joined is not None and self._waits:
+            message = joined
+        elif joined is not None and len(message.effort) and before.name == message.name:
+            self._waits = True
+        if len(message.effort):
+            return [*ready, message]
+        self._before = message
+        return ready if self._waits else [message]
+
+    def flush(self) -> list[Any]:
+        """The message that waits: no more come."""
+        before, self._before = self._before, None
+        return self._ready(before)
+
+    def _ready(self, waiting: Any) -> list[Any]:
+        return [waiting] if self._waits and waiting is not None else []
+
+
 def one_reading(first: Any, second: Any) -> JointStateMessage | None:
     """Two messages that follow each other as one: of different joints, or efforts apart.
 

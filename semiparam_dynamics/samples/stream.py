@@ -21,11 +21,10 @@ from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.efforts import NO_EFFORT, NOT_YET, Efforts
 from semiparam_dynamics.samples.joint_names import (
     MAX_QUOTED,
+    EffortJoiner,
     JointMatcher,
     PartJoiner,
     joint_positions,
-    one_reading,
-    stamp_of,
 )
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
@@ -118,6 +117,7 @@ class MeasurementStream:
         self.dropped, self.details = self._tally.dropped, self._tally.details
         self.frames: set[str] = set()
         self._effort = target == "effort"
+        self._with_efforts = EffortJoiner()
         self._matcher, self._parts = JointMatcher(joint_names), PartJoiner()
         self.lists = self._matcher.lists
         self._jump = round(config.clock_jump * SECOND)
@@ -145,10 +145,6 @@ class MeasurementStream:
         # Positions and stamp of the last joint state that was not stuck.
         self._q: Sequence[float] | None = None
         self._q_stamp = 0
-        # Whether efforts come in a message of their own, for which one without them waits; and the
-        # stamp of the last one without, ns.
-        self._efforts_apart, self._without_efforts = False, 0
-        self._waiting: Any = None
         self._placed: set[int] = set()  # joints that had a position while others never had one
         self._locks = locks or {}
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
@@ -164,14 +160,10 @@ class MeasurementStream:
         if self._locks:
             self._follow_locks(message)
         try:
-            matcher = self._matcher
-            if message.name != matcher.seen:
-                message = self._matched(message)
-            if matcher.problem:
-                return self._drop(matcher.problem, matcher.detail)
-            return self._read_whole(message) if self._efforts_apart else self._read(message)
+            messages = self._with_efforts(message) if self._effort else [message]
         except (AttributeError, TypeError, ValueError, OverflowError) as error:
             return self._drop("malformed", str(error))
+        return self._take(messages)
 
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
@@ -204,7 +196,7 @@ class MeasurementStream:
 
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
-        return self._read_waiting() + self._pairer.flush()
+        return self._take(self._with_efforts.flush()) + self._pairer.flush()
 
     def moved(self) -> str:
         """The locked joints that stand elsewhere now, as a sentence; empty where none does."""
@@ -222,6 +214,22 @@ class MeasurementStream:
         )
         return f"{joints}: nothing is learned until it is back there{why if apart else ''}"
 
+    def _take(self, messages: Sequence[Any]) -> list[Measurement]:
+        """The measurements that are complete with further messages."""
+        released: list[Measurement] = []
+        for message in messages:
+            try:
+                matcher = self._matcher
+                if message.name != matcher.seen:
+                    message = self._matched(message)
+                if matcher.problem:
+                    self._drop(matcher.problem, matcher.detail)
+                else:
+                    released += self._read(message)
+            except (AttributeError, TypeError, ValueError, OverflowError) as error:
+                self._drop("malformed", str(error))
+        return released
+
     def _read(self, message: Any) -> list[Measurement]:
         """The measurements that are complete with a message of all joints.
 
@@ -230,7 +238,6 @@ class MeasurementStream:
         velocities, efforts = message.velocity, message.effort
         n, n_dq, n_effort = len(message.name), len(velocities), len(efforts)
         if len(message.position) != n or n_dq not in (0, n) or n_effort not in (0, n):
-            self._note_efforts(message)
             sizes = f"{len(message.position)} positions, {n_dq} velocities, {n_effort} efforts"
             return self._drop("wrong length", f"{n} names, {sizes}")
         # For a handful of numbers plain Python is faster than NumPy: checks are of tuples.
@@ -241,7 +248,6 @@ class MeasurementStream:
         stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
         jumped = self._order(stamp)
         if jumped is None:
-            self._note_efforts(message)
             return []
         released: list[Measurement] = []
         if jumped:
@@ -262,7 +268,6 @@ class MeasurementStream:
                 given = pick(efforts.tolist() if hasattr(efforts, "tolist") else efforts)
                 y = self._efforts(stamp, given, position)
             else:
-                self._without_efforts = stamp
                 self._drop("no effort", "the joint states carry no effort: nothing can be learned")
             if self._elsewhere_now and n_effort:
                 y = None
@@ -272,33 +277,6 @@ class MeasurementStream:
             if y is not None:
                 released += self._pairer.wrench(stamp - self._delay, y)
         return released + self._pairer.joint_state(Measurement(stamp, q, dq, None))
-
-    def _note_efforts(self, message: Any) -> None:
-        """Notice efforts that come after a message of their stamp that has none."""
-        late = len(message.effort) > 0 and stamp_of(message) == self._without_efforts
-        self._efforts_apart |= self._effort and late
-
-    def _read_whole(self, message: Any) -> list[Measurement]:
-        """The measurements that are complete now; efforts may come after positions."""
-        released: list[Measurement] = []
-        if self._waiting is not None:
-            joined = one_reading(self._waiting, message)
-            if joined is None:
-                released = self._read_waiting()
-                self._matcher.match(message.name)
-            self._waiting, message = None, joined or message
-        if len(message.effort):
-            return released + self._read(message)
-        self._waiting = message
-        return released
-
-    def _read_waiting(self) -> list[Measurement]:
-        """The measurements of the message that waits, which has no efforts."""
-        message, self._waiting = self._waiting, None
-        if message is None:
-            return []
-        self._matcher.match(message.name)
-        return self._read(message)
 
     def _matched(self, message: Any) -> Any:
         """The message, or with those of its stamp where it lacks joints; see the matcher."""

@@ -9,8 +9,8 @@ import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import IncrementalRLSC, class_heads
-from semiparam_dynamics.learning.class_heads import ClassMeans, DiscriminantHead
+from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.learning.class_heads import REFACTOR_AFTER, ClassMeans, DiscriminantHead
 
 RIDGE = 0.5
 
@@ -126,14 +126,12 @@ def test_a_class_of_one_example_is_recognised() -> None:
     assert np.mean(found.predict(few) == 4) > 0.5 > 0.1 > np.mean(plain.predict(few) == 4)
 
 
-def test_the_inverse_stays_the_inverse(monkeypatch: pytest.MonkeyPatch) -> None:
-    after = 100
-    monkeypatch.setattr(class_heads, "REFACTOR_AFTER", after)
-    X, y = examples(3 * after)
+def test_the_inverse_stays_the_inverse() -> None:
+    X, y = examples(3 * REFACTOR_AFTER)
     found = teach(model(), X, y)
     head, T = found.recursion_.head, 5
     head.times_inverse(np.eye(T))
-    teach(found, X[: after - 1], y[: after - 1])
+    teach(found, X[: REFACTOR_AFTER - 1], y[: REFACTOR_AFTER - 1])
     np.testing.assert_allclose(head.times_inverse(np.eye(T)) @ head.E, np.eye(T), atol=1e-10)
     np.testing.assert_allclose(head.inverse_diagonal(), np.diag(np.linalg.inv(head.E)), rtol=1e-10)
 

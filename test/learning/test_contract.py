@@ -170,11 +170,13 @@ CHECKED: list[Any] = [
     RecursiveRLS(Gaussian(6.0), features="nystrom", random_state=0),  # as wide as the checks' data
     KernelClassifier(),
     IncrementalRLSC(),
-    IncrementalRLSC(features="nystrom", n_features=20),
+    IncrementalRLSC(features="nystrom"),
+    IncrementalRLSC(head="discriminant"),
     NystromFeatures(),
     RandomFourierFeatures(n_features=10),
     RandomFeatures(n_features=10),
     RandomFeatures(n_features=10, importance="leverage"),
+    RandomFeaturesKRLS(importance="leverage"),
     RandomReLUFeatures(n_features=10),
     IncrementalRLSC(features="random_relu", head="discriminant"),
 ]

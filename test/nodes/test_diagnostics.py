@@ -58,7 +58,7 @@ def test_errors_are_told_of_motion_and_not_of_rest_where_efforts_hardly_change(s
     assert sentence == f"{learned} samples learned; standing still, waiting for motion"
 
 
-@pytest.mark.parametrize("rate", [100, 1000])
+@pytest.mark.parametrize("rate", [100, 200, 500, 1000])
 def test_rest_is_told_at_every_rate(say, rate: int) -> None:
     say(moving(300))
     period = 1_000_000_000 // rate

@@ -90,9 +90,7 @@ def test_twice_the_same_bytes_but_for_the_timing(
     assert b'"semiparametric"' in found[0][0] and b"timing" not in found[0][0]
 
 
-def test_training_bags_are_learned_first(
-    bag: Path, evaluated: Path, tmp_path: Path, without_pictures: None
-) -> None:
+def test_training_bags_are_learned_first(bag: Path, evaluated: Path, tmp_path: Path) -> None:
     options = ["--train", str(bag), *SETTING, "--out", str(tmp_path)]
     assert main(["evaluate", str(bag), *options]) == 0
     found = scores(tmp_path)
@@ -137,9 +135,7 @@ def test_a_real_arms_bag(
     assert mean("frozen", "rigid_body") < 0.7 * 0.0292
 
 
-def test_a_saved_model_brings_its_parameters(
-    bag: Path, tmp_path: Path, without_pictures: None
-) -> None:
+def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
     saved, out = tmp_path / "arm.npz", tmp_path / "out"
     config = replace(InverseDynamicsConfig(), **{"filter.cutoff": 8.0} | FEW_CENTERS)
     InverseDynamicsLearner(small_arm(), config).save(saved)
@@ -149,9 +145,7 @@ def test_a_saved_model_brings_its_parameters(
     assert used.filter.cutoff == 6.0 and used.estimator == config.estimator
 
 
-def test_a_saved_model_may_have_seen_the_motion(
-    bag: Path, tmp_path: Path, capsys, without_pictures: None
-) -> None:
+def test_a_saved_model_may_have_seen_the_motion(bag: Path, tmp_path: Path, capsys) -> None:
     saved = tmp_path / "arm.npz"
     InverseDynamicsLearner(small_arm(), replace(InverseDynamicsConfig(), **FEW_CENTERS)).save(saved)
     assert main(["evaluate", str(bag), "--model", str(saved), "--out", str(tmp_path / "out")]) == 0
@@ -162,9 +156,7 @@ def test_a_saved_model_may_have_seen_the_motion(
     assert "The models had learned what is in arm.npz before." in page
 
 
-def test_changes_are_looked_for_where_the_parameters_say_so(
-    bag, tmp_path, capsys, without_pictures: None
-) -> None:
+def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsys) -> None:
     command = [
         "evaluate",
         str(bag),

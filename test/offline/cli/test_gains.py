@@ -19,7 +19,6 @@ from ...dynamics.arms import URDF
 from ..doctor.logs import arm_log
 from ..doctor.test_drive_gains import GAINS, MASS, loaded_log
 
-pytestmark = pytest.mark.usefixtures("without_pictures")
 FOLDERS = {"bare": "", "described": URDF.read_text()}  # with their robot_description
 
 

@@ -16,8 +16,6 @@ from semiparam_dynamics.offline.cli.main import main
 
 from ...dynamics.arms import URDF, measurements, small_arm
 
-pytestmark = pytest.mark.usefixtures("without_pictures")
-
 
 @pytest.mark.parametrize(
     ("learner", "residual"),

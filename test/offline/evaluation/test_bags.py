@@ -204,9 +204,7 @@ def stamped(folder: Path, stamps: np.ndarray, recording: list[Measurement]) -> P
         ("stuck", "effort stuck: "),
     ],
 )
-def test_a_recording_with_faults_leads_to_the_doctor_who_names_them(
-    tmp_path, without_pictures, fault, told
-) -> None:
+def test_a_recording_with_faults_leads_to_the_doctor_who_names_them(tmp_path, fault, told) -> None:
     recording = list(measurements(small_arm(), 3.0))  # too short for more than the messages
     stamps = np.array([m.stamp for m in recording])
     if fault == "uneven":

@@ -95,6 +95,7 @@ def test_sequential_equals_one_sample_after_the_other() -> None:
     "settings",
     [
         {"residual": "random_fourier"},
+        {"residual": "nystrom"},
         {"residual": "nystrom", "output.gate": 3.0, "trust.learning": 1e-3},
         {"residual": "nystrom", "nystrom.memory": 5.0},
         {"residual": "random_fourier", "rigid_body.memory": 5.0},
@@ -232,7 +233,7 @@ def test_what_stands_before_the_first_motion_is_not_scored() -> None:
 def test_the_training_part_begins_with_the_first_motion(detect: bool) -> None:
     """Else frozen would begin before anything is learned where the arm stands for long first."""
     model, config = small_arm(), replace(CONFIG, changes__detect=detect)
-    moving = list(measurements(model, 8.0, start=40_000_000_000))
+    moving = list(measurements(model, 15.0, start=40_000_000_000))
     first, rng = moving[0], np.random.default_rng(0)
     stands = [
         Measurement(

@@ -26,7 +26,6 @@ from semiparam_dynamics.samples.measurement import Measurement
 from ...changes.changing_arm import MODEL, Change, held, largest_weight, moving, nothing, pushed
 from ...dynamics.arms import URDF
 
-pytestmark = pytest.mark.usefixtures("without_pictures")
 QUICK = {"nystrom.window": 3.0, "nystrom.joint_max_centers": 0, "filter.learn_ratio": 5.0}
 QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
