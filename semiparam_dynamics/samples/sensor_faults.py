@@ -320,7 +320,7 @@ class StuckPositions:
         since = self._since = self._since or [self._newest] * len(values)
         stuck = -1
         for k, speed in enumerate(speeds):
-            if values[k] != last[k] or abs(speed) <= self._speed or stamp < since[k]:
+            if values[k] != last[k] or not abs(speed) > self._speed or stamp < since[k]:
                 since[k] = stamp
             elif stuck < 0 and stamp - since[k] > self._after:
                 stuck = k

@@ -167,7 +167,8 @@ def test_a_position_sticks_while_its_velocity_goes_on() -> None:
     assert "'a' stays exactly at 0.5" in told[-1]
     slow = StuckPositions(NAMES, CONFIG)
     assert not any(slow((k + 1) * STEP, q, [0.2, 0.0]) for k in range(100))  # noise of a velocity
-    assert not any(slow((k + 1) * STEP, q, None) for k in range(100))
+    for none in (None, [np.nan, np.nan]):
+        assert not any(slow((k + 1) * STEP, q, none) for k in range(100))
 
 
 @pytest.mark.parametrize(
