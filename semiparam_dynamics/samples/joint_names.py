@@ -200,15 +200,19 @@ class EffortJoiner:
 
     A message without efforts is passed on at once. Where efforts of its joints follow, later ones
     wait for theirs.
+
+    Attributes
+    ----------
+    before: the last message, where it has no efforts; else None.
     """
 
     def __init__(self) -> None:
-        self._before: Any = None  # the last message, where it has no efforts
+        self.before: Any = None
         self._waits = False  # for efforts
 
     def __call__(self, message: Any) -> list[Any]:
         """The messages to be read now."""
-        before, self._before = self._before, None
+        before, self.before = self.before, None
         joined = None if before is None else one_reading(before, message)
         ready = self._ready(before) if joined is None else []
         if joined is not None and self._waits:
@@ -217,12 +221,12 @@ class EffortJoiner:
             self._waits = True
         if len(message.effort):
             return [*ready, message]
-        self._before = message
+        self.before = message
         return ready if self._waits else [message]
 
     def flush(self) -> list[Any]:
         """The message that waits: no more come."""
-        before, self._before = self._before, None
+        before, self.before = self.before, None
         return self._ready(before)
 
     def _ready(self, waiting: Any) -> list[Any]:

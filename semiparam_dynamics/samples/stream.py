@@ -159,11 +159,7 @@ class MeasurementStream:
         self.received["joint states"] += 1
         if self._locks:
             self._follow_locks(message)
-        try:
-            messages = self._with_efforts(message) if self._effort else [message]
-        except (AttributeError, TypeError, ValueError, OverflowError) as error:
-            return self._drop("malformed", str(error))
-        return self._take(messages)
+        return self._take(message)
 
     def wrench(self, message: Any) -> list[Measurement]:
         """Take one geometry_msgs/WrenchStamped in; return the measurements complete now."""
@@ -196,7 +192,8 @@ class MeasurementStream:
 
     def flush(self) -> list[Measurement]:
         """Release the joint states that wait for a wrench or effort: the messages have ended."""
-        return self._take(self._with_efforts.flush()) + self._pairer.flush()
+        waiting = self._with_efforts.flush()
+        return [m for each in waiting for m in self._take(each, whole=True)] + self._pairer.flush()
 
     def moved(self) -> str:
         """The locked joints that stand elsewhere now, as a sentence; empty where none does."""
@@ -214,21 +211,21 @@ class MeasurementStream:
         )
         return f"{joints}: nothing is learned until it is back there{why if apart else ''}"
 
-    def _take(self, messages: Sequence[Any]) -> list[Measurement]:
-        """The measurements that are complete with further messages."""
-        released: list[Measurement] = []
-        for message in messages:
-            try:
-                matcher = self._matcher
-                if message.name != matcher.seen:
-                    message = self._matched(message)
-                if matcher.problem:
-                    self._drop(matcher.problem, matcher.detail)
-                else:
-                    released += self._read(message)
-            except (AttributeError, TypeError, ValueError, OverflowError) as error:
-                self._drop("malformed", str(error))
-        return released
+    def _take(self, message: Any, *, whole: bool = False) -> list[Measurement]:
+        """The measurements that are complete with a message; `whole`: it waits for no efforts."""
+        try:
+            joiner = self._with_efforts
+            if self._effort and not whole and not (joiner.before is None and len(message.effort)):
+                messages = joiner(message)
+                return [m for each in messages for m in self._take(each, whole=True)]
+            matcher = self._matcher
+            if message.name != matcher.seen:
+                message = self._matched(message)
+            if matcher.problem:
+                return self._drop(matcher.problem, matcher.detail)
+            return self._read(message)
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
+            return self._drop("malformed", str(error))
 
     def _read(self, message: Any) -> list[Measurement]:
         """The measurements that are complete with a message of all joints.
