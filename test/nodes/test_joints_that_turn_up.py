@@ -37,11 +37,11 @@ class Robot:
         self._topic = driven.publisher(JointState, "joint_states")
 
     def send(self, count: int, *lists: Sequence[str], moving: bool = True) -> None:
-        """So many messages of each list of joints; all are taken."""
+        """So many messages of each list of joints, too far apart for one reading; all are taken."""
         for _ in range(count):
             self._sent += 1
             for k, names in enumerate(lists):
-                stamp = 1_000_000_000 + self._sent * 10_000_000 + k
+                stamp = 1_000_000_000 + self._sent * 10_000_000 + 2_000_000 * k
                 phase = 0.03 * self._sent + np.arange(len(names)) if moving else 0.0
                 far = np.array([0.04 if name in FINGER else 0.3 for name in names])
                 q, dq = far * np.sin(phase), 3.0 * far * np.cos(phase) * moving
