@@ -43,6 +43,7 @@ URDFS = {
     "tx40": "tx40.urdf",
     "panda": "panda.urdf",
     "lwr4": "lwr4.urdf",
+    "baxter": "baxter.urdf",
 }
 # The last is for tests and the others for training; of one log the first 60 % and the rest.
 LOGS = {
@@ -52,14 +53,19 @@ LOGS = {
     "tiago": ("tiago.npz",),
     "tx40": ("tx40.npz",),
 }
-OTHERS = {"panda": ("panda.npz",), "lwr4": tuple(f"recording_{k}.npz" for k in (1, 2, 3))}
+OTHERS = {
+    "panda": ("panda.npz",),
+    "lwr4": tuple(f"recording_{k}.npz" for k in (1, 2, 3)),
+    "baxter": ("circle_1.npz", "circle_2.npz"),
+}
+PANDA_PERIOD = 13.34  # s, after which its motion repeats
 TUNED = ("xmate7p", "ur10", "tx40")  # whose settings were chosen for their logs
 # Of a robot model: without the kinds of friction that count only where they are seen to help.
 PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False}
 
 SEVEN = ROOT / "test" / "data" / "seven_joint_arm.urdf"
 SIMULATED = {"sim_small": ROOT / "test" / "data" / "small_arm.urdf", "sim_seven": SEVEN}
-NAMES = (*LOGS, *SIMULATED)
+NAMES = (*LOGS, *OTHERS, *SIMULATED)
 # Friction, rotors and elasticity that suit each arm's size: one number holds for all its joints.
 UR10 = {
     "effects.friction_coulomb": 4.0,
@@ -126,10 +132,11 @@ class Split(NamedTuple):
 
 
 def settings(arm: str) -> InverseDynamicsConfig:
-    """An arm's own, with a short start of random features: the logs are short."""
-    return replace(
-        load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig), random_fourier__window=3.0
-    )
+    """An arm's own, or the defaults, with a short start of random features: logs are short."""
+    config, path = InverseDynamicsConfig(), CONFIG / f"{arm}.yaml"
+    if path.exists():
+        config = load_yaml(path, InverseDynamicsConfig)
+    return replace(config, random_fourier__window=3.0)
 
 
 def robot(robots: Path, arm: str, config: InverseDynamicsConfig) -> RobotModel:
@@ -165,16 +172,23 @@ def train_and_test(
 def splits(data: Path, arm: str, seconds: float = 0.0, **overrides: object) -> Iterator[Split]:
     """Whole trajectories held out: all assignments of the xMate's three, 40 % of another's log.
 
+    Of the Panda the end of its period, and what repeats it.
+
     seconds : of a log of an arm without own settings that is used; 0: all.
     """
-    if arm in TUNED:
-        config = replace(settings(arm), **overrides)
-        model = robot(data / "robots", arm, config)
-        read = recordings(data / "robots", arm, model, config)
-        parts = [samples(model, config, one) for one in read]
-        if len(parts) == 1:
+    if arm in TUNED or arm in OTHERS:
+        urdf, logs = read_logs(data / "robots", arm)
+        config = replace(settings(arm), joints=logs[0].names, **overrides)
+        model, parts = RobotModel(urdf, config.robot), []
+        for log in logs:
+            found = samples(model, config, measurements(log, model, config))
+            parts.append([s for s in found if not np.isnan(s.y).any()])
+        if arm == "panda":
+            yield from _periods(model, config, parts[0])
+        elif len(parts) == 1:
             yield from _both_ways(model, config, parts[0])
-        for count in (2, 1) if len(parts) > 1 else ():
+        counts = (2, 1) if arm in TUNED else (len(parts) - 1,)
+        for count in counts if len(parts) > 1 else ():
             for chosen in itertools.combinations(range(len(parts)), count):
                 train = [sample for k in chosen for sample in parts[k]]
                 name = ",".join(str(k + 1) for k in chosen)
@@ -188,6 +202,16 @@ def splits(data: Path, arm: str, seconds: float = 0.0, **overrides: object) -> I
         # A rival has no use for a row of which one axis was not measured.
         whole = [s for s in samples(model, config, measured) if not np.isnan(s.y).any()]
         yield from _both_ways(model, config, whole)
+
+
+def _periods(
+    model: RobotModel, config: InverseDynamicsConfig, whole: list[Sample]
+) -> Iterator[Split]:
+    times = [(sample.stamp - whole[0].stamp) / SECOND for sample in whole]
+    period = [sample for sample, t in zip(whole, times, strict=True) if t <= PANDA_PERIOD]
+    first, end = by_time(period, TRAINING_SHARE)
+    yield Split("60 % of the period → rest", model, config, first, end)
+    yield Split("period → repeat", model, config, period, whole[len(period) :])
 
 
 def _both_ways(

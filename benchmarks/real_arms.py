@@ -4,6 +4,7 @@
     python benchmarks/real_arms.py DATA --study joints [--arms xmate7p ur10 tx40 simulated]
     python benchmarks/real_arms.py DATA --study coverage [--arms xmate7p ... payload]
     python benchmarks/real_arms.py DATA --study start [--seconds 10]
+    python benchmarks/real_arms.py DATA --study splits [--arms ...]
 
 DATA holds robots. `protocols`: normalised mean squared errors per joint of the three arms whose
 settings were chosen, under the three protocols, compared with batch references.
@@ -20,6 +21,10 @@ counts.
 `start`: each log is learned from its first sample on by a model that has never seen the robot;
 errors of the first seconds of motion, on the mean over the joints, and the semiparametric model's
 over the rigid body's, of the mean and of the worst joint.
+
+`splits`: each split of all arms: frozen and delayed errors, also of a rigid body with viscous and
+Coulomb friction alone, and the worst joint of the semiparametric over the rigid body's; what two
+standard deviations cover.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ import numpy as np
 from arms import (
     LOGS,
     NAMES,
+    PLAIN,
     SEVEN,
     SEVEN_JOINTS,
     TUNED,
@@ -78,15 +84,17 @@ def main() -> None:
     STUDIES[args.study](args)
 
 
-def splits_of(args: argparse.Namespace, default: tuple[str, ...]) -> Iterator[Split]:
+def splits_of(
+    args: argparse.Namespace, default: tuple[str, ...], **overrides: object
+) -> Iterator[Split]:
     """The splits of the arms that are asked for, each with its arm's name."""
     for arm in args.arms or default:
         if arm == "simulated":
-            yield from simulated_splits(args.data / "robots", args.seeds)
+            yield from simulated_splits(args.data / "robots", args.seeds, **overrides)
         elif arm == "payload":
             yield from payloads(args.data)
         else:
-            for split in splits(args.data, arm):
+            for split in splits(args.data, arm, **overrides):
                 yield split._replace(name=f"{arm} {split.name}")
 
 
@@ -301,7 +309,39 @@ def start(args: argparse.Namespace) -> None:
         print(f"| {log} | {cells} |", flush=True)
 
 
-STUDIES = {"protocols": protocols, "joints": joints, "coverage": coverage, "start": start}
+# -------------------------------------------------------------------------------------------------
+# Splits
+
+
+def errors_of_splits(args: argparse.Namespace) -> None:
+    """Print errors and coverage of each split, with defaults."""
+    print("| split | " + " | ".join(f"{p}: {c}" for p in ("frozen", "delayed") for c in COLUMNS))
+    print("|---" * (1 + 2 * len(COLUMNS)) + "|")
+    for split, plain in zip(splits_of(args, NAMES), splits_of(args, NAMES, **PLAIN), strict=True):
+        first, cells = learned(split.model, split.config.estimator, split.train), []
+        friction = learned(plain.model, plain.config.estimator, plain.train)
+        for protocol in ("frozen", "delayed"):
+            run, alone = first.branch(protocol), friction.branch(protocol)
+            for sample in split.test:
+                run.step(sample)
+            for sample in plain.test:
+                alone.step(sample)
+            cells.append(f"{alone.scores.nmse('rigid_body').mean():.4f}")
+            rigid, both = (run.scores.nmse(name) for name in ("rigid_body", "semiparametric"))
+            covered = run.scores.coverage("semiparametric")
+            cells += [f"{rigid.mean():.4f}", f"{both.mean():.4f}", f"{(both / rigid).max():.2f}"]
+            cells += [f"{covered.mean():.2f} ({covered.min():.2f})"]
+        print(f"| {split.name} | {' | '.join(cells)} |", flush=True)
+
+
+COLUMNS = ("plain rigid body", "rigid body", "semiparametric", "worst joint", "covered")
+STUDIES = {
+    "protocols": protocols,
+    "joints": joints,
+    "coverage": coverage,
+    "start": start,
+    "splits": errors_of_splits,
+}
 
 if __name__ == "__main__":
     main()
