@@ -65,7 +65,8 @@ PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False}
 
 SEVEN = ROOT / "test" / "data" / "seven_joint_arm.urdf"
 SIMULATED = {"sim_small": ROOT / "test" / "data" / "small_arm.urdf", "sim_seven": SEVEN}
-NAMES = (*LOGS, *OTHERS, *SIMULATED)
+NAMES = (*LOGS, *SIMULATED)  # that `log_splits` has
+WITH_SPLITS = (*LOGS, *OTHERS, *SIMULATED)  # that `splits` has
 # Friction, rotors and elasticity that suit each arm's size: one number holds for all its joints.
 UR10 = {
     "effects.friction_coulomb": 4.0,

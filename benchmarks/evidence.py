@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from arms import NAMES, Split, splits
+from arms import WITH_SPLITS, Split, splits
 from output import make_parser, parse
 from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import lsq_linear
@@ -34,7 +34,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import SampleBlock
 from semiparam_dynamics.robot.inertia import body_spreads
 from semiparam_dynamics.robot.model import BODY_WEIGHT, ExpectedScales, RobotModel, expected_scales
-from semiparam_dynamics.robot.regressor import OPTIONAL, PRESLIDING
+from semiparam_dynamics.robot.regressor import OPTIONAL
 
 INFORMATION_SHARE = 0.1  # of an independent sample's information, beside that of one of noise
 SHARES = (0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0)
@@ -43,7 +43,6 @@ SHARES = (0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0)
 STEP_PRECISION, STEP_COUNT = 1.0, 0.02
 NOISE_SHARE, NOISE_COUNT = 0.01, 1.0
 MAX_ITERATIONS, MAX_CHANGE = 50, 1e-3  # of the fixed point; relative, of a precision or noise
-DISSIPATIVE = ("viscous", "coulomb", PRESLIDING)  # kinds of friction that only take energy
 
 
 class Moments(NamedTuple):
@@ -167,12 +166,12 @@ def by_evidence(split: Split, share: float = INFORMATION_SHARE) -> Found:
     train, test = SampleBlock.of(split.train), SampleBlock.of(split.test)
     train, steps = train.rows(train.informative), steps_of(model, scales)
     moments = Moments.of(train.regressors, train.y, train.weights)
-    output = (10.0 * scales.output**2 + moments.squares) / (10.0 + moments.weights)
+    known = RigidBodyIdentifier.SCALE_SAMPLES
+    output = (known * scales.output**2 + moments.squares) / (known + moments.weights)
     evidence = Evidence.of(moments, steps, model.prior, output, share)
     covariance = evidence.covariance(moments, steps, share)
-    kinds = [label.split(" ")[0] for label in model.labels]
-    coupled = np.array([" on " in label for label in model.labels])
-    dissipative = np.array([kind.startswith(DISSIPATIVE) for kind in kinds]) & ~coupled
+    own = {f"viscous {joint}" for joint in model.joint_names}  # and none of couplings
+    dissipative = model.dry | np.array([label in own for label in model.labels])
     pi = evidence.parameters(moments, covariance, model.prior, dissipative, share)
     errors = test.y - test.regressors @ pi
     rows = test.regressors
@@ -237,7 +236,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--study", choices=STUDIES, default="splits")
-    parser.add_argument("--arms", nargs="+", choices=NAMES, default=NAMES)
+    parser.add_argument("--arms", nargs="+", choices=WITH_SPLITS, default=WITH_SPLITS)
     args = parse(parser)
     STUDIES[args.study](args)
 

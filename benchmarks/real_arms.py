@@ -43,6 +43,7 @@ from arms import (
     SEVEN_JOINTS,
     TUNED,
     UR10,
+    WITH_SPLITS,
     Split,
     learned,
     options,
@@ -75,7 +76,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--study", choices=STUDIES, default="protocols")
-    choices = (*NAMES, "simulated", "payload")
+    choices = (*WITH_SPLITS, "simulated", "payload")
     parser.add_argument("--arms", nargs="+", choices=choices, help="default: those of the study")
     parser.add_argument("--residual", default="nystrom", choices=("nystrom", "random_fourier"))
     parser.add_argument("--seeds", type=int, default=2, help="of `simulated` (default 2)")
@@ -315,9 +316,12 @@ def start(args: argparse.Namespace) -> None:
 
 def errors_of_splits(args: argparse.Namespace) -> None:
     """Print errors and coverage of each split, with defaults."""
-    print("| split | " + " | ".join(f"{p}: {c}" for p in ("frozen", "delayed") for c in COLUMNS))
+    heads = " | ".join(f"{p}: {c}" for p in ("frozen", "delayed") for c in COLUMNS)
+    print(f"| split | {heads} |")
     print("|---" * (1 + 2 * len(COLUMNS)) + "|")
-    for split, plain in zip(splits_of(args, NAMES), splits_of(args, NAMES, **PLAIN), strict=True):
+    for split, plain in zip(
+        splits_of(args, WITH_SPLITS), splits_of(args, WITH_SPLITS, **PLAIN), strict=True
+    ):
         first, cells = learned(split.model, split.config.estimator, split.train), []
         friction = learned(plain.model, plain.config.estimator, plain.train)
         for protocol in ("frozen", "delayed"):
@@ -335,13 +339,8 @@ def errors_of_splits(args: argparse.Namespace) -> None:
 
 
 COLUMNS = ("plain rigid body", "rigid body", "semiparametric", "worst joint", "covered")
-STUDIES = {
-    "protocols": protocols,
-    "joints": joints,
-    "coverage": coverage,
-    "start": start,
-    "splits": errors_of_splits,
-}
+STUDIES = {study.__name__: study for study in (protocols, joints, coverage, start)}
+STUDIES["splits"] = errors_of_splits
 
 if __name__ == "__main__":
     main()
