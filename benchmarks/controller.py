@@ -30,7 +30,6 @@ ROTOR_INERTIA = SimulatorConfig().effects.rotor_inertia
 COMMON = {
     "rate": 500.0,
     "motion": "exciting",
-    "learner.rigid_body.prior": "urdf",
     "learner.filter.max_rate": 50.0,
 }
 

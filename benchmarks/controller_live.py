@@ -28,7 +28,7 @@ from semiparam_dynamics.control.config import FEEDFORWARDS
 
 JOINTS = "[r_shoulder_pitch,r_shoulder_roll,r_shoulder_yaw,r_elbow]"
 LEARNER = {"target": "effort", "joints": JOINTS, "feedforward": "true", "comparison": "false"}
-LEARNER |= {"rigid_body.prior": "urdf", "filter.max_rate": "100.0"}
+LEARNER |= {"filter.max_rate": "100.0"}
 CONTROLLER = {"joints": JOINTS, "motion": "exciting", "gains.rotor_inertia": "[0.03]"}
 SIMULATOR = {"control": "effort", "motion": "exciting", "wait_for_subscribers": "2"}
 CONTROL = "computed_torque"

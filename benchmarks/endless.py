@@ -31,12 +31,11 @@ from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
-from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
-KINDS = ("none", "exponential", "directional", "replacing")
-STEPS = {"none": 1.0, "exponential": 0.001, "directional": 0.05, "replacing": 1.0}  # of the memory
+KINDS = ("none", "exponential", "replacing")
+STEPS = {"none": 1.0, "exponential": 0.001, "replacing": 1.0}  # of the memory
 WHOLE = 10  # bits of a row's largest entry: the products of 10^7 rows need 44, of float64's 53
 NOISE, UNIT = 60.0, 2.0**-6  # of the targets, in whole numbers, and what one of these is
 BLOCK = 2000  # rows, at most, between two looks at what is to be forgotten
@@ -106,7 +105,6 @@ def run(
     d = first.shape[1]
     truth = np.random.default_rng(1).standard_normal(d) / np.sqrt(d)
     core = RecursiveLeastSquares(d, 1, penalty)
-    directions = DirectionalForgetting(core.R)
     out = Outcome(name, forgetting, sum(updates for _, updates in phases))
     gram, moment, largest = np.zeros((d, d)), np.zeros(d), 0.0
     due, looks = 0.0, 0
@@ -124,12 +122,9 @@ def run(
                     core.update_replacing(z, target[None], 1.0 / memory)
             else:
                 core.update_rows(rows * scale, (y * UNIT)[:, None])
-            if forgetting in ("exponential", "directional") and due >= STEPS[forgetting]:
-                share, due = -np.expm1(-due), 0.0
-                if forgetting == "exponential":
-                    core.forget(1.0 - share)
-                else:
-                    core.forget_excited(directions, share)
+            if forgetting == "exponential" and due >= STEPS[forgetting]:
+                core.forget(np.exp(-due))
+                due = 0.0
             looks += 1
             if looks % 50 == 0:
                 look(core, out, rows * scale, penalty)
@@ -245,7 +240,7 @@ def runs(args: argparse.Namespace) -> Iterator[partial[Outcome]]:
             yield partial(run, "random rows, then nothing", nothing, kind)
     still = arm_rows(2000, still=3)
     minute = 7 * args.hour // 60
-    for kind in KINDS[:3]:
+    for kind in KINDS[:2]:
         phases = [(arm, minute), (still, 7 * args.hour - minute)]
         yield partial(run, "arm, then a joint is still", phases, kind, memory=float(minute))
     for residual in ("nystrom", "random_fourier"):

@@ -51,7 +51,6 @@ COMMON = {
     "motion": "exciting",
     "learner.comparison": False,
     "learner.changes.detect": True,
-    "learner.rigid_body.prior": "urdf",
     "learner.filter.max_rate": 100.0,
     "learner.filter.cutoff": 8.0,
 }

@@ -27,6 +27,7 @@ from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import OPTIONAL
 
 
 def main() -> None:
@@ -84,7 +85,7 @@ def learn(split: LogSplit, rate: float) -> tuple[Array, Array, Array]:
     errors = [runs[name].scores.nmse("semiparametric").mean() for name in PROTOCOLS]
     rigid_body = runs["frozen"].estimator.rigid_body
     parameters, deviations = rigid_body.parameters, rigid_body.standard_deviations()
-    always = (model.optional[0] == 0) & ~model.dry
+    always = ~model.dissipative & [not label.startswith(OPTIONAL) for label in model.labels]
     return np.array(errors), parameters[always], deviations[always]
 
 

@@ -5,6 +5,7 @@
     python benchmarks/real_arms.py DATA --study coverage [--arms xmate7p ... payload]
     python benchmarks/real_arms.py DATA --study start [--seconds 10]
     python benchmarks/real_arms.py DATA --study splits [--arms ...]
+    python benchmarks/real_arms.py DATA --study share [--arms ...]
 
 DATA holds robots. `protocols`: normalised mean squared errors per joint of the three arms whose
 settings were chosen, under the three protocols, compared with batch references.
@@ -25,6 +26,10 @@ over the rigid body's, of the mean and of the worst joint.
 `splits`: each split of all arms: frozen and delayed errors, also of a rigid body with viscous and
 Coulomb friction alone, and the worst joint of the semiparametric over the rigid body's; what two
 standard deviations cover.
+
+`share`: the share of its information that a sample counts (`evidence.INFORMATION_SHARE`): each
+arm's errors of the rigid body on motion never seen, relative to those with the package's, and which
+share is the best one of all other arms.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 from arms import (
@@ -55,8 +61,10 @@ from arms import (
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics import evidence
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -291,7 +299,7 @@ def start(args: argparse.Namespace) -> None:
     print("| log | samples | rigid body | semiparametric | of the rigid body's, worst joint |")
     print("|---|---|---|---|---|")
     begun: set[str] = set()
-    for split in splits_of(args, NAMES):
+    for split in splits_of(args, WITH_SPLITS):
         first = [sample for sample in split.train if sample.informative]
         log = split.name.split(" →")[0].split(",")[0]
         if log in begun:
@@ -338,9 +346,47 @@ def errors_of_splits(args: argparse.Namespace) -> None:
         print(f"| {split.name} | {' | '.join(cells)} |", flush=True)
 
 
+# -------------------------------------------------------------------------------------------------
+# Share of a sample's information
+
+
+def shares(args: argparse.Namespace) -> None:
+    """Print each arm's errors by share, and the share that the other arms would choose."""
+    of_arm: dict[str, list[np.ndarray]] = {}
+    for split in splits_of(args, WITH_SPLITS):
+        train, test = SampleBlock.of(split.train), SampleBlock.of(split.test)
+        train, errors = train.rows(train.informative), []
+        for share in SHARES:
+            with mock.patch.object(evidence, "INFORMATION_SHARE", share):
+                rigid = RigidBodyIdentifier.of(split.model, split.config.estimator.rigid_body)
+                rigid.update_block(train.regressors, train.y, train.stamps, train.weights)
+            left = test.y - test.regressors @ rigid.parameters
+            errors.append(np.mean(np.mean(left**2, axis=0) / test.y.var(axis=0)))
+        of_arm.setdefault(split.name.split()[0], []).append(np.log(errors))
+    own = SHARES.index(evidence.INFORMATION_SHARE)
+    means = {
+        arm: np.mean(rows, axis=0) - np.mean(rows, axis=0)[own] for arm, rows in of_arm.items()
+    }
+    print(f"| arm | {' | '.join(map(str, SHARES))} | best of the others |")
+    print("|---" * (len(SHARES) + 2) + "|")
+    for arm, mean in means.items():
+        others = np.mean([row for name, row in means.items() if name != arm], axis=0)
+        cells = " | ".join(f"{ratio:.2f}" for ratio in np.exp(mean))
+        print(f"| {arm} | {cells} | {SHARES[int(np.argmin(others))]} |")
+    cells = " | ".join(f"{ratio:.2f}" for ratio in np.exp(np.mean(list(means.values()), axis=0)))
+    print(f"| all | {cells} | |")
+
+
+SHARES = (0.03, 0.05, 0.1, 0.15, 0.25, 0.5, 1.0)
 COLUMNS = ("plain rigid body", "rigid body", "semiparametric", "worst joint", "covered")
-STUDIES = {study.__name__: study for study in (protocols, joints, coverage, start)}
-STUDIES["splits"] = errors_of_splits
+STUDIES = {
+    "protocols": protocols,
+    "joints": joints,
+    "coverage": coverage,
+    "start": start,
+    "splits": errors_of_splits,
+    "share": shares,
+}
 
 if __name__ == "__main__":
     main()

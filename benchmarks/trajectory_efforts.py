@@ -40,7 +40,7 @@ from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import SimulatorConfig
 
 RATE = 500.0
-LEARNER = {"rigid_body.prior": "urdf", "filter.max_rate": 50.0, "comparison": False}
+LEARNER = {"filter.max_rate": 50.0, "comparison": False}
 DRIVERS = {
     "include": "the driver does not compensate it",
     "exclude": "the driver compensates it by the URDF",

@@ -29,7 +29,7 @@ from semiparam_dynamics.base.nodes.runtime import spin_for
 JOINTS = tuple(str(name) for name in SEVEN_JOINTS["joints"])
 ROBOT = {"urdf": SEVEN, "joints": f"[{','.join(JOINTS)}]"}
 NODES: dict[str, dict[str, object]] = {
-    "inverse_dynamics": {"feedforward": "true", "rigid_body.prior": "urdf"},
+    "inverse_dynamics": {"feedforward": "true"},
     "trajectory_efforts": {"timeout": 5.0},
     "arm_simulator": {"rate": 200.0, "motion": "exciting", "wait_for_subscribers": 1},
 }

@@ -18,7 +18,6 @@ LEARNER = {
     "joints": JOINTS,
     "feedforward": True,
     "comparison": False,
-    "rigid_body.prior": "urdf",
     "filter.max_rate": 100.0,
 }
 

@@ -40,10 +40,7 @@ def identification(split: Split) -> dict[str, Result]:
     """The URDF, and least squares without and with the condition that the bodies can exist."""
     found = {"URDF": _predicted(split.plain, split.plain.model.prior, np.nan)}
     for side, suffix in ((split.plain, ""), (split.full, OPTIONAL)):
-        config = side.config.estimator.rigid_body
-        found[LEAST_SQUARES + suffix] = _linear(
-            side, lambda model, factors, config=config: unconstrained(model, factors, config)
-        )
+        found[LEAST_SQUARES + suffix] = _linear(side, unconstrained)
         found[f"consistent parameters{suffix}"] = _linear(
             side, lambda model, factors: consistent(model, factors).base
         )
@@ -230,8 +227,7 @@ class Units:
         self._parameters = np.zeros(side.model.n_parameters)
         if residual:
             factors = axis_factors(side.model, samples)
-            config = side.config.estimator.rigid_body
-            self._parameters = unconstrained(side.model, factors, config)
+            self._parameters = unconstrained(side.model, factors)
         raw, base = self._raw(taught)
         self._inputs = StandardScaler().fit(raw)
         self.outputs = StandardScaler().fit(taught.y - base)

@@ -48,7 +48,7 @@ SETTINGS = {
     "filter.max_rate": 10.0,
     "nystrom.length_scale": 0.5,
     "nystrom.novelty": 0.1,
-    "rigid_body.penalty": 1.0,
+    "rigid_body.prior": "zero",
     "rigid_body.unusual": 0.0,
     "random_fourier.penalty": 1.0,
     "nystrom.penalty": 0.2,

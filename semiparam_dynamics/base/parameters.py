@@ -26,6 +26,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
+    "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
     "agreeing": "three estimates in a row must agree",
     "quiet": "an estimate counts as settled after 1.5 s without a newer one",
     "step_period": "steps are 0.2 s apart at least; step_share bounds each",
@@ -151,7 +152,8 @@ def hint(name: str, known: Iterable[str]) -> str:
 def replacement(config_type: type, name: str) -> str:
     """Return the sentence on what replaces a parameter that was given up; empty for another."""
     internal = {entry.name: entry.internal for entry in parameters(config_type, internal=True)}
-    return internal.get(name) or REMOVED.get(name.rpartition(".")[2], "")
+    removed = (why for end, why in REMOVED.items() if f".{name}".endswith(f".{end}"))
+    return internal.get(name) or next(removed, "")
 
 
 def to_flat(config: object) -> dict[str, Value]:

@@ -107,7 +107,7 @@ class NonparametricBaseline:
             return BlockPrediction.join(parts), self._block(block.stamps, before, known)
         y, nothing = block.y, block.regressors[:, :, :0]
         weights = np.repeat(block.weights[:, None], y.shape[1], axis=1)
-        no_rigid_body = RigidBodyBlock(np.zeros_like(y), y, np.zeros((len(y), 0)), weights, weights)
+        no_rigid_body = RigidBodyBlock(np.zeros_like(y), y, np.zeros((len(y), 0)), weights)
         in_turn, before = self.kernel_model.update_block(
             block.stamps, self._inputs(block), y, nothing, no_rigid_body
         )

@@ -18,10 +18,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.evidence import Evidence
+from semiparam_dynamics.dynamics.moments import Moments
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import varies
 from semiparam_dynamics.robot.convex_problem import ConvexProblem
@@ -83,13 +86,15 @@ def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> Con
     )
 
 
-def unconstrained(model: RobotModel, data: AxisFactors, config: RigidBodyConfig) -> Array:
-    """(k,) the base parameters that fit best, with the learner's ridge and no condition."""
-    R, U, _ = data.weighted(axis_weights(model, data))
-    ridge = np.sqrt(config.penalty) * expected_scales(model).root
-    prior = model.prior if config.prior == "urdf" else np.zeros(model.n_parameters)
-    rows = np.vstack((R, ridge))
-    solution: Array = np.linalg.lstsq(rows, np.concatenate((U, ridge @ prior)), rcond=None)[0]
+def unconstrained(model: RobotModel, data: AxisFactors) -> Array:
+    """(k,) the base parameters that are most probable by the evidence, with no condition."""
+    scales, moments = expected_scales(model), data.moments()
+    evidence = Evidence.before_data(scales)
+    if data.n_samples:
+        mean_squares = data.root_mean_square() ** 2
+        evidence = evidence.improve(moments, scales, model.prior, mean_squares)
+    R, U = evidence.posterior(moments, scales, model.prior)
+    solution: Array = solve_triangular(R, U)
     return solution
 
 
@@ -113,6 +118,7 @@ class RealBodies:
 
     def __init__(self, model: RobotModel) -> None:
         self._model, self._prior = model, _Prior(model)
+        self._squares = expected_scales(model).output ** 2
         self.values: Array = self._prior.values
 
     @property
@@ -125,10 +131,11 @@ class RealBodies:
 
         A step costs O(n^3) for n values, some milliseconds with seven joints.
         """
-        core = rigid_body.core
-        n = core.n_features
-        rows = max(rigid_body.effective_rows, 1.0)
-        problem = self._prior.problem(np.triu(core.R[:n, :n]), core.U[:n, 0].copy(), rows, 1.0)
+        core, rows = rigid_body.core, max(rigid_body.effective_rows, 1.0)
+        core.apply_pending()
+        # A sample whose error is as large as what is expected to be measured weighs 1.
+        unit = math.sqrt(float(np.mean(rigid_body.evidence.information * self._squares)))
+        problem = self._prior.problem(core.R / unit, core.U[:, 0] / unit, rows, 1.0)
         self.values = problem.improve(self.values, steps)
         return self.values
 
@@ -207,6 +214,7 @@ class AxisFactors:
     def __init__(self, n_axes: int, n_parameters: int) -> None:
         self._factors: Array = np.zeros((n_axes, n_parameters + 1, n_parameters + 1))
         self._sum = np.zeros(n_axes)
+        self._weight = 0.0
         self._rows: list[Array] = []
         self.n_samples = 0
 
@@ -219,6 +227,7 @@ class AxisFactors:
             return False
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y
+        self._weight += sample.weight
         self.n_samples += 1
         if len(self._rows) == _CHUNK:
             self._reduce()
@@ -236,6 +245,15 @@ class AxisFactors:
         """(n_axes, n_parameters + 1, n_parameters + 1) upper-triangular, [Phi y] = Q F."""
         self._reduce()
         return self._factors
+
+    def moments(self) -> Moments:
+        """The samples' moments, each with the mean weight, see `Sample`."""
+        share = self._weight / max(self.n_samples, 1)
+        F = self.factors
+        products = share * (F.transpose(0, 2, 1) @ F)
+        weights = np.full(len(F), self._weight)
+        targets, squares = products[:, :-1, -1].copy(), products[:, -1, -1].copy()
+        return Moments(np.triu(products[:, :-1, :-1]), targets, squares, weights)
 
     def squared_error(self, parameters: Array) -> Array:
         """(n_axes,) mean of (y - Phi pi)^2 over the samples, for parameters (n_parameters,).

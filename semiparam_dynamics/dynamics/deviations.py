@@ -29,11 +29,6 @@ from semiparam_dynamics.base.storage import sub_state
 NO_STAMP = -1  # stamp of no sample
 MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
-# What the rigid body's form lacks is not noise: it lasts as long as the motion that shows it, so
-# that of the parameters many samples tell no more than one of noise. On motion not seen, errors
-# squared were 1.5 to 6 times the recent ones at leverages from 0.03 to 0.3 (five real arms).
-LEVERAGE_FACTOR = 12.0
-
 # Coverage: two standard deviations are to miss a share MISS_RATE of the samples.
 MISS_RATE = 0.05
 COVERAGE_RATE = 2.0  # 1/s: by it a factor's logarithm grows while samples are missed
@@ -230,38 +225,21 @@ def _fill(
             _learn(levels, last, stamps[i], confidence[i], memory)
 
 
-def blend(confidence: float | Array, near: Array, far: Array) -> Array:
+def blend(
+    confidence: float | Array, near: Array, far: Array, variance: float | Array = 0.0
+) -> Array:
     """Standard deviation (n_axes,): the near model's spread among data, the far one's elsewhere.
 
-    near, far : mean squared errors. Confidences (k, 1) give (k, n_axes).
+    near, far : mean squared errors; variance : by the parameters, beside them. Confidences (k, 1)
+    give (k, n_axes).
     """
-    return np.sqrt(confidence * np.minimum(near, far) + (1.0 - confidence) * far)
+    spread = confidence * np.minimum(near, far) + (1.0 - confidence) * far
+    return np.sqrt(spread + variance)
 
 
-def widening(leverage: Array) -> Array:
-    """The factor that the parameters' uncertainty puts on a standard deviation, at a leverage."""
-    return np.sqrt(1.0 + LEVERAGE_FACTOR * leverage)
-
-
-def deviations(leverage: Array, confidence: float, near: Array, far: Array) -> tuple[Array, Array]:
-    """Standard deviations (n_axes,) of the far model alone and of the two blended.
-
-    They are :func:`widening` times the models' spreads: the uncertainty of the parameters beside
-    the noise.
-    """
-    result = np.empty((2, len(leverage)))
-    _deviations(leverage, confidence, near, far, result)
-    return result[0], result[1]
-
-
-@compiled_as_written
-def _deviations(leverage: Array, confidence: float, near: Array, far: Array, out: Array) -> None:
-    for j in range(leverage.size):
-        more = 1.0 + LEVERAGE_FACTOR * leverage[j]
-        out[0, j] = math.sqrt(far[j] * more)
-        least = min(near[j], far[j])
-        spread = confidence * least + (1.0 - confidence) * far[j]
-        out[1, j] = math.sqrt(more) * math.sqrt(spread)
+def deviations(variance: Array, confidence: float, near: Array, far: Array) -> tuple[Array, Array]:
+    """Standard deviations (n_axes,) of the far model alone and of the two blended."""
+    return np.sqrt(far + variance), blend(confidence, near, far, variance)
 
 
 class ErrorSpreads:
@@ -318,14 +296,14 @@ class ErrorSpreads:
         return unseen
 
     def complete(self, stds: Mapping[str, Array]) -> None:
-        """Put what is expected in the place of models' standard deviations not seen yet, 0.
+        """Put what is expected in the place of models' standard deviations not seen yet.
 
         stds : (n_axes,) or (k, n_axes) by name, changed in place.
         """
         if self.all_seen:
             return
         for std in stds.values():
-            std += np.where(self.unseen, self._expected, 0.0)
+            std[:] = np.where(self.unseen & np.isfinite(std), self._expected, std)
 
     def set_horizon(self, horizon: float) -> None:
         """Set the averaging time of later errors, s."""
@@ -406,7 +384,7 @@ class ErrorSpreads:
         for name, std in stds.items():
             _cover_rows(self._factors[name], errors[name], std, since)
             if not self.all_seen:
-                std += np.where(before <= 0.0, self._expected, 0.0)
+                std[:] = np.where(before <= 0.0, self._expected, std)
         self.all_seen = not self.unseen.any()
         return stds
 

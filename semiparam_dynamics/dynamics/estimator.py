@@ -25,7 +25,6 @@ from semiparam_dynamics.dynamics.deviations import (
     TrustConfig,
     blend,
     deviations,
-    widening,
 )
 from semiparam_dynamics.dynamics.limits import LearningGate, OutputBound, OutputConfig
 from semiparam_dynamics.dynamics.residual import (
@@ -204,8 +203,8 @@ class SemiparametricEstimator:
         s, (rigid, left) = sample, self._parts(sample)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        leverage = self.rigid_body.leverage(s.regressor)
-        rigid_std, std = deviations(leverage, trust * left.confidence, near, far)
+        variance = self.rigid_body.variance(s.regressor)
+        rigid_std, std = deviations(variance, trust * left.confidence, near, far)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
@@ -420,7 +419,7 @@ class SemiparametricEstimator:
         check_penalties(self._penalties(config))
 
     def _penalties(self, config: EstimatorConfig) -> list[tuple[RecursiveLeastSquares, float]]:
-        return self.rigid_body.penalties(config.rigid_body) + self.residual.penalties(config.kernel)
+        return self.residual.penalties(config.kernel)
 
     def copy(self) -> SemiparametricEstimator:
         """Another estimator of the same robot that knows the same and learns on its own."""
@@ -495,7 +494,6 @@ def _stds(
     rigid: RigidBodyBlock, residual: ResidualBlock, spreads: Mapping[str, Array]
 ) -> dict[str, Array]:
     """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
-    root = widening(rigid.leverages)
     near, far = spreads["semiparametric"], spreads["rigid_body"]
-    both = root * blend(residual.confidence[:, None], near, far)
-    return {"rigid_body": np.sqrt(far) * root, "semiparametric": both}
+    both = blend(residual.confidence[:, None], near, far, rigid.variances)
+    return {"rigid_body": np.sqrt(far + rigid.variances), "semiparametric": both}

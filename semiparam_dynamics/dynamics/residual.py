@@ -463,7 +463,7 @@ class KernelResidual:
         Returns the predictions of each just before it was learned, and before any of them was.
         """
         targets = self.targets(y, regressors, rigid.values)
-        weights, pi = _model_weights(rigid.residual_weights, y), rigid.parameters
+        weights, pi = _model_weights(rigid.weights, y), rigid.parameters
         if self.standardizer.settled:
             self._clock.forgetting_fraction(int(stamps[-1]))
             return self._learn(self.standardizer.transform(inputs), targets, weights, pi)

@@ -19,9 +19,9 @@ from semiparam_dynamics.base.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (
+    DISSIPATIVE,
     INERTIAL,
     OPTIONAL,
-    PRESLIDING,
     WEIGHT,
     EffectColumns,
     Multibody,
@@ -112,27 +112,27 @@ class RobotConfig:
     stribeck_velocity: float = parameter(
         0.1,
         "velocity over which the additional dry friction near standstill fades, as exp(-(dq / "
-        "stribeck_velocity)^2): a column per joint beside Coulomb friction's, which counts "
-        "where it is seen to help (effort target); 0: none",
+        "stribeck_velocity)^2): a column per joint beside Coulomb friction's (effort target); "
+        "0: none",
         unit="rad/s or m/s",
         low=0.0,
         high=10.0,
-        internal="each kind of friction is used where it is seen to help",
+        internal="the data show which joint has which kind of friction",
     )
     asymmetry: bool = parameter(
         True,
         "a column per joint for Coulomb friction that differs between the directions, "
-        "|tanh(dq / coulomb_velocity)|, which counts where it is seen to help (effort target)",
-        internal="each kind of friction is used where it is seen to help",
+        "|tanh(dq / coulomb_velocity)| (effort target)",
+        internal="the data show which joint has which kind of friction",
     )
     presliding: tuple[float, ...] = parameter(
         (3e-4, 1e-2),
-        "ways over which friction builds up after a reversal: each adds a column per joint, which "
-        "counts where it is seen to help (effort target); empty: friction has no memory",
+        "ways over which friction builds up after a reversal: each adds a column per joint "
+        "(effort target); empty: friction has no memory",
         unit="rad or m",
         low=1e-7,
         high=10.0,
-        internal="each kind of friction is used where it is seen to help",
+        internal="the data show which joint has which kind of friction",
     )
     sensor_offset: bool = parameter(
         True,
@@ -175,9 +175,8 @@ class RobotModel:
     n_parameters: number of the regressor's columns; they are linearly independent.
     labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
     stops: (k,) rad or m, the ways r of the stop operators; n_stops: one of each for each joint.
-    dry: (n_parameters,) which columns are dry friction, whose parameters are never negative.
-    optional: (2, n_parameters) of each column its number in `regressor.OPTIONAL`, from 1 on, and
-        its joint; 0 and -1 of columns that always count.
+    dissipative: (n_parameters,) which columns are friction that only takes energy, whose parameters
+        are never negative.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     exerted: (n_parameters,) the same with the weight that the drives hold, also where the driver
@@ -267,15 +266,9 @@ class RobotModel:
         chosen = effects.select(kept[kept >= own] - own)
         self._use(Regressor(self._multibody, kept[kept < own], chosen))
         self.labels: tuple[str, ...] = self.base.labels
-        first, _, names = zip(*(self.full_labels[i].partition(" ") for i in kept), strict=True)
-        self.dry: Mask = np.array([f == "coulomb" or f.startswith(PRESLIDING) for f in first])
-        self.dry &= np.array([" on " not in label for label in self.labels])  # of couplings
-        kinds = np.array([[f.startswith(kind) for kind in OPTIONAL] for f in first])
-        kinds = kinds @ np.arange(1, len(OPTIONAL) + 1)
-        # Some joints' columns may have been folded into others, such as asymmetry into the offset.
-        places = zip(kinds.tolist(), names, strict=True)
-        joints = [self.joint_names.index(name) if kind else -1 for kind, name in places]
-        self.optional: Indices = np.stack((kinds, np.array(joints, dtype=np.intp)))
+        first = [self.full_labels[i].partition(" ")[0] for i in kept]
+        self.dissipative: Mask = np.array([f.startswith(DISSIPATIVE) for f in first])
+        self.dissipative &= np.array([" on " not in name for name in self.labels])  # of couplings
         without_effects = np.zeros(len(self.full_labels))
         without_effects[:inertial] = self.inertial_prior
         self.prior: Array = self.base.project(without_effects)
@@ -570,14 +563,32 @@ class ExpectedScales:
     output: Array  # (n_axes,) by the URDF's parameters, weight included, N m or N
     column: Array  # (n_parameters,) of a regressor whose rows are divided by `output`
     active: Array  # (n_axes, n_parameters) True where a column ever acts on an axis
-    root: Array  # (n_parameters, n_parameters) upper triangular: what a ridge is the square of
+    deviations: Array  # (k, n_parameters) independent steps in which parameters may deviate
+    groups: Indices  # (k,) the steps' groups, from 0: of one body, or one kind and joint
 
-    @property
-    def parameter(self) -> Array:
-        """(n_parameters,) standard deviations of the parameters for a ridge of 1."""
-        inverse = solve_triangular(self.root, np.eye(len(self.root)))
-        sizes: Array = np.linalg.norm(inverse, axis=1)
+    def steps(self, precisions: Array | None = None) -> Array:
+        """(k, n_parameters) `deviations`, each with the precision (groups,) of its group; None: 1.
+
+        The sum of their squares is the parameters' prior covariance.
+        """
+        if precisions is None:
+            return self.deviations
+        scaled: Array = self.deviations / np.sqrt(precisions[self.groups])[:, None]
+        return scaled
+
+    def parameter(self, precisions: Array | None = None) -> Array:
+        """(n_parameters,) prior standard deviations of the parameters, see :meth:`steps`."""
+        sizes: Array = np.linalg.norm(self.steps(precisions), axis=0)
         return sizes
+
+    def root(self, precisions: Array | None = None) -> Array:
+        """(n_parameters,) * 2, upper triangular: its square is the parameters' prior precision."""
+        steps = self.steps(precisions)
+        # The covariance is X X' with X upper triangular: from the triangle of the reversed columns.
+        triangle = np.asarray(np.linalg.qr(steps[:, ::-1], mode="r"))
+        X = np.triu(triangle.T[::-1, ::-1] * np.where(np.diag(triangle)[::-1] < 0.0, -1.0, 1.0))
+        found: Array = solve_triangular(X, np.eye(len(X)))
+        return found
 
 
 def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
@@ -600,11 +611,11 @@ def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> Expe
     column = np.sqrt(np.mean(scaled**2, axis=(0, 1)))
     active = np.abs(regressors).max(axis=0) > 1e-9
     column = np.where(column > 0.0, column, 1.0)
-    return ExpectedScales(output, column, active, _ridge_root(model, column))
+    return ExpectedScales(output, column, active, *_deviations(model, column))
 
 
-def _ridge_root(model: RobotModel, column: Array) -> Array:
-    """The upper-triangular root of the ridge on the base parameters, (n_parameters,) * 2.
+def _deviations(model: RobotModel, column: Array) -> tuple[Array, Indices]:
+    """Independent steps of the base parameters, (k, n_parameters), and the group of each, (k,).
 
     Bodies are measured by the divergence of `robot.inertia`, to second order (Lee, Wensing and Park
     2020, "Geometric robot dynamic identification", the constant pullback metric), which does not
@@ -613,26 +624,34 @@ def _ridge_root(model: RobotModel, column: Array) -> Array:
     driver does not know of a body's weight. Friction, offsets and rotor inertias are measured by
     what their columns contribute.
     """
-    combination = model.base.combination
+    steps, names = [], []
     try:
-        carried = model.carried_bodies()
+        for k, spreads in enumerate(map(body_spreads, model.carried_bodies())):
+            for name, own in zip(
+                (f"body {k}", f"{WEIGHT} {k}"), model.combinations(k), strict=True
+            ):
+                if own.size:
+                    steps.append(np.sqrt(2.0 / BODY_WEIGHT) * spreads[:, : own.shape[1]] @ own.T)
+                    names += [name] * len(spreads)
     except RobotModelError:  # a URDF without any mass
-        return np.diag(column)
-    deviations = [
-        np.sqrt(2.0 / BODY_WEIGHT) * spreads[:, : own.shape[1]] @ own.T
-        for k, spreads in enumerate(map(body_spreads, carried))
-        for own in model.combinations(k)
-        if own.size
-    ]
+        kinds = [label.split(" ")[0].removeprefix(f"{WEIGHT}_") for label in model.labels]
+        steps = [np.diag(1.0 / column)[np.isin(kinds, INERTIAL)]]
+        names = ["body"] * len(steps[0])
+    combination = model.base.combination
     effects = combination[:, model.effects].T
     contributed = np.linalg.norm(effects * column, axis=1)
     known = contributed > 0.0
-    deviations.append(effects[known] / contributed[known, None])
-    # The covariance is X X' with X upper triangular: from the triangle of the reversed columns.
-    triangle = np.asarray(np.linalg.qr(np.concatenate(deviations)[:, ::-1], mode="r"))
-    X = np.triu(triangle.T[::-1, ::-1] * np.where(np.diag(triangle)[::-1] < 0.0, -1.0, 1.0))
-    root: Array = solve_triangular(X, np.eye(len(X)))
-    return root
+    steps.append(effects[known] / contributed[known, None])
+    names += [_group(label) for label in np.array(model.full_labels[model.effects])[known]]
+    groups = np.unique(names, return_inverse=True)[1]
+    return np.concatenate(steps), groups.astype(np.intp)
+
+
+def _group(label: str) -> str:
+    """The group of an effect's column: its kind, and its joint; all but the optional are one."""
+    first, _, name = label.partition(" ")
+    kind = next((kind for kind in OPTIONAL if first.startswith(kind)), "basic")
+    return f"{kind} {name}"
 
 
 def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]) -> EffectColumns:

@@ -32,7 +32,8 @@ INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 WEIGHT = "weight"  # of the columns of what a driver leaves of a body's weight, as in weight_m hand
 PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
 STRIBECK, ASYMMETRY = "stribeck", "asymmetry"
-OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that count on joints where they help
+OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that some joints have and others have not
+DISSIPATIVE = ("viscous", "coulomb", PRESLIDING)  # kinds that only take energy
 MOVING = 5  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
@@ -226,7 +227,7 @@ def joint_effects(
     couplings: Sequence[tuple[int, int, float]] = (),
     stops: Sequence[float] = (),
 ) -> EffectColumns:
-    """The chosen columns of every joint, kind by kind, the couplings', and the optional ones.
+    """The chosen columns of every joint and coupling, kind by kind.
 
     A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
     Stribeck friction and asymmetry go with Coulomb's; with a velocity of 0 the former is none.
@@ -240,33 +241,25 @@ def joint_effects(
         name = f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
         movers += [(f"{name} on {joints[row]}", n + k, row) for row in (i, j)]
     size = n + len(couplings)
-    kinds = [
-        (name, base)
-        for wanted, name, base in (
-            (viscous, "viscous", 0),
-            (coulomb, "coulomb", size),
-            (offset, "offset", -1),
-            (rotor_inertia, "rotor_inertia", 2 * size),
-        )
-        if wanted
-    ]
+    own, shared = movers[:n], movers[n:]
+    # A coupling has no offset of its own. What only takes energy comes last.
+    columns = (
+        (offset, "offset", -1, own),
+        (rotor_inertia, "rotor_inertia", 2 * size, own),
+        (viscous, "viscous", 0, shared),
+        (coulomb, "coulomb", size, shared),
+        (rotor_inertia, "rotor_inertia", 2 * size, shared),
+        (coulomb and stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
+        (coulomb and asymmetry, ASYMMETRY, 4 * size, own),
+        (viscous, "viscous", 0, own),
+        (coulomb, "coulomb", size, own),
+    )
     labels, rows, source = [], [], []
-    for own in (movers[:n], movers[n:]):
-        for kind, base in kinds:
-            for name, place, row in own:
-                if base < 0 and place >= n:
-                    continue  # a coupling has no offset of its own
-                labels.append(f"{kind} {name}")
-                rows.append(row)
-                source.append(MOVING * size if base < 0 else base + place)
-    for kind, wanted, base in (
-        (STRIBECK, coulomb and stribeck_velocity > 0.0, 3 * size),
-        (ASYMMETRY, coulomb and asymmetry, 4 * size),
-    ):
-        if wanted:
-            labels += [f"{kind} {joint}" for joint in joints]
-            rows += range(n)
-            source += range(base, base + n)
+    for wanted, kind, base, moving in columns:
+        for name, place, row in moving if wanted else ():
+            labels.append(f"{kind} {name}")
+            rows.append(row)
+            source.append(MOVING * size if base < 0 else base + place)
     for k, way in enumerate(stops):
         labels += [f"{PRESLIDING}_{way:g} {joint}" for joint in joints]
         rows += range(n)

@@ -36,7 +36,6 @@ SETTINGS = {
     **{f"effects.{name}": value for name, value in EFFECTS.items()},
     "driver.gains.rotor_inertia": (0.1,),
     "learner.comparison": False,
-    "learner.rigid_body.prior": "urdf",
     "learner.filter.max_rate": 100.0,
     "learner.filter.cutoff": 8.0,
     "learner.changes.detect": True,

@@ -75,7 +75,7 @@ def test_least_squares_is_scored_as_identification_scores_it(split: Split) -> No
     side = split.plain
     assert all(sample.informative for sample in side.test)
     train, test = axis_factors(side.model, side.train), axis_factors(side.model, side.test)
-    expected = test.nmse(unconstrained(side.model, train, side.config.estimator.rigid_body))
+    expected = test.nmse(unconstrained(side.model, train))
     found = score(split, results(split, "identification")[LEAST_SQUARES])
     np.testing.assert_allclose(found.nmse, expected, rtol=1e-6)
     assert 0.0 < expected.mean() < 0.1 and found.microseconds > 0.0

@@ -30,7 +30,6 @@ EFFECTS = {
 }
 SIMULATOR = {"joints": JOINTS, "rate": 500.0, "motion": "exciting", **EFFECTS}
 LEARNER = {
-    "learner.rigid_body.prior": "urdf",
     "learner.filter.max_rate": 50.0,
     "learner.nystrom.max_centers": 50,
     "learner.nystrom.joint_max_centers": 10,

@@ -148,7 +148,7 @@ def test_small_blocks_and_other_choices() -> None:
     model, stream = moving(seed=3)
     options = WINDOWS | {"residual": "nystrom", "rigid_body.memory": 1.0}
     both_protocols(model, stream[:200], options, size=7)
-    options |= {"nystrom.joint_max_centers": 0, "rigid_body.prior": "urdf", "nystrom.penalty": 1e-3}
+    options |= {"nystrom.joint_max_centers": 0, "nystrom.penalty": 1e-3}
     both_protocols(model, stream[:300], options, size=60)
 
 

@@ -79,7 +79,7 @@ def test_what_is_no_robot_becomes_one() -> None:
     wrong[labels.index("Izz slider")] = -0.05
     wrong[labels.index("coulomb lift")] = -2.0
     data = factors(model, samples(model, model.base.project(wrong), noise=0.01))
-    free = unconstrained(model, data, RigidBodyConfig())
+    free = unconstrained(model, data)
     found = consistent(model, data)
     for body in bodies(model, found.values):
         assert body[0] > 0.0
@@ -265,6 +265,5 @@ def test_without_data_they_are_the_urdf_s() -> None:
     bodies = RealBodies(EFFORT_ARM)
     before = bodies.values.copy()
     empty = identifier()
-    state = empty.core.state()
-    empty.core.restore(state | {"R": 0.0 * state["R"]})
+    empty.core.replace(0.0 * empty.core.R, empty.core.U.copy())
     np.testing.assert_allclose(bodies.follow(empty, steps=5), before, atol=1e-9)

@@ -61,7 +61,8 @@ def test_friction_goes_on_along_the_motion_asked_for():
     learner.estimator.rigid_body.update_block(
         regressors, regressors @ truth, np.arange(1, 2021) * 10**7, np.ones(2020)
     )
-    assert learner.estimator.rigid_body.remembers.any()
+    remembering = [label.startswith("presliding_0.05") for label in model.labels]
+    assert np.all(learner.estimator.rigid_body.parameters[remembering] > 3.0)
     asked = tuple(part[2000:] for part in states)
     assert (np.abs(stops[2000:]) < 0.9).any()  # just after a reversal
     with pytest.raises(SampleError, match=r"must each be \(k, 4\)"):

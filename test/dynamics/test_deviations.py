@@ -9,7 +9,6 @@ import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.deviations import (
-    LEVERAGE_FACTOR,
     ErrorSpreads,
     RunningSquare,
     blend,
@@ -17,14 +16,15 @@ from semiparam_dynamics.dynamics.deviations import (
 )
 
 
-def test_deviations_are_the_spreads_times_what_the_parameters_add() -> None:
+def test_what_is_not_known_of_parameters_adds_to_the_spread() -> None:
     rng = np.random.default_rng(0)
+    variance, near, far = rng.uniform(0.0, 4.0, (3, 7))
     for confidence in (0.0, 0.3, 1.0):
-        leverage, near, far = rng.uniform(0.0, 4.0, (3, 7))
-        alone, blended = deviations(leverage, confidence, near, far)
-        root = np.sqrt(1.0 + LEVERAGE_FACTOR * leverage)
-        np.testing.assert_allclose(alone, root * np.sqrt(far), rtol=1e-14)
-        np.testing.assert_allclose(blended, root * blend(confidence, near, far), rtol=1e-14)
+        alone, blended = deviations(variance, confidence, near, far)
+        np.testing.assert_allclose(alone, np.sqrt(far + variance), rtol=1e-14)
+        spread = blend(confidence, near, far) ** 2
+        np.testing.assert_allclose(blended, np.sqrt(spread + variance), rtol=1e-14)
+        assert np.all(blended <= alone * (1.0 + 1e-14))
 
 
 def test_a_running_square_is_the_weighted_mean_of_the_squares() -> None:

@@ -59,7 +59,7 @@ def test_pauses_and_stamps_that_go_back_count_little() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_a_memory_nothing_is_forgotten(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     called = []
-    for name in ("forget", "forget_excited", "update_replacing"):
+    for name in ("forget", "update_replacing"):
         monkeypatch.setattr(RecursiveLeastSquares, name, lambda *_: called.append(1))
     model = small_arm()
     without, with_memory = (

@@ -104,6 +104,8 @@ class Robot:
         each = (self.topics["external"], self.topics["external_deviation"])
         self._of_each_sample = (self.heard, *each)
         self.arm = simulated()
+        for _ in range(round(RATE)):  # its start, from rest at once, is like a push
+            self.arm.advance()
         self.node = self.start()
         self.last = JointState()
 

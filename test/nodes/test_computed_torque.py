@@ -34,7 +34,6 @@ LEARNER = {
     "feedforward": "true",
     "joints": JOINTS,
     "comparison": "false",
-    "rigid_body__prior": "urdf",
     "filter__max_rate": 50.0,
     "nystrom__max_centers": 20,
     "nystrom__joint_max_centers": 0,

@@ -139,7 +139,7 @@ def test_logs_of_a_real_arm(data_file: Callable[[str], Path]) -> None:
     ):
         phi = model.regressors(q, dq, ddq) / y.std(axis=0)[:, None]
         rows, target = phi.reshape(-1, model.n_parameters), (measured / y.std(axis=0)).ravel()
-        ridge = 0.1 * expected_scales(model).root
+        ridge = 0.1 * expected_scales(model).root()
         found = np.linalg.lstsq(
             np.vstack((rows[: len(rows) // 2], ridge)),
             np.concatenate((target[: len(rows) // 2], np.zeros(len(ridge)))),

@@ -10,7 +10,7 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.base.errors import SampleError
-from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
+from semiparam_dynamics.robot.model import FrictionMemory, RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import (
     GEOMETRY,
     MOTION,
@@ -213,24 +213,33 @@ def test_without_a_history_stops_are_those_of_a_long_way() -> None:
             model.regressor(*states[:, 0], wrong)
 
 
-def test_dry_friction_and_stops_are_known_by_their_columns() -> None:
+def test_friction_that_only_takes_energy_is_known_by_its_columns() -> None:
     model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
-    of = dict(zip(model.labels, zip(model.dry, *model.optional, strict=True), strict=True))
-    for j, joint in enumerate(model.joint_names):
-        assert of[f"coulomb {joint}"] == (True, 0, -1)
-        assert of[f"presliding_0.1 {joint}"] == of[f"presliding_0.4 {joint}"] == (True, 1, j)
-        assert of[f"stribeck {joint}"] == (False, 2, j)
-        assert of[f"asymmetry {joint}"] == (False, 3, j)
-    assert sum(model.dry) == 3 * model.n_joints
+    found = {
+        label.split()[0] for label, is_ in zip(model.labels, model.dissipative, strict=True) if is_
+    }
+    assert found == {"viscous", "coulomb", "presliding_0.1", "presliding_0.4"}
+    assert sum(model.dissipative) == 4 * model.n_joints
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
-    assert wrench.n_stops == 0 and not wrench.dry.any()
+    assert wrench.n_stops == 0 and not wrench.dissipative.any()
 
 
-def test_optional_columns_are_of_their_joints_where_some_are_left_out() -> None:
-    """Where Coulomb friction is nearly a step, asymmetry is an offset but near standstill."""
-    model = RobotModel(random_tree(3), coulomb_velocity=1e-3)
-    left = [label for label in model.labels if label.startswith("asymmetry")]
-    assert len(left) < model.n_joints
-    for label, (kind, joint) in zip(model.labels, model.optional.T, strict=True):
-        if kind:
-            assert label.split()[1] == model.joint_names[joint]
+def test_parameters_deviate_in_groups_of_a_body_and_of_a_joint_s_kinds_of_friction() -> None:
+    model = RobotModel(random_tree(3), presliding=(0.1, 0.4))
+    scales, by_group = expected_scales(model), {}
+    for step, group in zip(scales.deviations, scales.groups.tolist(), strict=True):
+        labels = {model.labels[i] for i in np.flatnonzero(step)}
+        by_group[group] = by_group.get(group, set()) | labels
+    assert len(by_group) == len(model.bodies) + 4 * model.n_joints
+    stops = [{f"presliding_{way} {j}" for way in (0.1, 0.4)} for j in model.joint_names]
+    assert all(wanted in by_group.values() for wanted in stops)
+    assert all({f"stribeck {j}"} in by_group.values() for j in model.joint_names)
+
+
+def test_a_root_s_square_is_the_precision_of_the_steps_together() -> None:
+    scales = expected_scales(RobotModel(random_tree(3)))
+    precisions = np.random.default_rng(0).uniform(0.1, 10.0, int(scales.groups.max()) + 1)
+    root = scales.root(precisions)
+    covariance = scales.deviations.T @ (scales.deviations / precisions[scales.groups, None])
+    np.testing.assert_allclose(root.T @ root @ covariance, np.eye(len(root)), atol=1e-6)
+    assert np.array_equal(root, np.triu(root)) and np.all(np.diag(root) > 0.0)

@@ -121,7 +121,7 @@ def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any
 @case("live/random_fourier/effort", residual="random_fourier")
 @case("live/nystrom/effort_without_comparison", residual="nystrom", comparison=False)
 @case("live/random_fourier/effort_without_comparison", residual="random_fourier", comparison=False)
-@case("live/nystrom/prior_of_urdf", residual="nystrom", rigid_body__prior="urdf")
+@case("live/nystrom/from_zero", residual="nystrom", rigid_body__prior="zero")
 @case("live/nystrom/without_velocities", velocities=False, residual="nystrom")
 @case("live/nystrom/max_rate", residual="nystrom", filter__max_rate=25.0)
 @case("live/nystrom/without_filter", residual="nystrom", filter__cutoff=0.0)
@@ -183,8 +183,8 @@ def reconfigured(residual: str) -> Arrays:
         return replace(config, **values)
 
     ask = {
-        300: to(rigid_body__penalty=20.0, **{f"{residual}__penalty": 40.0}),
-        400: to(rigid_body__penalty=2.0, **{f"{residual}__penalty": 10.0}),
+        300: to(**{f"{residual}__penalty": 40.0}),
+        400: to(**{f"{residual}__penalty": 10.0}),
         500: to(comparison=False, rigid_body__memory=4.0, output__bound=(20.0,)),
     }
     arrays = log("xmate7p/trajectory_1", ROWS)

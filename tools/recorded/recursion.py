@@ -40,13 +40,11 @@ def in_turn(core: Any, Z: np.ndarray, Y: np.ndarray, **learn: Any) -> Arrays:
 @case("recursion/one_output", outputs=1)
 @case("recursion/forgetting", forgetting=0.99)
 def recursion(outputs: int = T, **values: Any) -> Arrays:
-    """Rows are asked and learned in turn, by a prior and with another ridge from the middle on."""
+    """Rows are asked and learned in turn, with another ridge from the middle on."""
     from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 
     Z, Y = rows(300, outputs=outputs)
     core = RecursiveLeastSquares(D, outputs, 0.5, **values)
-    rng = np.random.default_rng(8)
-    core.set_prior(rng.standard_normal((D, outputs)), np.diag(rng.uniform(0.5, 2.0, D)))
     first = in_turn(core, Z[:150], Y[:150])
     core.set_penalty(4.0)
     raised = core.weights().copy()
@@ -74,25 +72,6 @@ def growing() -> Arrays:
     other.restore(core.state())
     after = in_turn(other, Z[:50], Y[:50])
     return {"said": np.array(said), "restored": after["said"]} | known(core, Z[:20])
-
-
-@case("recursion/directional")
-def directional() -> Arrays:
-    """Directional forgetting, every ten rows."""
-    from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
-    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
-
-    Z, Y = rows(300)
-    Z[150:, : D // 2] = 0.0  # from here on half of the directions are shown no more
-    core = RecursiveLeastSquares(D, T, 0.5)
-    directions = DirectionalForgetting(core.R)
-    parts = []
-    for start in range(0, len(Z), 10):
-        parts.append(in_turn(core, Z[start : start + 10], Y[start : start + 10]))
-        core.forget_excited(directions, 0.05)
-    found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    state = {f"directions/{name}": value for name, value in directions.state().items()}
-    return found | state | known(core, Z[:20])
 
 
 @case("recursion/replacing")

@@ -227,7 +227,7 @@ def comparison() -> Arrays:
 
     settings: dict[str, Any] = EFFECTS | {"joints": JOINTS, "rate": 250.0, "motion": "exciting"}
     settings |= {"controller.gains.rotor_inertia": (EFFECTS["effects.rotor_inertia"],)}
-    settings |= {"learner.rigid_body.prior": "urdf", "learner.filter.max_rate": 50.0}
+    settings |= {"learner.filter.max_rate": 50.0}
     settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.joint_max_centers": 10}
     settings |= {"learner.nystrom.window": 0.5}
     done = compare(SEVEN, from_flat(ComparisonConfig, settings), 2.0, 0.5, mass_error=(0.1, 0.3))

@@ -1,9 +1,9 @@
 """Least squares with some unknowns that are never negative, from a triangular factor.
 
-Minimise |R x - u|^2 with x_i >= 0 for some i, and x_i = 0 for others, by block principal pivoting
-(Portugal, Judice and Vicente 1994; Kim and Park 2011, "Fast nonnegative matrix factorization",
-section 3): the unknowns that are zero are guessed, the others solved for, and those that are wrong
-exchanged, all at once as long as that leaves fewer of them.
+Minimise |R x - u|^2 with x_i >= 0 for some i by block principal pivoting (Portugal, Judice and
+Vicente 1994; Kim and Park 2011, "Fast nonnegative matrix factorization", section 3): the unknowns
+that are zero are guessed, the others solved for, and those that are wrong exchanged, all at once as
+long as that leaves fewer of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
 
-FREE, NONNEGATIVE, ZERO = range(3)  # how an unknown is bounded
+FREE, NONNEGATIVE = range(2)  # how an unknown is bounded
 MAX_EXCHANGES = 3  # of all that are wrong, before one at a time, which always comes to an end
 GRADIENT_ROUNDING = 1e-12  # of a gradient, relative to its terms
 MIN_PIVOT = 1e-14  # of an unknown's square: what is left below it is rounding
@@ -54,7 +54,7 @@ def solve_nonnegative(
     H, L = work[:m], work[m : 2 * m]
     g, gradient, y = work[2 * m], work[2 * m + 1], work[2 * m + 2]
     for i in range(m):
-        held[i] = kinds[i] == ZERO or (kinds[i] == NONNEGATIVE and held[i])
+        held[i] = kinds[i] == NONNEGATIVE and held[i]
     least, chances = m + 1, MAX_EXCHANGES
     for _ in range(100 * m):
         _solve_free(H, L, g, held, y)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError, positive
 from semiparam_dynamics.learning.recursion.factor import DeferredRotation
-from semiparam_dynamics.learning.recursion.forgetting import DirectionalForgetting
 
 MIN_KEPT_SHARE = 1e-4  # rows that would add less information add none
 TINY = float(np.finfo(float).tiny)
@@ -29,8 +27,7 @@ class RecursiveLeastSquares(DeferredRotation):
     prediction and is done in the same pass over R: see :class:`DeferredRotation`.
 
     Features may be added while learning continues, and the penalty may be changed. What was
-    learned can fade, in three ways: all of it at one rate (:meth:`forget`), only in the directions
-    excited recently (:meth:`forget_excited`, now and then), or what a row replaces
+    learned can fade, in two ways: all of it at one rate (:meth:`forget`), or what a row replaces
     (:meth:`update_replacing`).
 
     Parameters
@@ -52,9 +49,7 @@ class RecursiveLeastSquares(DeferredRotation):
         super().__init__(np.full(n_features, math.sqrt(penalty)), n_outputs, capacity)
         self.penalty = penalty
         self.forgetting = forgetting
-        # A prior holds the weights with root' diag(_ridge) root. With forgetting it fades too.
-        self._root: Array | None = None  # (D, D) upper triangular, never changed; None: identity
-        self._prior: Array = np.zeros((self.capacity, n_outputs))
+        # What of R'R's diagonal is the ridge: with forgetting it fades too.
         self._ridge: Array = np.full(self.capacity, penalty)
         self._refreshed = 0  # features whose ridge was put back
 
@@ -104,28 +99,13 @@ class RecursiveLeastSquares(DeferredRotation):
         self.grow(math.sqrt(self.penalty))
         self._ridge[self.n - 1] = self.penalty
 
-    def set_prior(self, weights: Array, root: Array) -> None:
-        """Start from `weights` (D, T), held by the ridge penalty * |root (W - weights)|^2.
-
-        root : (D, D) upper triangular with a positive diagonal. No feature may be added afterwards.
-        """
-        self._root = root.copy()
-        self._prior[:] = weights
-        R = math.sqrt(self.penalty) * root
-        self.replace(R, R @ weights)
-
-    def _ridge_rows(self, ridge: Array) -> Array:
-        """(D, D) rows that add the ridge of these sizes (D,)."""
-        roots = np.sqrt(ridge)
-        return np.diag(roots) if self._root is None else roots[:, None] * self._root
-
-    def set_penalty(self, penalty: float, weights: Array | None = None) -> None:
+    def set_penalty(self, penalty: float) -> None:
         """Hold the weights by another ridge from now on; no prediction changes by that alone.
 
-        The difference is added, or taken out, as rows that agree with `weights` (D, T), which are
-        the present ones W where nothing else is said: R'R becomes R'R + (new - old) root'root, and
-        U = R W keeps W. So what is learned later gives the ridge solution with the new penalty, its
-        difference to the old one pulling to W instead of to where learning started. O(D^3), once.
+        The difference is added, or taken out, as rows that agree with the present weights W: R'R
+        becomes R'R + (new - old) I, and U = R W keeps W. So what is learned later gives the ridge
+        solution with the new penalty, its difference to the old one pulling to W instead of to
+        zero. O(D^3), once.
         With `forgetting` the old ridge fades by itself and is put back as the new one: nothing else
         need be done.
 
@@ -135,18 +115,14 @@ class RecursiveLeastSquares(DeferredRotation):
         n = self.n_features
         if self.forgetting == 1.0 and penalty != self.penalty and n:
             change = penalty - self._ridge[:n]
-            W, rows = self.weights(), self._ridge_rows(np.abs(change))
+            W, rows = self.weights(), np.diag(np.sqrt(np.abs(change)))
             if np.min(change) >= 0.0:
                 R = np.asarray(np.linalg.qr(np.concatenate((self.R, rows)), mode="r"))
             else:
                 signed = np.sign(change)[:, None] * rows
                 R = np.asarray(np.linalg.cholesky(self.R.T @ self.R + rows.T @ signed)).T
             R = np.triu(R * np.where(np.diag(R) < 0.0, -1.0, 1.0)[:, None])
-            U = R @ W
-            if weights is not None:
-                pull = rows.T @ (np.sign(change)[:, None] * (rows @ (weights - W)))
-                U += solve_triangular(R, pull, trans=1)
-            self.replace(R, U)
+            self.replace(R, R @ W)
             self._ridge[:n] = penalty
         self.penalty = penalty
 
@@ -160,12 +136,8 @@ class RecursiveLeastSquares(DeferredRotation):
         if penalty >= self.penalty or self.forgetting < 1.0:
             return
         self.apply_pending()
-        n = self.n_features
-        rows = self.R
-        if self._root is not None:
-            rows = solve_triangular(self._root, rows.T, trans="T").T
-        largest = float(np.max(np.sum(rows**2, axis=0), initial=0.0))
-        least = 100.0 * n * float(np.finfo(float).eps) * largest
+        largest = float(np.max(np.sum(self.R**2, axis=0), initial=0.0))
+        least = 100.0 * self.n_features * float(np.finfo(float).eps) * largest
         if penalty < least:
             raise LearningError(
                 f"The penalty can't be lowered from {self.penalty:g} to {penalty:g} any more: "
@@ -175,9 +147,9 @@ class RecursiveLeastSquares(DeferredRotation):
     def forget(self, factor: float) -> None:
         """Let everything learned count `factor` in (0, 1] of what it did (exponential forgetting).
 
-        The ridge towards the prior fades with it and is put back a feature at a time, each at
-        least once while the rest fades to 1/e, so that on average it is the penalty. So where
-        nothing is learned any more, the weights return to the prior.
+        The ridge fades with it and is put back a feature at a time, each at least once while the
+        rest fades to 1/e, so that on average it is the penalty. So where nothing is learned any
+        more, the weights return to zero.
         """
         n = self.n_features
         if factor >= 1.0 or not n:
@@ -197,25 +169,8 @@ class RecursiveLeastSquares(DeferredRotation):
             return
         self._ridge[j] = level
         row = np.zeros(self.n_features)
-        row[j] = 1.0
-        row = math.sqrt(missing) * (row if self._root is None else self._root[j])
-        super().update(row, row @ self._prior[: self.n_features])
-
-    def forget_excited(self, directions: DirectionalForgetting, forgetting_fraction: float) -> None:
-        """Forget only in the directions excited recently, of which `directions` keeps account.
-
-        forgetting_fraction : what exponential forgetting would take away,
-            1 - exp(-time / memory), at most 1/4.
-        No weight changes, and the ridge stays as it is. Where rounding leaves no answer nothing is
-        forgotten. O(D^3), so not for each row.
-        """
-        self.apply_pending()
-        ridge = self._ridge_rows(self._ridge[: self.n_features])
-        try:
-            C = directions.retained(self.R, ridge, forgetting_fraction)
-        except np.linalg.LinAlgError:
-            return
-        self.multiply(C, C @ self.U)
+        row[j] = math.sqrt(missing)
+        super().update(row, np.zeros(self.n_outputs))
 
     def update_replacing(
         self, row: Array, target: Array, forgetting_fraction: float, weight: float = 1.0
@@ -224,10 +179,9 @@ class RecursiveLeastSquares(DeferredRotation):
 
         forgetting_fraction : f in [0, 1), time between rows / memory. Information z'z is added c
             times, c = (s - f) / (s + f) or 0, with s the leverage of z; the weights learn the row
-            in full. That is restricted exponential forgetting (Kulhavy 1987, see
-            :mod:`semiparam_dynamics.learning.recursion.forgetting`) that takes away at most what
-            comes in: where s > f more is learned than forgotten, and from there on the weights
-            follow at this rate. R'R never shrinks, so that nothing is lost that is not
+            in full. That is restricted exponential forgetting (Kulhavy 1987) that takes away at
+            most what comes in: where s > f more is learned than forgotten, and from there on the
+            weights follow at this rate. R'R never shrinks, so that nothing is lost that is not
             overwritten; and no row's leverage is pressed below f.
         weight : how often the row counts: its information, s and what the weights learn.
         """
@@ -248,8 +202,7 @@ class RecursiveLeastSquares(DeferredRotation):
         """
         super().copy_from(other)
         self.penalty, self.forgetting = other.penalty, other.forgetting
-        self._root = other._root
-        self._prior[:], self._ridge[:] = other._prior, other._ridge
+        self._ridge[:] = other._ridge
         self._refreshed = other._refreshed
 
     def state(self) -> dict[str, Array]:

@@ -91,7 +91,7 @@ def identify_on_bags(
         if train.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
         started = time.perf_counter()
-        base = unconstrained(model, train, config.estimator.rigid_body)
+        base = unconstrained(model, train)
         found = consistent(model, train, weight)
     if little := check_motion(stamps):
         bags.warnings.append(little)

@@ -336,8 +336,7 @@ def _parameters(evaluation: Evaluation) -> str:
             "As they are at the end of the sequential run. A base parameter is a combination that "
             "motion can tell from the others: single links' masses need not be positive or equal "
             "the URDF's. Share in the output: value times what an ordinary motion makes of one "
-            "unit, on a square-root scale. The standard deviations take errors of successive "
-            "samples as independent; filtered ones are not, so take them as lower bounds. m: "
+            "unit, on a square-root scale. m: "
             "mass, mc: mass times centre of mass, I: moments of inertia at the joint; for "
             "prismatic joints read N for N m and m for rad."
         ),
@@ -474,10 +473,9 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
 
 
 def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
-    """Factors by which the motion shrank the parameters' standard deviations, (n_parameters,)."""
-    # Before any sample the ridge alone held a parameter.
-    core, expected = identified.core, expected_scales(model).parameter
-    factor: Array = expected / np.sqrt(core.penalty * core.covariance_diagonal())
+    """Factors by which the motion shrank the parameters' prior deviations, (n_parameters,)."""
+    before = expected_scales(model).parameter(identified.evidence.precisions)
+    factor: Array = before / identified.standard_deviations()
     return factor
 
 

@@ -26,6 +26,7 @@ from semiparam_dynamics.offline.identification.joint_motion import (
     series_basis,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.regressor import OPTIONAL
 
 OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
@@ -405,8 +406,8 @@ class ExcitationProblem:
         self._extra = 0.0  # m, kept beyond the clearance at the search's instants
         self.model, self.effort_model, self.limits = model, effort_model, limits
         self.period, self.harmonics, self.objective = period, harmonics, objective
-        # What counts only where it is seen to help is not what is to be excited.
-        self._columns = model.optional[0] == 0
+        # Friction that only some joints have is not what is to be excited.
+        self._columns = np.array([not label.startswith(OPTIONAL) for label in model.labels])
         self.scaling = scaling(model)[:, self._columns]
         self._directions = resting_directions(harmonics)
         self.shape = (self._directions.shape[1], model.n_joints)

@@ -90,12 +90,7 @@ def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
     kernels.sort(key=lambda stage: stage.residual != config.estimator.residual)
     planned = [
         Stage("filter's cut-off", 8, {"filter.cutoff": 4.0}),
-        Stage(
-            "rigid body",
-            16 if tries_memory else 8,
-            {"rigid_body.penalty": 100.0},
-            {"rigid_body.memory": memories} if tries_memory else {},
-        ),
+        *([Stage("rigid body", 8, {}, {"rigid_body.memory": memories})] if tries_memory else []),
         *kernels,
     ]
     if config.robot.target == "effort":

@@ -37,21 +37,6 @@ def test_equals_batch_ridge(d: int, outputs: int) -> None:
     np.testing.assert_allclose(core.covariance_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-8)
 
 
-ROOT = np.array([[1.0, 0.3, -0.2], [0.0, 10.0, 2.0], [0.0, 0.0, 0.1]])
-
-
-def test_prior_is_where_it_starts_and_what_it_returns_to() -> None:
-    prior = np.array([[1.0], [-2.0], [3.0]])
-    core = RecursiveLeastSquares(3, 1, 2.0)
-    core.set_prior(prior, ROOT)
-    np.testing.assert_allclose(core.weights(), prior, rtol=1e-14)
-    Z, Y = drawn(20, 3, 1)
-    learn(core, Z, Y)
-    A = Z.T @ Z + 2.0 * ROOT.T @ ROOT
-    expected = prior + np.linalg.solve(A, Z.T @ (Y - Z @ prior))
-    np.testing.assert_allclose(core.weights(), expected, rtol=1e-10)
-
-
 def test_features_added_on_the_way_equal_zero_columns_from_the_start() -> None:
     Z, Y = drawn(40, 6, 2)
     Z[:20, 4:] = 0.0  # the last two features did not exist yet
@@ -122,10 +107,7 @@ def test_later_learning_is_the_batch_solution_with_the_new_penalty(new: float) -
 
 
 def test_a_penalty_changed_before_anything_is_learned_is_the_penalty() -> None:
-    prior = np.array([[1.0], [-2.0], [3.0]])
     plain, changed = RecursiveLeastSquares(3, 1, 2.0), RecursiveLeastSquares(3, 1, 100.0)
-    for core in (plain, changed):
-        core.set_prior(prior, ROOT)
     changed.set_penalty(0.001)
     changed.set_penalty(2.0)
     for z, y in zip(*drawn(20, 3, 1), strict=True):
@@ -167,25 +149,22 @@ def test_a_state_continues_with_the_penalty_that_it_had() -> None:
 
 
 # -------------------------------------------------------------------------------------------------
-# Exponential forgetting with a prior, and rows that replace what is known where they are.
+# Exponential forgetting, and rows that replace what is known where they are.
 
 D = 5
-HELD = np.diag([1.0, 4.0, 0.2, 1.0, 1.0]) + np.triu(np.full((D, D), 0.3), 1)
 
 
 def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return drawn(n, D, 2, seed)
 
 
-def with_prior(penalty: float = 0.7, **options: float) -> RecursiveLeastSquares:
-    core = RecursiveLeastSquares(D, 2, penalty, **options)
-    core.set_prior(np.arange(10.0).reshape(D, 2), HELD)
-    return core
+def begun(penalty: float = 0.7, **options: float) -> RecursiveLeastSquares:
+    return RecursiveLeastSquares(D, 2, penalty, **options)
 
 
-def test_equals_the_weighted_batch_solution_with_a_ridge_to_the_prior() -> None:
-    """Whatever the factors: what is beside the weighted rows is a ridge that pulls to the prior."""
-    core, prior = with_prior(), np.arange(10.0).reshape(D, 2)
+def test_equals_the_weighted_batch_solution_with_a_ridge() -> None:
+    """Whatever the factors: what is beside the weighted rows is a ridge that pulls to zero."""
+    core = begun()
     Z, Y = rows(400)
     factors = np.random.default_rng(1).uniform(0.9, 1.0, 400)
     ridges = []
@@ -194,22 +173,39 @@ def test_equals_the_weighted_batch_solution_with_a_ridge_to_the_prior() -> None:
         core.update(z, y)
         weight = np.cumprod(np.append(factors[1 : k + 1], 1.0)[::-1])[::-1]
         data = (Z[: k + 1] * weight[:, None]).T
-        rest = information(core) - data @ Z[: k + 1]
-        ridge = np.linalg.solve(HELD.T, np.linalg.solve(HELD.T, rest).T)
+        ridge = information(core) - data @ Z[: k + 1]
         np.testing.assert_allclose(ridge, np.diag(np.diagonal(ridge)), atol=1e-8)
-        A, B = data @ Z[: k + 1] + rest, data @ Y[: k + 1] + rest @ prior
+        A, B = data @ Z[: k + 1] + ridge, data @ Y[: k + 1]
         np.testing.assert_allclose(core.weights(), np.linalg.solve(A, B), rtol=1e-6, atol=1e-8)
         ridges.append(np.diagonal(ridge))
     assert np.all(np.array(ridges) > 0.5 * 0.7) and np.all(np.array(ridges) < 1.6 * 0.7)
     np.testing.assert_allclose(np.mean(ridges), 0.7, rtol=0.05)
 
 
-def test_where_nothing_is_learned_any_more_the_prior_comes_back() -> None:
-    core = with_prior()
+def test_where_nothing_is_learned_any_more_the_weights_return_to_zero() -> None:
+    core = begun()
     core.update_rows(*rows(50))
     for _ in range(3000):
         core.forget(0.99)
-    np.testing.assert_allclose(core.weights(), np.arange(10.0).reshape(D, 2), atol=1e-8)
+    np.testing.assert_allclose(core.weights(), 0.0, atol=1e-8)
+
+
+def test_a_constant_row_does_not_wind_up_and_the_others_weights_return_to_zero() -> None:
+    core, (Z, Y) = begun(0.5), rows(200)
+    core.update_rows(Z, Y + Z @ np.arange(1.0, 11.0).reshape(D, 2))
+    before = core.covariance_diagonal()
+    z = np.zeros((500, D))
+    z[:, 2] = 3.0
+    for _ in range(1000):
+        core.update_rows(z, 5.0 * z[:, [2, 2]])
+        core.forget(0.98)
+    A, others = information(core), np.arange(D) != 2
+    assert np.all(np.isfinite(core.R)) and triangular(core)
+    assert np.linalg.eigvalsh(A).min() > 0.25
+    assert A[2, 2] < 2.0 * 9.0 * 500 / 0.02
+    np.testing.assert_allclose(core.weights()[2], 5.0, rtol=1e-3)
+    np.testing.assert_allclose(core.weights()[others], 0.0, atol=1e-3)
+    assert np.all(core.covariance_diagonal()[others] > 10.0 * before[others])
 
 
 @pytest.mark.parametrize("memory_in_rows", [30.0, 3000.0])
@@ -238,7 +234,7 @@ def test_periodic_rows_in_more_dimensions_than_they_span_stay_bounded(
 
 
 def test_without_forgetting_a_row_is_learned_as_by_update() -> None:
-    core, other = with_prior(), with_prior()
+    core, other = begun(), begun()
     for z, y in zip(*rows(60), strict=True):
         core.update_replacing(z, y, 0.0)
         other.update(z, y)
@@ -249,7 +245,7 @@ def test_without_forgetting_a_row_is_learned_as_by_update() -> None:
 @pytest.mark.parametrize("fraction", [0.3, 0.01])
 def test_a_row_is_learned_in_full_while_information_grows_by_what_is_new(fraction: float) -> None:
     """W += A+^-1 z'e and A+ = A + c z'z, in dense matrices."""
-    core = with_prior()
+    core = begun()
     A, W = information(core), core.weights()
     for z, y in zip(*rows(200), strict=True):
         s = z @ np.linalg.solve(A, z)
@@ -281,23 +277,23 @@ def test_replacing_follows_here_and_keeps_what_is_elsewhere() -> None:
 
 
 def test_a_penalty_that_changes_after_forgetting_is_the_penalty_at_once() -> None:
-    core, queries = with_prior(), rows(10, seed=7)[0]
+    core, queries = begun(), rows(10, seed=7)[0]
     core.update_rows(*rows(30))
     for _ in range(17):
         core.forget(0.95)
-    data = information(core) - HELD.T @ np.diag(core.state()["ridge"]) @ HELD
+    data = information(core) - np.diag(core.state()["ridge"])
     before = [core.predict(query)[0] for query in queries]
     for penalty in (20.0, 0.1, 0.6):
         core.set_penalty(penalty)
         after = [core.predict(query)[0] for query in queries]
         np.testing.assert_allclose(after, before, rtol=1e-8)
-        expected = data + penalty * HELD.T @ HELD
+        expected = data + penalty * np.eye(D)
         np.testing.assert_allclose(information(core), expected, rtol=1e-9, atol=1e-9)
 
 
 def forgetful() -> RecursiveLeastSquares:
     """A recursion that has learned and forgotten; its ridge is half restored."""
-    core = with_prior()
+    core = begun()
     core.update_rows(*rows(20))
     for _ in range(7):
         core.forget(0.9)
@@ -307,7 +303,7 @@ def forgetful() -> RecursiveLeastSquares:
 
 @pytest.mark.parametrize("how", ["restore", "copy_from"])
 def test_a_restored_one_and_a_copy_continue_alike(how: str) -> None:
-    core, other = forgetful(), with_prior()
+    core, other = forgetful(), begun()
     getattr(other, how)(core if how == "copy_from" else core.state())
     for model in (core, other):
         for z, y in zip(*rows(20, seed=3), strict=True):
@@ -318,7 +314,7 @@ def test_a_restored_one_and_a_copy_continue_alike(how: str) -> None:
     assert same_state(core.state(), other.state())
 
 
-def test_a_copy_has_the_features_the_penalty_and_the_prior_of_the_other() -> None:
+def test_a_copy_has_the_features_and_the_penalty_of_the_other() -> None:
     core, other = (RecursiveLeastSquares(2, 1, ridge, capacity=9) for ridge in (0.5, 8.0))
     for _ in range(3):
         core.add_feature()
@@ -334,7 +330,7 @@ def test_a_copy_has_the_features_the_penalty_and_the_prior_of_the_other() -> Non
 
 
 def test_a_state_without_a_ridge_has_that_of_the_penalty() -> None:
-    core, other = with_prior(), with_prior()
+    core, other = begun(), begun()
     core.update_rows(*rows(20))
     state = core.state()
     other.restore({name: state[name] for name in ("R", "U", "refreshed")})
@@ -344,7 +340,7 @@ def test_a_state_without_a_ridge_has_that_of_the_penalty() -> None:
 
 
 def test_rows_at_once_forget_before_each() -> None:
-    core, other = with_prior(forgetting=0.95), with_prior()
+    core, other = begun(forgetting=0.95), begun()
     Z, Y = rows(30)
     errors, leverages = core.update_rows(Z, Y)
     for k in range(30):

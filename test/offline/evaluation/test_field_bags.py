@@ -49,14 +49,15 @@ def ratio(of: Evaluation, to: Evaluation, protocol: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("bag", "count", "protocols"),
+    ("bag", "count", "protocols", "cost"),
     [
         # A second publisher at 10 Hz, of another pose, without velocities and efforts.
-        ("jsp_mid", 1750, ("sequential", "delayed", "frozen")),
-        ("split_two", 1750, ("sequential", "delayed", "frozen")),
-        ("alt_no_velocity", 500, ("sequential", "delayed", "frozen")),
+        ("jsp_mid", 1750, ("sequential", "delayed", "frozen"), 1.05),
+        ("split_two", 1750, ("sequential", "delayed", "frozen"), 1.05),
+        # Six seconds are learned, which alone leave four times the error of a minute.
+        ("alt_no_velocity", 500, ("sequential", "delayed", "frozen"), 1.15),
         # Learned at the efforts' own rate: half of the readings, so that it takes longer.
-        ("empty_effort_half", 500, ("frozen",)),
+        ("empty_effort_half", 500, ("frozen",), 1.6),
     ],
 )
 def test_messages_that_lack_something_cost_no_more_than_that(
@@ -65,11 +66,12 @@ def test_messages_that_lack_something_cost_no_more_than_that(
     bag: str,
     count: int,
     protocols: tuple[str, ...],
+    cost: float,
 ) -> None:
     found = evaluated(arm, arm.parents[1] / "field" / bag)
     wanted = clean(arm, tmp_path_factory.getbasetemp() / str(count), count)
     for protocol in protocols:
-        assert ratio(found, wanted, protocol) < 1.05, protocol
+        assert ratio(found, wanted, protocol) < cost, protocol
     if bag == "jsp_mid":
         others = [count for reason, count in found.skipped.items() if "another publisher" in reason]
         assert others == [350]

@@ -163,18 +163,17 @@ def test_excitation_is_prior_over_posterior_deviation() -> None:
     run = evaluate(model, InverseDynamicsConfig(), [stream]).runs["sequential"]
     identified = run.estimator.rigid_body
     factor = excitation(model, identified)
-    n = model.n_parameters
-    R = identified.core.R[:n, :n]
+    R = identified.core.R
     posterior = np.sqrt(np.diag(np.linalg.inv(R.T @ R)))
-    root = expected_scales(model).root
-    prior = np.sqrt(np.diag(np.linalg.inv(0.1 * root.T @ root)))  # the default penalty
+    root = expected_scales(model).root(identified.evidence.precisions)
+    prior = np.sqrt(np.diag(np.linalg.inv(root.T @ root)))
     np.testing.assert_allclose(factor, prior / posterior, rtol=1e-6)
     by_label = dict(zip(model.labels, factor, strict=True))
     assert by_label["viscous slew"] < 1.01  # this joint stood still
     assert by_label["viscous lift"] > 2.0
     table = parameter_table(model, identified)
     assert table.count('class="weak"') == 2 * int(np.sum(factor < 2.0))
-    assert table.count("<tr>") == 1 + n
+    assert table.count("<tr>") == 1 + model.n_parameters
     assert "N m s/rad" in table and "kg m²" in table
 
 
