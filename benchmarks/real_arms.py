@@ -43,7 +43,6 @@ from unittest import mock
 import numpy as np
 from arms import (
     LOGS,
-    NAMES,
     PLAIN,
     SEVEN,
     SEVEN_JOINTS,

@@ -61,21 +61,23 @@ class Evidence(NamedTuple):
         mean : (n,) pi_0. output : (n_axes,) mean square of each output, (N m)^2 or N^2.
         """
         D, groups, now = scales.deviations, scales.groups, self
-        sizes = np.bincount(groups)
         for _ in range(MAX_ITERATIONS):
             products, targets = moments.total(now.information)
-            precision = D @ products @ D.T + np.diag(now.precisions[groups])
-            covariance = cho_solve(cho_factor(precision), np.eye(len(D)))
-            u = covariance @ (D @ (targets - products @ mean))
-            known = sizes - now.precisions * np.bincount(groups, np.diag(covariance))
+            # u = a^(-1/2) Q w with w ~ N(0, 1), and pi = pi_0 + S'w.
+            size = 1.0 / np.sqrt(now.precisions[groups])
+            Q, S = np.linalg.qr(size[:, None] * D)
+            factor = cho_factor(np.eye(len(S)) + S @ products @ S.T)
+            w = cho_solve(factor, S @ (targets - products @ mean))
+            u = size * (Q @ w)
+            QC = cho_solve(factor, Q.T).T
+            known = np.bincount(groups, np.einsum("ij,ij->i", Q - QC, Q))
             precisions = (np.maximum(known, 0.0) + STEP_COUNT) / (
                 np.bincount(groups, u**2) + STEP_COUNT / STEP_PRECISION
             )
             # Of its samples' information, what an axis has spent on parameters.
-            spent = moments.traces(D.T @ covariance @ D) * now.information
+            spent = moments.traces(S.T @ cho_solve(factor, S)) * now.information
             left = np.maximum(INFORMATION_SHARE * moments.weights - spent, 0.0)
-            pi = mean + D.T @ u
-            errors = INFORMATION_SHARE * moments.squared_errors(pi)
+            errors = INFORMATION_SHARE * moments.squared_errors(mean + S.T @ w)
             noises = (errors + NOISE_COUNT * NOISE_SHARE * output) / (left + NOISE_COUNT)
             change = max(
                 float(np.abs(np.log(new / old)).max())

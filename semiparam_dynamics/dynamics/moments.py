@@ -38,16 +38,23 @@ class Moments(NamedTuple):
         return cls(np.zeros((n_axes, n, n)), *sums)
 
     def total(self, factors: Array) -> tuple[Array, Array]:
-        """Products (n, n) and targets (n,) of all axes, each times its factor (n_axes,)."""
+        """Products (n, n) and targets (n,) of all axes, each times its factor (n_axes,).
+
+        The diagonal has `ROUNDING` of itself more, so that they are positive semidefinite.
+        """
         upper = np.tensordot(factors, self.products, 1)
-        return upper + np.triu(upper, 1).T, factors @ self.targets
+        lower = np.triu(upper, 1).T + np.diag(ROUNDING * np.diag(upper))
+        return upper + lower, factors @ self.targets
+
+    def predicted(self, parameters: Array) -> Array:
+        """(n_axes, n) what the targets would be if y were Phi_j pi."""
+        lower = np.swapaxes(np.triu(self.products, 1), 1, 2)
+        return np.asarray(self.products @ parameters + lower @ parameters)
 
     def squared_errors(self, parameters: Array) -> Array:
         """(n_axes,) sum of w (y_j - Phi_j pi)^2."""
-        diagonals = np.diagonal(self.products, axis1=1, axis2=2)
-        errors = (2.0 * self.products @ parameters - 2.0 * self.targets) @ parameters
-        errors += self.squares - diagonals @ parameters**2
-        return np.asarray(np.maximum(errors, 0.0))
+        errors = (self.predicted(parameters) - 2.0 * self.targets) @ parameters
+        return np.asarray(np.maximum(self.squares + errors, 0.0))
 
     def traces(self, matrix: Array) -> Array:
         """(n_axes,) of the products times a symmetric matrix (n, n)."""
@@ -63,37 +70,53 @@ class Excitation(NamedTuple):
 
 
 def forget_excited(
-    moments: Moments, excitation: Excitation, parameters: Array, fraction: float
+    moments: Moments,
+    excitation: Excitation,
+    parameters: Array,
+    information: Array,
+    fraction: float,
 ) -> None:
     """Forget only what recent rows excite again; moments and excitation are changed in place.
 
     Of an axis' products G, those that the recent rows would add up to if they continued for ever
-    being E, H = (1 + c) f (G^-1 + c E^-1)^-1 is taken away, with f = `fraction`: a parallel sum
-    (Anderson and Duffin 1969). Where E = G, as it is when a motion continues, H = f G, as with
-    exponential forgetting; where E = c G it is about half as much, and where E = 0 nothing. H is at
-    most (1 + c) f G, so that what is left is positive semidefinite. When a motion stops, E fades
-    within a fifth of the memory, and before it has, G loses about a third.
+    being E, (1 + c) f G (G + E / c)^-1 E / c is taken away, with f = `fraction`: a parallel sum
+    (Anderson and Duffin 1969). Where E = G, as it is when a motion continues, that is f G, as with
+    exponential forgetting; where E = c G it is about half as much, and where E = 0 nothing. When a
+    motion stops, E fades within a fifth of the memory, and before it has, G loses about a third.
 
-    The parameters (n,) stay the best ones, with the errors that they leave.
+    What is left, (1 - l) G + l G (G + E / c)^-1 G with l = (1 + c) f, is a sum of what is positive
+    semidefinite; targets are multiplied by the same matrix, so that each axis' own best parameters
+    stay. Then they are as if all parameters had moved a little, so that `parameters` (n,) are still
+    the best ones of all axes, whose rows have `information` (n_axes,), beside a prior; of the
+    errors that these leave f is forgotten.
     """
     fraction = min(fraction, LARGEST_FRACTION)
     kept = (1.0 - fraction) ** (1.0 / WINDOW)
     excitation.recent[:] = kept * excitation.recent + moments.products - excitation.before
     gain = (1.0 - kept) / (PROTECTION * fraction)
+    lost = (1.0 + PROTECTION) * fraction
     errors = moments.squared_errors(parameters)
+    gradient = information @ (moments.targets - moments.predicted(parameters))
+    moments.targets[:] *= 1.0 - lost
+    targets = moments.targets / (1.0 - lost)
     for j, (known, recent) in enumerate(zip(moments.products, excitation.recent, strict=True)):
         G, F = (part + np.triu(part, 1).T for part in (known, gain * recent))
         size = np.sqrt(np.diag(G))
         size[size == 0.0] = 1.0
-        scaled, unit = G / np.outer(size, size), np.outer(size, size)
-        factor = np.linalg.cholesky(scaled + F / unit + ROUNDING * np.eye(len(G)))
-        known = solve_triangular(factor, scaled, lower=True, check_finite=False)
-        # G - (G^-1 + c E^-1)^-1 is G (G + E / c)^-1 G: a sum of what is positive semidefinite.
-        lost = (1.0 + PROTECTION) * fraction
-        left = (1.0 - lost) * G + lost * unit * (known.T @ known)
-        moments.targets[j] += (left - G) @ parameters
-        moments.squares[j] = (1.0 - fraction) * errors[j]
-        moments.squares[j] += (2.0 * moments.targets[j] - left @ parameters) @ parameters
-        moments.products[j] = np.triu(left)
+        scaled = G / np.outer(size, size), targets[j] / size
+        unit = np.outer(size, size)
+        factor = np.linalg.cholesky(scaled[0] + F / unit + ROUNDING * np.eye(len(G)))
+        rows, values = (solve_triangular(factor, part, lower=True) for part in scaled)
+        moments.products[j] = np.triu((1.0 - lost) * G + lost * unit * (rows.T @ rows))
+        moments.targets[j] += lost * size * (rows.T @ values)
+    gradient -= information @ (moments.targets - moments.predicted(parameters))
+    products = moments.total(information)[0]
+    size = np.sqrt(np.diag(products))
+    size[size == 0.0] = 1.0
+    unit = products / np.outer(size, size) + ROUNDING * np.eye(len(size))
+    moved = np.linalg.solve(unit, gradient / size) / size
+    moments.targets[:] += moments.predicted(moved)
+    moments.squares[:] = (2.0 * moments.targets - moments.predicted(parameters)) @ parameters
+    moments.squares[:] += (1.0 - fraction) * errors
     moments.weights[:] *= 1.0 - fraction
     excitation.before[:] = moments.products

