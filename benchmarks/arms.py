@@ -61,7 +61,7 @@ OTHERS = {
 PANDA_PERIOD = 13.34  # s, after which its motion repeats
 TUNED = ("xmate7p", "ur10", "tx40")  # whose settings were chosen for their logs
 # Of a robot model: without the kinds of friction that count only where they are seen to help.
-PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False}
+PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False, "loaded": False}
 
 SEVEN = ROOT / "test" / "data" / "seven_joint_arm.urdf"
 SIMULATED = {"sim_small": ROOT / "test" / "data" / "small_arm.urdf", "sim_seven": SEVEN}

@@ -21,6 +21,7 @@ from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseud
 from semiparam_dynamics.robot.regressor import (
     DISSIPATIVE,
     INERTIAL,
+    LOADED,
     OPTIONAL,
     WEIGHT,
     EffectColumns,
@@ -123,6 +124,12 @@ class RobotConfig:
         True,
         "a column per joint for Coulomb friction that differs between the directions, "
         "|tanh(dq / coulomb_velocity)| (effort target)",
+        internal="the data show which joint has which kind of friction",
+    )
+    loaded: bool = parameter(
+        True,
+        "a column per joint for dry friction that goes with the load, tanh(dq / coulomb_velocity) "
+        "times the size of the effort that the URDF's bodies cost the joint (effort target)",
         internal="the data show which joint has which kind of friction",
     )
     presliding: tuple[float, ...] = parameter(
@@ -255,26 +262,26 @@ class RobotModel:
         everything: Indices = np.arange(own)
         none = effects.select(everything[:0])
         self._inertial = Regressor(self._multibody, everything[:inertial], none)
-        self._use(Regressor(self._multibody, everything, effects))
+        prior, exerted = np.zeros((2, len(self.full_labels)))
+        prior[:inertial] = exerted[:inertial] = self.inertial_prior
+        if own > inertial:  # a driver that knows nothing leaves the whole weight
+            exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
+        self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
         states = _random_states(tree, self.joint_names, self.n_parameters)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
             stack.reshape(-1, self.n_parameters), self.full_labels
         )
+        self.prior: Array = self.base.project(prior)
+        self.exerted: Array = self.base.project(exerted)
         kept = self.base.independent
-        chosen = effects.select(kept[kept >= own] - own)
-        self._use(Regressor(self._multibody, kept[kept < own], chosen))
+        chosen, bodies = effects.select(kept[kept >= own] - own), kept[kept < own]
+        self._use(Regressor(self._multibody, bodies, chosen, self.exerted[: len(bodies)].copy()))
         self.labels: tuple[str, ...] = self.base.labels
         first = [self.full_labels[i].partition(" ")[0] for i in kept]
         self.dissipative: Mask = np.array([f.startswith(DISSIPATIVE) for f in first])
         self.dissipative &= np.array([" on " not in name for name in self.labels])  # of couplings
-        without_effects = np.zeros(len(self.full_labels))
-        without_effects[:inertial] = self.inertial_prior
-        self.prior: Array = self.base.project(without_effects)
-        if own > inertial:  # a driver that knows nothing leaves the whole weight
-            without_effects[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
-        self.exerted: Array = self.base.project(without_effects)
 
     def _use(self, regressor: Regressor) -> None:
         self._regressor, self.n_parameters = regressor, regressor.n_columns
@@ -332,11 +339,13 @@ class RobotModel:
     def fingerprint(self) -> str:
         """SHA-256 of what a learned model depends on: the regressor, at a few fixed states.
 
-        Kinematics, columns, the sensor's frame and gravity count; comments, meshes, masses and
-        limits do not.
+        Kinematics, columns, the sensor's frame and gravity count; comments, meshes, masses, by
+        which joints are loaded, and limits do not.
         """
         states = np.random.default_rng(0).uniform(-1.0, 1.0, (3, 3, self.n_joints))
-        rounded = np.round(self.regressors(*states), 6) + 0.0  # no negative zeros
+        by_mass = [label.startswith(LOADED) for label in self.labels]
+        known = np.where(by_mass, 0.0, self.regressors(*states))
+        rounded = np.round(known, 6) + 0.0  # no negative zeros
         return hashlib.sha256(rounded.tobytes()).hexdigest()
 
     def inertial_regressor(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
@@ -666,6 +675,7 @@ def _effects(config: RobotConfig, axes: tuple[str, ...], joints: tuple[str, ...]
         coulomb_velocity=config.coulomb_velocity,
         stribeck_velocity=config.stribeck_velocity,
         asymmetry=config.asymmetry,
+        loaded=config.loaded,
         couplings=[_coupling(pair, joints) for pair in config.coupled_joints],
         stops=config.presliding,
     )

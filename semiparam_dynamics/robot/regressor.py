@@ -31,10 +31,10 @@ from semiparam_dynamics.robot.urdf import UrdfTree, cut_at_sensor
 INERTIAL = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 WEIGHT = "weight"  # of the columns of what a driver leaves of a body's weight, as in weight_m hand
 PRESLIDING = "presliding"  # of the stops' columns, as in presliding_0.01 joint_1
-STRIBECK, ASYMMETRY = "stribeck", "asymmetry"
-OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY)  # kinds that some joints have and others have not
-DISSIPATIVE = ("viscous", "coulomb", PRESLIDING)  # kinds that only take energy
-MOVING = 5  # kinds of effects that depend on the motion of the moment
+STRIBECK, ASYMMETRY, LOADED = "stribeck", "asymmetry", "loaded"
+OPTIONAL = (PRESLIDING, STRIBECK, ASYMMETRY, LOADED)  # that some joints have and others have not
+DISSIPATIVE = ("viscous", "coulomb", PRESLIDING, LOADED)  # kinds that only take energy
+MOVING = 6  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
 # The root's has minus gravity instead: in AXIS where it counts in the ten columns of a body, and
@@ -48,6 +48,7 @@ class Regressor:
     """The regressor of some inertial columns of a `Multibody`, then some effects' columns.
 
     kept: indices of the bodies' columns, in their order: ten per body, then four of its weight.
+    expected: (kept,) their parameters, by which joints are loaded; None: by nothing.
 
     Its entries are computed one by one, without those that are always zero (a joint doesn't feel
     the bodies before it) and without the columns left out. One compiled function does one state
@@ -58,7 +59,13 @@ class Regressor:
     Not thread-safe: the working memory is shared between calls.
     """
 
-    def __init__(self, multibody: Multibody, kept: Indices, effects: EffectColumns) -> None:
+    def __init__(
+        self,
+        multibody: Multibody,
+        kept: Indices,
+        effects: EffectColumns,
+        expected: Array | None = None,
+    ) -> None:
         self.n_axes = len(multibody.units)
         self.n_joints = multibody.n_joints
         self.n_columns = len(kept) + len(effects.labels)
@@ -76,6 +83,7 @@ class Regressor:
             np.ascontiguousarray(effects.mixing),
             _indices(np.column_stack((places, effects.source))),
             1.0 / np.array(effects.velocities),
+            np.zeros(len(kept)) if expected is None else expected,
             np.zeros((rows, MOTION)),  # the working memory
         )
 
@@ -196,11 +204,17 @@ class EffectColumns:
     Stribeck friction (Armstrong-Helouvry, Dupont and Canudas de Wit 1994, section 2.1) is what dry
     friction has more near standstill, or less: tanh(dq_i / v) exp(-(dq_i / u)^2) (N m). Asymmetry,
     |tanh(dq_i / v)| (N m), is half of what Coulomb friction differs by between the directions.
+
+    Gears and bearings rub more the more they carry (Hamon, Gautier and Garrec 2010, "Dynamic
+    identification of robots with a dry friction model depending on load and velocity"): |load_i|
+    tanh(dq_i / v) (N m), with the effort that the URDF's bodies cost joint i in that motion.
     """
 
     labels: tuple[str, ...]
     rows: npt.NDArray[np.intp]
-    source: npt.NDArray[np.intp]  # into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, 1, stops]
+    source: npt.NDArray[
+        np.intp
+    ]  # into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, loaded's, 1, stops]
     velocities: tuple[float, float]  # v and u
     mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
 
@@ -224,13 +238,15 @@ def joint_effects(
     coulomb_velocity: float,
     stribeck_velocity: float = 0.0,
     asymmetry: bool = False,
+    loaded: bool = False,
     couplings: Sequence[tuple[int, int, float]] = (),
     stops: Sequence[float] = (),
 ) -> EffectColumns:
     """The chosen columns of every joint and coupling, kind by kind.
 
     A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
-    Stribeck friction and asymmetry go with Coulomb's; with a velocity of 0 the former is none.
+    Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
+    the first is none.
     """
     n = len(joints)
     mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
@@ -253,6 +269,7 @@ def joint_effects(
         (coulomb and asymmetry, ASYMMETRY, 4 * size, own),
         (viscous, "viscous", 0, own),
         (coulomb, "coulomb", size, own),
+        (coulomb and loaded, LOADED, 5 * size, own),
     )
     labels, rows, source = [], [], []
     for wanted, kind, base, moving in columns:
@@ -311,6 +328,7 @@ def fill(
     mixing: Array,
     effects: Indices,
     per_velocity: Array,
+    expected: Array,
     work: Array,
 ) -> None:
     """Regressors at states q, dq, ddq (n, n_joints), flattened into out[:, offset:] (n, >=size).
@@ -323,13 +341,15 @@ def fill(
         on, which of the four of its weight.
     entries (e, 3): row, inertial column, and place in the flat regressor, where it isn't zero.
     effects (e, 2): place, and source as in `EffectColumns`; mixing as there.
-    per_velocity (2,): one over the velocities there.
+    per_velocity (2,): one over the velocities there. expected (k,): parameters of the columns, by
+        which joints are loaded.
     work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
     """
     n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
     size, movers = out.shape[1] - offset, len(mixing)
     root, twist = work[0], n_joints + 1
     force, scratch = twist + n_rows, work[n_joints]
+    loads, width = np.empty(n_rows), size // max(n_rows, 1)
     for s in range(len(q)):
         row = out[s, offset:]
         for i in range(size):
@@ -358,12 +378,15 @@ def fill(
                 _column(own, k, scratch, work[force + c])
             else:
                 _weight(own, k - 11, geometry[0], work[force + c])
+        for r in range(n_rows):
+            loads[r] = 0.0
         for e in range(len(entries)):
             # Without views of the rows, which cost more than the six products.
             u, f = twist + entries[e, 0], force + entries[e, 1]
             linear = work[u, 0] * work[f, 0] + work[u, 1] * work[f, 1] + work[u, 2] * work[f, 2]
             angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
             row[entries[e, 2]] = linear + angular
+            loads[entries[e, 0]] += expected[entries[e, 1]] * (linear + angular)
         for e in range(len(effects)):
             source = effects[e, 1]
             value = 1.0
@@ -376,6 +399,9 @@ def fill(
                     value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
                 if kind == 1:
                     value = math.tanh(value * per_velocity[0])
+                elif kind == 5:
+                    load = abs(loads[effects[e, 0] // width])
+                    value = load * math.tanh(value * per_velocity[0])
                 elif kind == 3:
                     fading = value * per_velocity[1]
                     value = math.tanh(value * per_velocity[0]) * math.exp(-fading * fading)

@@ -78,6 +78,7 @@ def test_what_is_no_robot_becomes_one() -> None:
     wrong[labels.index("m gripper")] = -0.2
     wrong[labels.index("Izz slider")] = -0.05
     wrong[labels.index("coulomb lift")] = -2.0
+    wrong[labels.index("loaded lift")] = 0.0
     data = factors(model, samples(model, model.base.project(wrong), noise=0.01))
     free = unconstrained(model, data)
     found = consistent(model, data)

@@ -348,7 +348,8 @@ def test_a_link_without_mass_counts_as_the_mean_of_the_others() -> None:
     """Its parameters are not held to be as nothing."""
     last = SMALL.rindex("<inertial")
     end = SMALL.index("</inertial>", last) + len("</inertial>")
-    whole, bare = RobotModel(SMALL), RobotModel(SMALL[:last] + SMALL[end:])
+    bare = RobotModel(SMALL[:last] + SMALL[end:], loaded=False)  # its joint would have no load
+    whole = RobotModel(SMALL, loaded=False)
     (body,) = np.flatnonzero(bare.inertial_prior.reshape(-1, 10)[:, 0] == 0.0)
     assert whole.inertial_prior.reshape(-1, 10)[body, 0] > 0.0
     P = bare.carried_bodies()[body]

@@ -20,7 +20,7 @@ from semiparam_dynamics.robot.regressor import (
     sensor_offsets,
 )
 
-from .pinocchio_states import rows_of, state_of
+from .pinocchio_states import rows_of, state_of, torques
 
 ARMS = ("xmate7p/xmate7p.urdf", "ur10/ur10_robot.urdf", "tx40/tx40.urdf")
 DQ, DDQ = np.array([0.3, -0.1]), np.array([5.0, 7.0])
@@ -125,7 +125,7 @@ def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
     nothing = np.zeros((0, 7)), *(np.zeros((0, k), dtype=np.intp) for k in (2, 3))
     places = np.column_stack((np.arange(n), effects.source))
     per_velocity, work = 1.0 / np.array(effects.velocities), np.zeros((n + 3, MOTION))
-    own = effects.mixing, places, per_velocity, work
+    own = effects.mixing, places, per_velocity, np.zeros(0), work
     fill(*states, out, 0, np.zeros((1, GEOMETRY)), still, *nothing, *own)
     return out[0]
 
@@ -133,11 +133,11 @@ def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
 def test_columns_by_kind_then_joint() -> None:
     effects = effects_of()
     assert effects.labels == (
-        *("viscous a", "viscous b", "coulomb a", "coulomb b"),
         *("offset a", "offset b", "rotor_inertia a", "rotor_inertia b"),
+        *("viscous a", "viscous b", "coulomb a", "coulomb b"),
     )
     np.testing.assert_array_equal(effects.rows, [0, 1] * 4)
-    expected = [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7]
+    expected = [1, 1, 5, 7, 0.3, -0.1, np.tanh(1.5), np.tanh(-0.5)]
     np.testing.assert_allclose(values(effects), expected)
 
 
@@ -159,14 +159,16 @@ def test_sensor_offsets_are_unit_columns() -> None:
 
 def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints() -> None:
     effects = effects_of(couplings=[(0, 1, -1.0)])
-    assert effects.labels[8:] == (
+    shared = slice(4, 10)
+    assert effects.labels[shared] == (
         *("viscous a-b on a", "viscous a-b on b", "coulomb a-b on a", "coulomb a-b on b"),
         *("rotor_inertia a-b on a", "rotor_inertia a-b on b"),
     )
-    np.testing.assert_array_equal(effects.rows[8:], [0, 1] * 3)
+    np.testing.assert_array_equal(effects.rows[shared], [0, 1] * 3)
     found = values(effects)
-    np.testing.assert_allclose(found[:8], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5), 1, 1, 5, 7])
-    np.testing.assert_allclose(found[8:], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])
+    np.testing.assert_allclose(found[:4], [1, 1, 5, 7])
+    np.testing.assert_allclose(found[shared], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])
+    np.testing.assert_allclose(found[10:], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5)])
 
 
 def test_stops_come_last_kind_by_kind() -> None:
@@ -181,12 +183,23 @@ def test_stops_come_last_kind_by_kind() -> None:
 
 def test_dry_friction_may_differ_near_standstill_and_between_the_directions() -> None:
     effects = effects_of(stribeck_velocity=0.5, asymmetry=True, couplings=[(0, 1, 1.0)])
-    assert effects.labels[-4:] == ("stribeck a", "stribeck b", "asymmetry a", "asymmetry b")
-    np.testing.assert_array_equal(effects.rows[-4:], [0, 1, 0, 1])
+    own = slice(10, 14)  # what only takes energy is behind them
+    assert effects.labels[own] == ("stribeck a", "stribeck b", "asymmetry a", "asymmetry b")
+    np.testing.assert_array_equal(effects.rows[own], [0, 1, 0, 1])
     dry, fading = np.tanh([1.5, -0.5]), np.exp([-(0.6**2), -(0.2**2)])
-    np.testing.assert_allclose(values(effects)[-4:], [*dry * fading, *np.abs(dry)])
+    np.testing.assert_allclose(values(effects)[own], [*dry * fading, *np.abs(dry)])
     without = effects_of(coulomb=False, stribeck_velocity=0.5, asymmetry=True)
     assert not any(label.startswith(("stribeck", "asymmetry")) for label in without.labels)
+
+
+def test_friction_that_goes_with_the_load_is_by_what_pinocchio_s_rnea_says_of_the_urdf() -> None:
+    model = RobotModel(random_tree(3), coulomb_velocity=0.2)
+    states = np.random.default_rng(4).standard_normal((3, model.n_joints))
+    columns = [model.labels.index(f"loaded {joint}") for joint in model.joint_names]
+    load = torques(model.kinematics, model.joint_names, *states[:, None])[0]
+    found = model.regressor(*states)[:, columns]
+    np.testing.assert_allclose(found, np.diag(np.abs(load) * np.tanh(states[1] / 0.2)), atol=1e-9)
+    assert model.dissipative[columns].all() and np.abs(load).min() > 0.0
 
 
 def test_friction_builds_up_over_its_way_and_turns_with_the_motion() -> None:
@@ -218,8 +231,8 @@ def test_friction_that_only_takes_energy_is_known_by_its_columns() -> None:
     found = {
         label.split()[0] for label, is_ in zip(model.labels, model.dissipative, strict=True) if is_
     }
-    assert found == {"viscous", "coulomb", "presliding_0.1", "presliding_0.4"}
-    assert sum(model.dissipative) == 4 * model.n_joints
+    assert found == {"viscous", "coulomb", "loaded", "presliding_0.1", "presliding_0.4"}
+    assert sum(model.dissipative) == 5 * model.n_joints
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
     assert wrench.n_stops == 0 and not wrench.dissipative.any()
 
@@ -230,7 +243,7 @@ def test_parameters_deviate_in_groups_of_a_body_and_of_a_joint_s_kinds_of_fricti
     for step, group in zip(scales.deviations, scales.groups.tolist(), strict=True):
         labels = {model.labels[i] for i in np.flatnonzero(step)}
         by_group[group] = by_group.get(group, set()) | labels
-    assert len(by_group) == len(model.bodies) + 4 * model.n_joints
+    assert len(by_group) == len(model.bodies) + 5 * model.n_joints
     stops = [{f"presliding_{way} {j}" for way in (0.1, 0.4)} for j in model.joint_names]
     assert all(wanted in by_group.values() for wanted in stops)
     assert all({f"stribeck {j}"} in by_group.values() for j in model.joint_names)

@@ -57,7 +57,7 @@ from semiparam_dynamics.offline.page import (
     warning_box,
 )
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
-from semiparam_dynamics.robot.regressor import ASYMMETRY, PRESLIDING, STRIBECK, WEIGHT
+from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK, WEIGHT
 
 TERMINAL_WIDTH = 100  # letters
 FILES = ("results.json", "params.yaml", "report.html")
@@ -432,6 +432,7 @@ UNITS = {
     "coulomb": "N m",
     STRIBECK: "N m",
     ASYMMETRY: "N m",
+    LOADED: "N m/(N m)",
     "offset": "N m",
     "rotor_inertia": "kg m²",
 }

@@ -67,9 +67,9 @@ def joint_dynamics(model: RobotModel, parameters: Array) -> dict[str, dict[str, 
 
     parameters: (10 * bodies + n_effects,) in the order of `model.full_labels`. Units: N m s/rad
     and N m, of prismatic joints N s/m and N. Friction is what is left after a long way: Coulomb's
-    and all that builds up. Over which way it does, what it has more near standstill or in one of
-    the directions, offsets, rotor inertias and the columns of coupled joints have no place in a
-    URDF.
+    and all that builds up. Over which way it does, what it has more near standstill, in one of
+    the directions or under load, offsets, rotor inertias and the columns of coupled joints have no
+    place in a URDF.
     """
     values = dict(zip(model.full_labels, parameters, strict=True))
     for label, value in list(values.items()):
