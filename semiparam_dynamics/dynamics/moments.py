@@ -20,6 +20,7 @@ from semiparam_dynamics.base.arrays import Array
 PROTECTION = 0.25  # c below: what is excited c times as much as it is known fades half as fast
 WINDOW = 0.2  # of the memory, the time over which excitation is averaged
 LARGEST_FRACTION = 0.25  # forgotten at a time: the bounds below need (1 + c) fraction < 1
+TINY = np.finfo(np.float64).tiny
 ROUNDING = 1e-12  # of a parameter's own product, added against rounding
 
 
@@ -84,39 +85,44 @@ def forget_excited(
     exponential forgetting; where E = c G it is about half as much, and where E = 0 nothing. When a
     motion stops, E fades within a fifth of the memory, and before it has, G loses about a third.
 
-    What is left, (1 - l) G + l G (G + E / c)^-1 G with l = (1 + c) f, is a sum of what is positive
-    semidefinite; targets are multiplied by the same matrix, so that each axis' own best parameters
-    stay. Then they are as if all parameters had moved a little, so that `parameters` (n,) are still
-    the best ones of all axes, whose rows have `information` (n_axes,), beside a prior; of the
-    errors that these leave f is forgotten.
+    What is left, M G with M = 1 - l + l G (G + E / c)^-1 and l = (1 + c) f, is a sum of what is
+    positive semidefinite. Of the errors that `parameters` (n,) leave f is forgotten; their gradient
+    is multiplied by M, too, and by less where other parameters would leave less than no error. Then
+    all is as if it had been measured with parameters moved a little, by which the given ones are
+    still the best of all axes, whose rows have `information` (n_axes,), beside a prior.
     """
     fraction = min(fraction, LARGEST_FRACTION)
     kept = (1.0 - fraction) ** (1.0 / WINDOW)
     excitation.recent[:] = kept * excitation.recent + moments.products - excitation.before
     gain = (1.0 - kept) / (PROTECTION * fraction)
     lost = (1.0 + PROTECTION) * fraction
-    errors = moments.squared_errors(parameters)
-    gradient = information @ (moments.targets - moments.predicted(parameters))
-    moments.targets[:] *= 1.0 - lost
-    targets = moments.targets / (1.0 - lost)
+    before = moments.squared_errors(parameters)
+    errors = (1.0 - fraction) * before
+    gradients = moments.targets - moments.predicted(parameters)
+    balance = information @ gradients
     for j, (known, recent) in enumerate(zip(moments.products, excitation.recent, strict=True)):
         G, F = (part + np.triu(part, 1).T for part in (known, gain * recent))
         size = np.sqrt(np.diag(G))
         size[size == 0.0] = 1.0
-        scaled = G / np.outer(size, size), targets[j] / size
         unit = np.outer(size, size)
+        scaled = G / unit, gradients[j] / size
         factor = np.linalg.cholesky(scaled[0] + F / unit + ROUNDING * np.eye(len(G)))
         rows, values = (solve_triangular(factor, part, lower=True) for part in scaled)
         moments.products[j] = np.triu((1.0 - lost) * G + lost * unit * (rows.T @ rows))
-        moments.targets[j] += lost * size * (rows.T @ values)
-    gradient -= information @ (moments.targets - moments.predicted(parameters))
+        gradients[j] = (1.0 - lost) * gradients[j] + lost * size * (rows.T @ values)
+        # By what the best parameters would leave less: their gradient's square over the products.
+        less = (1.0 - lost) * before[j] + lost * values @ values
+        gradients[j] *= np.sqrt(errors[j] / max(less, errors[j], TINY))
+    balance -= information @ gradients
     products = moments.total(information)[0]
     size = np.sqrt(np.diag(products))
     size[size == 0.0] = 1.0
     unit = products / np.outer(size, size) + ROUNDING * np.eye(len(size))
-    moved = np.linalg.solve(unit, gradient / size) / size
-    moments.targets[:] += moments.predicted(moved)
-    moments.squares[:] = (2.0 * moments.targets - moments.predicted(parameters)) @ parameters
-    moments.squares[:] += (1.0 - fraction) * errors
+    moved = np.linalg.solve(unit, balance / size) / size
+    more = moments.predicted(moved)
+    errors += (2.0 * gradients + more) @ moved
+    moments.targets[:] = moments.predicted(parameters) + gradients + more
+    y_times_prediction = 2.0 * moments.targets - moments.predicted(parameters)
+    moments.squares[:] = errors + y_times_prediction @ parameters
     moments.weights[:] *= 1.0 - fraction
     excitation.before[:] = moments.products

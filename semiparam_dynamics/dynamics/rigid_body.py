@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.base.arrays import NANO, Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
@@ -35,12 +35,6 @@ EVIDENCE_GROWTH, EVIDENCE_START = 1.02, 4.0
 
 MAX_EXPECTED_ERROR = 2.0  # deviations that an error counts as at most for what is usual
 MIN_SPREAD_SHARE = 0.01  # of an output's scale, that a deviation is at least
-# A push begins and ends at once, on all joints between it and the base; the model's own errors go
-# with the state, or jump on one joint at a time. So errors are compared with their mean over so
-# many s, and changes of all axes together forgotten in that time; what is usual follows changes of
-# up to so many deviations. Messages further apart, in s, have no change between them. Changes count
-# as abrupt from so many times the square of `unusual` on: new motion makes errors grow fast, too.
-ONSET_S, MAX_CHANGE, MAX_CHANGE_STEP_S, ABRUPT_RATIO = 0.12, 3.0, 0.5, 2.0
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
 LASTING_SAMPLES = 30.0
 # Usual errors follow the last quarter of all independent samples, at most so many.
@@ -62,8 +56,7 @@ class RigidBodyConfig:
     unusual: float = parameter(
         4.0,
         "a sample whose error is beyond so many usual deviations, as in a contact, counts less, "
-        "by the square of how far, until that lasts; still less where the errors of all axes "
-        "change at once; 0: all count alike",
+        "by the square of how far, until that lasts; 0: all count alike",
         low=0.0,
         high=1e6,
         live=True,
@@ -127,10 +120,6 @@ class Memory(NamedTuple):
     usual: Array  # (n_axes,) running mean square of usual errors
     often: Array  # (n_axes,) running share of errors that are not
     levels: Array  # (n_axes,) how far beyond it errors are, or were a moment ago
-    recent: Array  # (n_axes,) running mean error of the last moment
-    changes: Array  # (n_axes,) running mean square of how far errors are from that
-    onset: Array  # (2,) how unusual the changes of all axes are, or were a moment ago; how often
-    stamp: Indices  # (1,) ns, of the last row
 
 
 class RigidBodyIdentifier:
@@ -145,10 +134,8 @@ class RigidBodyIdentifier:
 
     A row with an error far beyond what is usual counts less, as a contact is not the robot's own
     dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
-    and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). So does a sample
-    whose errors change together and at once, in the mean of their squares over the axes beyond
-    `ABRUPT_RATIO` times that, by the fourth power of how far: a push's share on each joint may be
-    small. What lasts becomes usual.
+    and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes
+    usual.
 
     With a memory, a sample's rows together count exp(-age / memory) where forgetting is
     exponential. Where it is directional, that holds for what the motion keeps exciting, and the
@@ -186,10 +173,6 @@ class RigidBodyIdentifier:
             usual=scales.output**2,
             often=np.zeros(n_axes),
             levels=np.zeros(n_axes),
-            recent=np.zeros(n_axes),
-            changes=scales.output**2,
-            onset=np.zeros(2),
-            stamp=np.zeros(1, dtype=np.int64),
         )
         self.parameters: Array = memory.parameters.copy()
         self.core = DeferredRotation(np.ones(n), 1)
@@ -289,7 +272,7 @@ class RigidBodyIdentifier:
         block = RigidBodyBlock(values, variances, path, learned)
         found = tuple(getattr(block, entry.name) for entry in fields(block))
         information = self.evidence.information
-        samples = regressors, y, stamps, weights, self._unusual, information
+        samples = regressors, y, weights, self._unusual, information
         arrays = tuple(self._memory), tuple(self._moments)
         self.core.run(learn_samples, samples, self._tail, *arrays, self._work, found)
         if (fraction := self._clock.forgetting_fraction(int(stamps[-1]))) > 0.0:
@@ -408,50 +391,6 @@ def _square(unusual: float) -> float:
 
 
 @compiled_as_written
-def _together(
-    seconds: float,
-    share: float,
-    step: float,
-    unusual: float,
-    y: Array,
-    errors: Array,
-    variances: Array,
-    squares: Array,
-    recent: Array,
-    changes: Array,
-    onset: Array,
-) -> float:
-    """Weight of a sample by how its axes' errors change together, `seconds` after the one before.
-
-    step : by which usual changes follow. variances : (n_axes,) by the parameters'. squares :
-    (n_axes,) of the outputs' scales. The others are those of one sample of `learn_samples`.
-    """
-    if not 0.0 < seconds <= MAX_CHANGE_STEP_S:
-        for j in range(len(y)):
-            recent[j] = errors[j] if math.isfinite(y[j]) else recent[j]
-        onset[0] = 0.0
-        return 1.0
-    size, measured = 0.0, 0
-    for j in range(len(y)):
-        if math.isfinite(y[j]):
-            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j])
-            size += (errors[j] - recent[j]) ** 2 / (usual + variances[j])
-            measured += 1
-    size /= max(measured, 1)
-    onset[0] = max(size, onset[0] * math.exp(-seconds / ONSET_S))
-    onset[1] += min(share / LASTING_SAMPLES, 1.0) * ((size > unusual) - onset[1])
-    weight = 1.0 if onset[1] >= 0.5 else (unusual / max(onset[0], unusual)) ** 2
-    for j in range(len(y)):
-        if math.isfinite(y[j]):
-            usual = max(changes[j], MIN_SPREAD_SHARE**2 * squares[j]) + variances[j]
-            change = errors[j] - recent[j]
-            square = min(change * change, MAX_CHANGE**2 * usual)
-            changes[j] += step * weight * (square - changes[j])
-            recent[j] += min(seconds / ONSET_S, 1.0) * change
-    return weight
-
-
-@compiled_as_written
 def learn_samples(
     R: Array,
     U: Array,
@@ -468,16 +407,16 @@ def learn_samples(
     """Predict and then learn k samples in turn: :class:`RigidBodyIdentifier`.
 
     R, U, work, side, n : see `recursion.rotation`.
-    samples : regressors (k, n_axes, n); y (k, n_axes), NaN where not measured; stamps (k,) ns;
-        shares (k,) of an independent sample; unusual, the square of an error, in expected ones,
-        beyond which a row counts less; information (n_axes,) of a row, see `Evidence`.
+    samples : regressors (k, n_axes, n); y (k, n_axes), NaN where not measured; shares (k,) of an
+        independent sample; unusual, the square of an error, in expected ones, beyond which a row
+        counts less; information (n_axes,) of a row, see `Evidence`.
     tail : first, the column at which the bounded ones begin; from there on how each is.
     memory : the arrays of `Memory`. moments : those of `Moments`.
     solver : see `solve_nonnegative`.
     block : filled with the arrays of `RigidBodyBlock`; its parameters may be (0, n).
     """
-    regressors, y, stamps, shares, unusual, information = samples
-    parameters, held, square, sums, usual, often, levels, recent, changes, onset, stamp = memory
+    regressors, y, shares, unusual, information = samples
+    parameters, held, square, sums, usual, often, levels = memory
     values, variances, path, weights = block
     first, bounded = tail
     n_axes = y.shape[1]
@@ -495,22 +434,7 @@ def learn_samples(
         share = shares[s]
         sums[SEEN] += share
         step = share / min(max(RECENT_SHARE * sums[SEEN], 2.0), MAX_HORIZON)
-        seconds = (stamps[s] - stamp[0]) * NANO
-        stamp[0] = stamps[s]
         scales = square / sums[COUNT]
-        together = _together(
-            seconds,
-            share,
-            step,
-            ABRUPT_RATIO * unusual,
-            y[s],
-            errors,
-            variances[s],
-            scales,
-            recent,
-            changes,
-            onset,
-        )
         for j in range(n_axes):
             weights[s, j] = 0.0
             if not math.isfinite(y[s, j]):
@@ -519,7 +443,7 @@ def learn_samples(
             expected = max(usual[j], MIN_SPREAD_SHARE**2 * scales[j]) + variances[s, j]
             size = errors[j] ** 2 / expected
             levels[j] = max(size, levels[j] * math.exp(-share))
-            weight = share * min(together, unusual / max(levels[j], unusual))
+            weight = share * unusual / max(levels[j], unusual)
             often[j] += min(share / LASTING_SAMPLES, 1.0) * ((size > unusual) - often[j])
             if often[j] >= 0.5:
                 usual[j] += step * (errors[j] ** 2 - usual[j])

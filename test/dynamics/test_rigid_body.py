@@ -330,29 +330,6 @@ def test_a_push_hardly_counts_and_what_lasts_does() -> None:
     assert np.all(left.mean(axis=0) < 0.7 * offset.mean(axis=0))
 
 
-def pushed(rise: float) -> np.ndarray:
-    """Weights (n, n_axes) of samples whose efforts grow by 2.5 usual deviations within `rise` s."""
-    rigid_body, Phi = identifier(), regressors(40.0)
-    rng = np.random.default_rng(5)
-    # Errors come and go within seconds, as those of a model do.
-    errors = np.sin(np.arange(len(Phi))[:, None] / RATE * rng.uniform(0.8, 1.2, MODEL.n_axes))
-    y = Phi @ MODEL.prior + 0.1 * SCALES.output * errors
-    k = int(30.0 * RATE)
-    learn(rigid_body, Phi[:k], y[:k])
-    late = np.arange(len(Phi) - k)
-    grown = np.clip(late / (rise * RATE), 0.0, 1.0)
-    y[k:] += 2.5 * np.sqrt(rigid_body.state()["usual"]) * grown[:, None]
-    stamps = np.round((k + late) / RATE * 1e9).astype(np.int64)
-    return rigid_body.update_block(Phi[k:], y[k:], stamps, np.full(len(late), 0.2)).weights / 0.2
-
-
-def test_a_push_on_all_joints_counts_less_though_on_none_its_error_is_unusual() -> None:
-    at_once, slowly = pushed(0.05), pushed(5.0)
-    assert at_once[2:6].max() < 0.5  # while the errors are new
-    assert at_once[100:].min() == 1.0  # and what lasts counts again
-    assert slowly.min() == 1.0
-
-
 def test_an_axis_without_a_reading_costs_that_axis_alone() -> None:
     Phi, y, _ = truth(noise=0.05)
     rigid_body, other = identifier(), identifier()

@@ -85,10 +85,10 @@ def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     assert not peer.set_live(NODE, nystrom__length_scale=0.3).successful
     accepted = {"comparison": True, "save_interval": 30, "learning_queue": 7}
     assert peer.set_live(NODE, **accepted, defer_learning=False).successful
-    names = ["save_interval", "rigid_body.penalty", "nystrom.penalty", "learning_queue"]
+    names = ["save_interval", "rigid_body.memory", "nystrom.penalty", "learning_queue"]
     request = GetParameters.Request(names=names)
     values = peer.call(GetParameters, f"{NODE}/get_parameters", request).values
-    assert [value.double_value for value in values[:3]] == [30.0, 0.1, 0.5]
+    assert [value.double_value for value in values[:3]] == [30.0, 0.0, 0.5]
     assert values[3].integer_value == 7
     arm.move(20)
     peer.until(lambda: peer.figures().get("samples learned") == "78", "78 samples learned")

@@ -201,12 +201,12 @@ def test_the_page_in_a_browser(result: Tuning, tmp_path: Path) -> None:
         assert [address for address in browser.requests if not address.startswith("file:")] == []
         assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
         headings = browser.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
-        assert headings[:3] == ["What was changed", "Before and after", "Rigid body"]
+        assert headings[:2] == ["What was changed", "Before and after"]
         assert headings[-1] == "How it was judged" and "Local features" in headings
         table = browser.evaluate("document.querySelector('#changes table').innerText")
         assert all(name in table for name in result.changes)
         pictures = browser.evaluate(PICTURES)
-        assert len(pictures) == 3  # the rigid body's ridge, the features' width and ridge
+        assert len(pictures) == 2  # the features' width and ridge
         for label, _, x, y, w, h in pictures:
             image = browser.picture(x, y, w, h)
             drawn = np.abs(image[..., :3] - to_rgb(RIVAL)).max(axis=-1) < 0.1
