@@ -31,7 +31,7 @@ from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_
 MOTION_BLOCK = 512  # samples of a motion that are learned at a time
 # The evidence is looked at again when there are so many times the independent samples there were,
 # from so many on. In between, what a sample says is learned with the evidence as it was.
-EVIDENCE_GROWTH, EVIDENCE_START = 1.02, 4.0
+EVIDENCE_GROWTH, EVIDENCE_START = 1.05, 4.0
 
 MAX_EXPECTED_ERROR = 2.0  # deviations that an error counts as at most for what is usual
 MIN_SPREAD_SHARE = 0.01  # of an output's scale, that a deviation is at least
