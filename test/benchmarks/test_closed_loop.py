@@ -58,7 +58,7 @@ def test_a_learner_that_dies_leaves_the_urdfs_feed_forward_without_a_jump():
     done = run(arm, plan_of(arm, model), control, learner, 8.0, learner_ends=5.5)
     before = (done.time > 4.5) & (done.time < 5.5)
     after = done.time > 5.9  # the answers ahead are used up, then it fades in 0.3 s
-    assert done.share[before].min() > 0.5
+    assert done.share[before].min() > 0.3
     assert not done.share[after].any() and not done.correction[after].any()
     assert np.abs(done.correction[before]).max() > 1.0
     # It fades: no step is larger than the difference of both feed-forwards times dt / fade_time.

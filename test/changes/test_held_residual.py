@@ -142,7 +142,7 @@ def test_a_push_beside_known_errors_does_not_pass_for_a_release(warm, body) -> N
         return outside + (twist if t >= ON else 0.0)
 
     of = warm()
-    follow(of, moving(end, change, begin=ON))
+    follow(of, moving(end, change, begin=ON, seed=1))
     events = [event for event in monitor(of).events if seconds(event.stamp) >= begin]
     assert {event.name or event.cause for event in events} == {"contact", "contact over"}
     assert monitor(of).payload is not None
