@@ -351,9 +351,10 @@ def effect_prior(model: RobotModel) -> Array:
     return prior
 
 
-def urdf_parameters(model: RobotModel) -> Array:
-    """(n_parameters,) what the URDF says of inertias and joint friction, as base parameters."""
-    return model.base.project(np.concatenate((model.inertial_prior, effect_prior(model))))
+def urdf_parameters(model: RobotModel, other: RobotModel | None = None) -> Array:
+    """(n_parameters,) what the model's URDF, or another's, says of inertias and joint friction."""
+    said = other or model
+    return model.base.project(np.concatenate((said.inertial_prior, effect_prior(said))))
 
 
 def _number(text: str) -> float:

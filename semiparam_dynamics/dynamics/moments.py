@@ -102,8 +102,7 @@ def forget_excited(
     balance = information @ gradients
     for j, (known, recent) in enumerate(zip(moments.products, excitation.recent, strict=True)):
         G, F = (part + np.triu(part, 1).T for part in (known, gain * recent))
-        size = np.sqrt(np.diag(G))
-        size[size == 0.0] = 1.0
+        size = np.sqrt(np.maximum(np.diag(G), TINY))
         unit = np.outer(size, size)
         scaled = G / unit, gradients[j] / size
         factor = np.linalg.cholesky(scaled[0] + F / unit + ROUNDING * np.eye(len(G)))
@@ -115,14 +114,13 @@ def forget_excited(
         gradients[j] *= np.sqrt(errors[j] / max(less, errors[j], TINY))
     balance -= information @ gradients
     products = moments.total(information)[0]
-    size = np.sqrt(np.diag(products))
-    size[size == 0.0] = 1.0
+    size = np.sqrt(np.maximum(np.diag(products), TINY))
     unit = products / np.outer(size, size) + ROUNDING * np.eye(len(size))
     moved = np.linalg.solve(unit, balance / size) / size
     more = moments.predicted(moved)
     errors += (2.0 * gradients + more) @ moved
-    moments.targets[:] = moments.predicted(parameters) + gradients + more
-    y_times_prediction = 2.0 * moments.targets - moments.predicted(parameters)
-    moments.squares[:] = errors + y_times_prediction @ parameters
+    predicted = moments.predicted(parameters)
+    moments.targets[:] = predicted + gradients + more
+    moments.squares[:] = errors + (2.0 * moments.targets - predicted) @ parameters
     moments.weights[:] *= 1.0 - fraction
     excitation.before[:] = moments.products

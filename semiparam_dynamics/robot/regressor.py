@@ -212,9 +212,8 @@ class EffectColumns:
 
     labels: tuple[str, ...]
     rows: npt.NDArray[np.intp]
-    source: npt.NDArray[
-        np.intp
-    ]  # into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, loaded's, 1, stops]
+    # Into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, loaded's, 1, stops].
+    source: npt.NDArray[np.intp]
     velocities: tuple[float, float]  # v and u
     mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
 

@@ -59,7 +59,7 @@ class Identification:
             urdf_parameters(self.model),
             self.unconstrained,
             self.found.base,
-            self.model.base.project(np.concatenate((file.inertial_prior, effect_prior(file)))),
+            urdf_parameters(self.model, file),
         )
         return np.column_stack([data.nmse(parameters) for parameters in models])
 
