@@ -3,10 +3,11 @@
     python tools/sample_path.py [message] [falkon] [evaluate] [--write]
 
 `message` runs the node with its defaults in this process on a small arm, gives it messages until
-every stage works, and follows one to its published prediction and, in the learner's thread, to
-being learned. `falkon` follows an array through `Falkon.fit`, `evaluate` a bag through the command
-`semiparam evaluate`. Python calls come from a profiler, compiled functions from the names in the
-code that calls them. `--write` puts the result into CONTRIBUTING.md.
+every stage works, and follows one to its published prediction and, in the learner's thread, a
+hundred to being learned, whose calls it divides by that. `falkon` follows an array through
+`Falkon.fit`, `evaluate` a bag through the command `semiparam evaluate`. Python calls come from a
+profiler, compiled functions from the names in the code that calls them. `--write` puts the result
+into CONTRIBUTING.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import re
 import sys
 import tempfile
@@ -43,6 +45,7 @@ URDF = """<robot name="arm">
 JOINTS = ["shoulder", "elbow"]
 RATE = 50.0  # Hz
 MESSAGES = 900  # before the one that is followed: longer than the residual's window
+LEARNED = 100  # whose learning is followed, as some is only done now and then
 
 
 class Follower:
@@ -52,6 +55,7 @@ class Follower:
     ----------
     files: names below the package, each once.
     calls, changes: Python calls of the package's functions, and how many led into another file.
+    messages: by how many these two are divided.
     until: files, calls and changes when the function whose code is `end` had returned.
     """
 
@@ -60,6 +64,7 @@ class Follower:
         self.until: tuple[int, int, int] | None = None
         self.files: list[str] = []
         self.calls = self.changes = 0
+        self.messages = 1
         self._seen: set[CodeType] = set()
         self._last = ""
         self._active = False
@@ -99,7 +104,7 @@ class Follower:
 
     def __str__(self) -> str:
         rows = "\n".join(f"{k:>4}  {name}" for k, name in enumerate(self.files, 1))
-        found = counted(len(self.files), self.calls, self.changes)
+        found = counted(len(self.files), *(n // self.messages for n in (self.calls, self.changes)))
         if self.until:
             found = f"{counted(*self.until)}; to the end of the callback {found}"
         return f"{found}\n{rows}"
@@ -135,25 +140,34 @@ def message() -> Iterator[tuple[str, Follower]]:
     from semiparam_dynamics.learner.nodes.outputs import Outputs
 
     answered, learned = Follower(Outputs.publish.__code__), Follower()
+
+    def serialized() -> Iterator[bytes]:
+        """Joint states as the subscription gets them."""
+        for k in itertools.count():
+            t = k / RATE
+            data = JointState(name=JOINTS, **state(t))
+            data.header.stamp.sec, data.header.stamp.nanosec = 1 + int(t), int(t % 1 * 1e9)
+            yield serialize_message(data)
+
     rclpy.init(args=["--ros-args", "-p", f"urdf:={URDF}".replace("\n", " ")])
     threading.setprofile(learned.profile)  # of the learner's thread, which starts below
     node = InverseDynamicsNode()
     try:
         node.start()
         (subscription,) = node._inputs
-        for k, t in enumerate(np.arange(MESSAGES + 1) / RATE):
-            data = JointState(name=JOINTS, **state(t))
-            data.header.stamp.sec, data.header.stamp.nanosec = 1 + int(t), int(t % 1 * 1e9)
-            serialized = serialize_message(data)  # as the subscription gets it
-            if k == MESSAGES:
+        messages = serialized()
+        for _ in range(MESSAGES):
+            subscription._receive(next(messages))
+        node.session.drain()
+        with answered.active():
+            subscription._receive(next(messages))
+        with learned.active():
+            sys.setprofile(None)  # of the thread alone
+            node.session.drain()
+            for _ in range(LEARNED - 1):
+                subscription._receive(next(messages))
                 node.session.drain()
-                with answered.active():
-                    subscription._receive(serialized)
-                with learned.active():
-                    sys.setprofile(None)  # of the thread alone
-                    node.session.drain()
-            else:
-                subscription._receive(serialized)
+        learned.messages = LEARNED
     finally:
         threading.setprofile(None)
         node.destroy_node()
