@@ -13,6 +13,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.hypotheses import Causes
 from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig, input_floors
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
@@ -96,7 +97,7 @@ class HeldResidual:
             sample.y - prediction.semiparametric,
             sample.regressor @ self._combination,
             prediction.rigid_body,
-            np.full(len(sample.y), sample.weight),
+            RigidBodyBlock.none(sample.y[None], np.array([sample.weight])),
         )
         self._last = None
         self.n_learned += 1

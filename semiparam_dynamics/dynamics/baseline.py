@@ -80,9 +80,9 @@ class NonparametricBaseline:
             return
         prediction = prediction or self.predict(sample)
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
-        weights = np.full(len(y), sample.weight)
         zeros = np.zeros(len(y))
-        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, zeros, weights)
+        alone = RigidBodyBlock.none(y[None], np.array([sample.weight]))
+        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, zeros, alone)
         error, std = {NAME: y - prediction.nonparametric}, {NAME: prediction.nonparametric_std}
         self.errors.record(sample.stamp, y, error, std)
 
@@ -106,8 +106,7 @@ class NonparametricBaseline:
             known = self.errors if late is None else late
             return BlockPrediction.join(parts), self._block(block.stamps, before, known)
         y, nothing = block.y, block.regressors[:, :, :0]
-        weights = np.repeat(block.weights[:, None], y.shape[1], axis=1)
-        no_rigid_body = RigidBodyBlock(np.zeros_like(y), y, np.zeros((len(y), 0)), weights)
+        no_rigid_body = RigidBodyBlock.none(y, block.weights)
         in_turn, before = self.kernel_model.update_block(
             block.stamps, self._inputs(block), y, nothing, no_rigid_body
         )

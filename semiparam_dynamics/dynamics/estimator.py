@@ -247,15 +247,15 @@ class SemiparametricEstimator:
         error = sample.y - prediction.semiparametric
         return self.gate.refuses(sample.stamp, error, prediction.spread, self.n_learned)
 
-    def update_rigid_body(self, sample: Sample) -> Array:
-        """The first half of :meth:`update` of a measured sample; the weights for the second."""
+    def update_rigid_body(self, sample: Sample) -> RigidBodyBlock:
+        """The first half of :meth:`update` of a measured sample; what the second needs of it."""
         assert sample.y is not None
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
     def update_residual(
-        self, sample: Sample, prediction: Prediction, weights: Array, *, late: bool = False
+        self, sample: Sample, prediction: Prediction, rigid: RigidBodyBlock, *, late: bool = False
     ) -> None:
-        """The second half, with the `weights` (n_axes,) that the first one returned.
+        """The second half, with what the first one returned.
 
         late : the trust follows how well the residual knows the sample now, instead of when it was
             predicted.
@@ -266,7 +266,7 @@ class SemiparametricEstimator:
         if late:
             confidence = self.residual.predict(x, self.rigid_body.parameters).confidence
         self.trust.learn(s.stamp, confidence)
-        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, weights)
+        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, rigid)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
         self.errors.record(s.stamp, y, errors, stds)

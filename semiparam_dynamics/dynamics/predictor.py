@@ -275,10 +275,7 @@ def _add_kernel_rows(
     values: Array,
     own: Array,
 ) -> None:
-    """values_j += sum_i weights_ji exp(-gamma_j |x[inputs_j] - centers_j,:,i|^2).
-
-    own_j is that times the square of the largest of these exponentials.
-    """
+    """own_j = sum_i weights_ji exp(-gamma_j |x[inputs_j] - centers_j,:,i|^2), added to values_j."""
     exponents = np.empty(weights.shape[1])
     for j in range(len(weights)):
         d, m = sizes[j]
@@ -289,14 +286,12 @@ def _add_kernel_rows(
             for i in range(m):
                 delta = here - row[i]
                 exponents[i] -= delta * delta
-        nearest = -np.inf
         scale = LOG2_E * gammas[j]
         for i in range(m):
             exponents[i] *= scale
-            nearest = max(nearest, exponents[i])
         powers_of_two(exponents[:m])
         total = 0.0
         for i in range(m):
             total += weights[j, i] * exponents[i]
         values[j] += total
-        own[j] = np.exp2(2.0 * nearest) * total
+        own[j] = total

@@ -50,6 +50,15 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
+# The joints' own kernels are as wide as the motion: what holds for a joint in a motion that the arm
+# has not made yet is smooth. Their centres leave at most this share of a sample unexplained.
+JOINT_LENGTH_SCALE, JOINT_NOVELTY = 1.0, 0.1
+# A joint's ridge is the most probable of these, in independent samples; with the last one its own
+# model says next to nothing. It is chosen after so many samples, and each time there are so many
+# times as many.
+PENALTIES = 4.0 ** np.arange(8)
+FIRST_CHOICE, CHOICE_GROWTH = 64, 1.25
+
 MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
 
 
@@ -107,14 +116,13 @@ class KernelConfig(ABC):
     penalty: float
     window: float
     memory: float
-    joint_penalty: float
 
     @abstractmethod
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
 
     def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
-        """The feature map of a joint's own second model; None: there is no second model."""
+        """The feature map of a joint's own model; None: there are none."""
         return None
 
 
@@ -201,24 +209,10 @@ class NystromConfig(KernelConfig):
     )
     joint_max_centers: int = parameter(
         200,
-        "centres at most of each joint's own second residual (effort target); 0: none",
+        "centres at most of each joint's own residual (effort target), of its position, velocity "
+        "and rigid-body prediction; 0: none",
         low=0,
         high=5000,
-    )
-    joint_length_scale: float = parameter(
-        0.1414213562373095,
-        "kernel width of the second residual, which has 3 inputs, in units of sqrt(3 / 2) as "
-        "length_scale",
-        low=1e-3,
-        high=1e3,
-        internal="the joints' own width is 0.14",
-    )
-    joint_penalty: float = parameter(
-        2.5,
-        "ridge on the second residual's weights, in independent samples",
-        low=1e-9,
-        high=1e9,
-        live=True,
     )
     memory: float = parameter(
         0.0,
@@ -242,12 +236,12 @@ class NystromConfig(KernelConfig):
         return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
 
     def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
-        """Local features of [q_j, dq_j, rigid-body prediction of joint j]."""
+        """Features of [q_j, dq_j, rigid-body prediction of joint j], as wide as the motion."""
         if self.joint_max_centers == 0:
             return None
-        width = kernel_width(self.joint_length_scale, n_inputs)
+        width = kernel_width(JOINT_LENGTH_SCALE, n_inputs)
         most = self.joint_max_centers
-        return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
+        return IncrementalNystromFeatures(n_inputs, width, most, JOINT_NOVELTY, sparing=True)
 
 
 class KernelResidual:
@@ -256,9 +250,11 @@ class KernelResidual:
     Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
     regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
     one gain, and the residual for today's pi is a difference of what was learned of them. With
-    `joints` as well, a second model for each joint, of [q_j, dq_j, its rigid-body prediction],
-    learns what the first one left, with the same exactness. What it says near its own data, where
-    the kernel of its nearest centre is k, counts by k^2 whatever the trust in the whole: a joint
+    `joints` as well, a model of each joint's own, of [q_j, dq_j, its rigid-body prediction], learns
+    first, and the other one what these leave. Its kernel is wide, and its ridge the one by which
+    the data are most probable, as the rigid body's is (:mod:`semiparam_dynamics.dynamics.evidence`,
+    a sample's information and noise being the same): where they do not tell of anything that the
+    rigid body lacks it says nothing. So it counts in full whatever the trust in the whole: a joint
     comes back to its own states in motions that are new to the arm. Otherwise (`active` None) the
     target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
 
@@ -300,6 +296,8 @@ class KernelResidual:
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
         self._rescaled = 0  # `_n_updates` when the scales were last changed
+        # Samples that the joints' own models have learned, and from how many on ridges are chosen.
+        self._choice: Indices = np.array([0, FIRST_CHOICE])
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
         self._blank = [model.state() for model in self.models] if self._keeps else []
@@ -312,7 +310,7 @@ class KernelResidual:
             own = np.append(own, n + np.flatnonzero(self.turning == j))
             if (features := config.joint_features(len(own))) is None:
                 return []
-            model = KernelModel(features, 1, active[j : j + 1], config.joint_penalty)
+            model = KernelModel(features, 1, active[j : j + 1], PENALTIES[-1])
             columns = n + np.flatnonzero(self.shared.axis == j)
             models.append(JointModel(model, own, np.append(j, columns)))
         return models
@@ -324,7 +322,7 @@ class KernelResidual:
 
     @property
     def models(self) -> list[KernelModel]:
-        """The first model, and each joint's second one."""
+        """The shared model, and each joint's own."""
         return [self.shared, *(joint.model for joint in self.joints)]
 
     @property
@@ -364,8 +362,7 @@ class KernelResidual:
 
     def penalties(self, config: KernelConfig) -> list[tuple[RecursiveLeastSquares, float]]:
         """The recursions of this residual, with the ridge that `config` wants for each."""
-        joints = [(joint.model.core, config.joint_penalty) for joint in self.joints]
-        return [(self.shared.core, config.penalty), *joints]
+        return [(self.shared.core, config.penalty)]
 
     def set_memory(self, config: KernelConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
@@ -379,16 +376,19 @@ class KernelResidual:
             return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.shared.predict(scaled)
-        value, features = self.shared.residuals(outputs, parameters), [phi]
-        own = np.zeros_like(value)
-        for j, joint in enumerate(self.joints):
-            left, _, phi = joint.model.predict(scaled[joint.inputs])
-            left = joint.model.residuals(left, parameters)[0]
-            value[j] += left
-            own[j] = joint.features.nearest**2 * left
-            features.append(phi)
-        known = scaled, tuple(features), outputs, self._n_updates
+        told, features = self._predict_joints(scaled)
+        own = self.shared.residuals(told, parameters)
+        value = own + self.shared.residuals(outputs, parameters)
+        known = scaled, (phi, *features), told, self._n_updates
         return ResidualPrediction(value, own, confidence, True, *known)
+
+    def _predict_joints(self, scaled: Array) -> tuple[Array, list[Array]]:
+        """What the joints' own models say of the targets (T,), and each one's features."""
+        told, features = np.zeros(self.shared.core.n_outputs), []
+        for joint in self.joints:
+            told[joint.targets], _, phi = joint.model.predict(scaled[joint.inputs])
+            features.append(phi)
+        return told, features
 
     @subnormals_as_zero
     def update(
@@ -399,18 +399,19 @@ class KernelResidual:
         y: Array,
         regressor: Array,
         rigid_body: Array,
-        weights: Array,
+        learned: RigidBodyBlock,
     ) -> None:
-        """Learn one sample (stamp in ns), with the rigid body's prediction and row weights of it.
+        """Learn one sample (stamp in ns) of which the rigid body's prediction was `rigid_body`.
 
         prediction : by :meth:`predict` at x, maybe before other samples were learned.
+        learned : what the rigid body's update of the sample returned.
         """
-        targets = self.targets(y, regressor, rigid_body)
+        targets, weights = self.targets(y, regressor, rigid_body), learned.weights[0]
         if not self.standardizer.settled:
             if self._keeps:
                 self._kept.append((x[None], targets[None], _model_weights(weights, y)[None]))
             if self.standardizer.observe(stamp, x):
-                self._learn_kept()
+                self._learn_kept(learned)
                 return
             if not self.standardizer.ready:
                 return
@@ -420,17 +421,29 @@ class KernelResidual:
         scaled, outputs = prediction.inputs, prediction.outputs
         assert scaled is not None  # the standardizer is ready
         fraction = self._clock.forgetting_fraction(stamp)
-        if self.joints:
-            if outputs is None or prediction.version != self._n_updates:
-                outputs, _, _ = self.shared.predict(scaled)
-            left = targets - outputs
+        if outputs is None or prediction.version != self._n_updates:
+            outputs, _ = self._predict_joints(scaled)
         self._n_updates += 1
         counted = _model_weights(weights, y).tolist()
-        self.shared.update(scaled, prediction.features[0], targets, counted[0], fraction)
+        left = targets - outputs
+        self.shared.update(scaled, prediction.features[0], left, counted[0], fraction)
         for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
             joint.model.update(
-                scaled[joint.inputs], phi, left[joint.targets], counted[1 + j], fraction
+                scaled[joint.inputs], phi, targets[joint.targets], counted[1 + j], fraction
             )
+        self._choose(1, learned)
+
+    def _choose(self, count: int, learned: RigidBodyBlock) -> None:
+        """Choose the joints' ridges where that is due, `count` samples later.
+
+        learned : the last one is that of now.
+        """
+        self._choice[0] += count
+        if self._choice[0] < self._choice[1] or not self.joints:
+            return
+        self._choice[1] = math.ceil(CHOICE_GROWTH * self._choice[0])
+        for j, joint in enumerate(self.joints):
+            joint.model.choose_penalty(learned.parameters[-1], learned.information[-1, j])
 
     @subnormals_as_zero
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
@@ -442,11 +455,9 @@ class KernelResidual:
         values = self.shared.residuals(outputs, parameters)
         own = np.zeros_like(values)
         for j, joint in enumerate(self.joints):
-            left, _ = joint.model.predict_block(X[:, joint.inputs])
-            own[:, j] = joint.model.residuals(left, parameters)[:, 0]
-            values[:, j] += own[:, j]
-            own[:, j] *= joint.features.nearest_rows(X[:, joint.inputs]) ** 2
-        return ResidualBlock(values, own, confidence)
+            told, _ = joint.model.predict_block(X[:, joint.inputs])
+            own[:, j] = joint.model.residuals(told, parameters)[:, 0]
+        return ResidualBlock(values + own, own, confidence)
 
     @subnormals_as_zero
     def update_block(
@@ -463,11 +474,11 @@ class KernelResidual:
         Returns the predictions of each just before it was learned, and before any of them was.
         """
         targets = self.targets(y, regressors, rigid.values)
-        weights, pi = _model_weights(rigid.weights, y), rigid.parameters
+        weights = _model_weights(rigid.weights, y)
         if self.standardizer.settled:
             self._clock.forgetting_fraction(int(stamps[-1]))
-            return self._learn(self.standardizer.transform(inputs), targets, weights, pi)
-        before, in_turn, start = self.predict_block(inputs, pi), [], 0
+            return self._learn(self.standardizer.transform(inputs), targets, weights, rigid)
+        before, in_turn, start = self.predict_block(inputs, rigid.parameters), [], 0
         while start < len(y):
             # Up to a change of the scales, with which all that was kept is learned anew.
             known, settled = self.standardizer.ready, self.standardizer.settled
@@ -480,43 +491,58 @@ class KernelResidual:
                 self._kept.append((inputs[rows], targets[rows], weights[rows]))
             part = self._zeros(taken)
             if known:
-                part, _ = self._learn(X[:taken], targets[rows], weights[rows], pi[rows])
+                part, _ = self._learn(X[:taken], targets[rows], weights[rows], rigid.rows(rows))
                 self._clock.forgetting_fraction(int(stamps[rows][-1]))
             in_turn.append(part)
             if changed:
-                self._learn_kept()
+                self._learn_kept(rigid.rows(rows))
             start += taken
         return ResidualBlock.join(in_turn), before
 
     def _learn(
-        self, X: Array, targets: Array, weights: Array, pi: Array
+        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
     ) -> tuple[ResidualBlock, ResidualBlock]:
-        """:meth:`update_block` of standardized inputs X (k, d), with parameters pi of each.
+        """:meth:`update_block` of standardized inputs X (k, d), after the rigid body.
 
         targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
         """
-        answer, confidence, unsure = self.shared.update_block(X, targets, weights[:, 0])
+        own, own_late, left = self._learn_joints(X, targets, weights, rigid)
+        answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
         self._n_updates += len(X)
-        values = self.shared.residuals(targets - answer.errors, pi)
-        late = self.shared.residuals(answer.before, pi)
-        left = answer.errors
-        own, own_late = np.zeros_like(values), np.zeros_like(values)
-        for j, joint in enumerate(self.joints):
-            targets, inputs = left[:, joint.targets], X[:, joint.inputs]
-            features = joint.features
-            near_late, there = features.nearest_rows(inputs), features.n_centers
-            answer, _, _ = joint.model.update_block(inputs, targets, weights[:, 1 + j])
-            near = np.maximum(near_late, features.nearest_rows(inputs, since=there))
-            own[:, j] = joint.model.residuals(targets - answer.errors, pi)[:, 0]
-            own_late[:, j] = joint.model.residuals(answer.before, pi)[:, 0]
-            values[:, j] += own[:, j]
-            late[:, j] += own_late[:, j]
-            own[:, j] *= near**2
-            own_late[:, j] *= near_late**2
+        values = own + self.shared.residuals(left - answer.errors, rigid.parameters)
+        late = own_late + self.shared.residuals(answer.before, rigid.parameters)
         before = ResidualBlock(late, own_late, unsure)
         return ResidualBlock(values, own, confidence), before
 
-    def _learn_kept(self) -> None:
+    def _learn_joints(
+        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
+    ) -> tuple[Array, Array, Array]:
+        """What the joints' own models say (k, n_axes) before each sample, and before all of them.
+
+        Last come the errors (k, T) that the first leaves of the targets.
+        """
+        own, late = np.zeros_like(rigid.values), np.zeros_like(rigid.values)
+        left, start = targets.copy(), 0
+        for j, joint in enumerate(self.joints):
+            told, _ = joint.model.predict_block(X[:, joint.inputs])
+            late[:, j] = joint.model.residuals(told, rigid.parameters)[:, 0]
+        while self.joints and start < len(X):
+            due = max(int(self._choice[1] - self._choice[0]), 1)
+            rows = slice(start, min(start + due, len(X)))
+            part = rigid.rows(rows)
+            for j, joint in enumerate(self.joints):
+                wanted = targets[rows, joint.targets]
+                answer, _, _ = joint.model.update_block(
+                    X[rows][:, joint.inputs], wanted, weights[rows, 1 + j]
+                )
+                left[rows, joint.targets] = answer.errors
+                told = wanted - answer.errors
+                own[rows, j] = joint.model.residuals(told, part.parameters)[:, 0]
+            self._choose(rows.stop - start, part)
+            start = rows.stop
+        return own, late, left
+
+    def _learn_kept(self, learned: RigidBodyBlock) -> None:
         """Learn the kept samples again with the present scales; once these are settled, restart.
 
         What the window showed would take the centres that later motion needs.
@@ -525,13 +551,16 @@ class KernelResidual:
             penalty = model.core.penalty
             model.restore(blank)
             model.core.set_penalty(penalty)
-        if self.standardizer.settled:
-            self._kept = []
+        self._choice[:] = 0, FIRST_CHOICE
         if self._kept:
             self._kept = [self._joined()]
             inputs, targets, weights = self._kept[0]
-            no_pi = np.zeros((len(inputs), 1 + self.shared.column.max(initial=0)))
-            self._learn(self.standardizer.transform(inputs), targets, weights, no_pi)
+            X, rigid = self.standardizer.transform(inputs), learned.last(len(inputs))
+            if self.standardizer.settled:
+                self._learn_joints(X, targets, weights, rigid)
+                self._kept = []
+            else:
+                self._learn(X, targets, weights, rigid)
         self._n_updates += 1
         self._rescaled = self._n_updates
 
@@ -555,6 +584,7 @@ class KernelResidual:
         for mine, theirs in zip(self.models, other.models, strict=True):
             mine.copy_from(theirs)
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
+        self._choice[:] = other._choice
         self._kept = list(other._kept)
 
     @subnormals_as_zero
@@ -563,6 +593,8 @@ class KernelResidual:
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
         for i, model in enumerate(self.models):
             state |= {f"model{i}.{name}": value for name, value in model.state().items()}
+        choice: Any = self._choice.copy()  # integers beside the other arrays
+        state["choice"] = choice
         if self._kept:
             self._kept = [self._joined()]
             state |= dict(zip(KEPT_NAMES, self._kept[0], strict=True))
@@ -574,6 +606,7 @@ class KernelResidual:
         for i, model in enumerate(self.models):
             model.restore(sub_state(state, f"model{i}."))
         self._clock.restore(sub_state(state, "clock."))
+        self._choice[:] = state["choice"]
         inputs, targets, weights = (state.get(name) for name in KEPT_NAMES)
         self._kept = []
         if inputs is not None and targets is not None and weights is not None:
@@ -585,7 +618,7 @@ class KernelResidual:
 def _model_weights(weights: Array, y: Array) -> Array:
     """A sample's weight in each model (..., 1 + n_axes), of its axes' weights (..., n_axes).
 
-    In the first one it is the least of the axes that were measured, and 0 where none was.
+    In the shared one it is the least of the axes that were measured, and 0 where none was.
     """
     least = np.where(np.isnan(y), np.inf, weights).min(axis=-1, keepdims=True)
     least = np.where(np.isfinite(least), least, 0.0)
@@ -596,11 +629,11 @@ KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointModel(NamedTuple):
-    """A joint's second model."""
+    """A joint's own model."""
 
     model: KernelModel
-    inputs: Indices  # among those of the first
-    targets: Indices  # among those of the first
+    inputs: Indices  # among those of the shared one
+    targets: Indices  # among those of the shared one
 
     @property
     def features(self) -> IncrementalNystromFeatures:
@@ -712,6 +745,23 @@ class KernelModel:
         variance = 1.0 - explained + self.core.penalty * leverages
         confidence: Array = np.clip(1.0 - variance, 0.0, 1.0)
         return confidence
+
+    def choose_penalty(self, parameters: Array, information: float) -> None:
+        """Take the ridge of `PENALTIES` that makes what `parameters` leave most probable.
+
+        With weights b = B - B_Phi pi, that is by b'(A + penalty)^-1 b information - log |1 + A /
+        penalty| (MacKay 1992, "Bayesian interpolation", equation 4.1), for all of them in the
+        coordinates of A's eigenvectors.
+
+        information : of a row whose weight is 1, beside the noise, 1 / (N m)^2 or 1 / N^2.
+        """
+        A, B = self.core.accumulated()
+        size, V = np.linalg.eigh(A)
+        square = (V.T @ self.residuals(B, parameters)[:, 0]) ** 2
+        size = np.maximum(size, 0.0)[:, None]
+        fit = information * (square[:, None] / (size + PENALTIES)).sum(axis=0)
+        evidence = fit - np.log1p(size / PENALTIES).sum(axis=0)
+        self.core.solve_with(float(PENALTIES[int(np.argmax(evidence))]))
 
     def copy_from(self, other: KernelModel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""

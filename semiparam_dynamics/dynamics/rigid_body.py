@@ -89,6 +89,13 @@ class RigidBodyBlock:
     variances: Array  # (k, n_axes) of the values by what is not known of parameters, (N m)^2 or N^2
     parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
     weights: Array  # (k, n_axes) with which the rows were learned, and a residual is to be
+    information: Array  # (k, n_axes) of a row of weight 1, once it was learned, 1 / (N m)^2
+
+    @classmethod
+    def none(cls, y: Array, weights: Array) -> RigidBodyBlock:
+        """Of no rigid body: k samples (k, n_axes) of given weights (k,)."""
+        zeros, of_axes = np.zeros_like(y), np.repeat(weights[:, None], y.shape[1], axis=1)
+        return cls(zeros, zeros, np.zeros((len(y), 0)), of_axes, zeros)
 
     def rows(self, chosen: slice) -> RigidBodyBlock:
         """Some of the predictions."""
@@ -105,7 +112,13 @@ class RigidBodyBlock:
             np.concatenate([part.variances for part in parts]),
             np.concatenate([part.parameters[:, :known] for part in parts]),
             np.concatenate([part.weights for part in parts]),
+            np.concatenate([part.information for part in parts]),
         )
+
+    def last(self, k: int) -> RigidBodyBlock:
+        """As if there were k samples like the last one."""
+        arrays = (getattr(self, entry.name)[-1] for entry in fields(self))
+        return RigidBodyBlock(*(np.broadcast_to(array, (k, len(array))) for array in arrays))
 
 
 class Memory(NamedTuple):
@@ -210,22 +223,23 @@ class RigidBodyIdentifier:
         rows = regressors.reshape(-1, self.n_parameters)
         return self.core.leverages(rows).reshape(regressors.shape[:2])
 
-    def update(self, regressor: Array, y: Array, stamp: int = 0, weight: float = 1.0) -> Array:
+    def update(
+        self, regressor: Array, y: Array, stamp: int = 0, weight: float = 1.0
+    ) -> RigidBodyBlock:
         """Learn from Phi (n_axes, n_parameters) and y (n_axes,); `stamp` in ns, for the memory.
 
-        weight : of the sample. Returns the weights (n_axes,) with which a residual is to learn what
-        is left: less where an error was unusual.
+        weight : of the sample. Returns its prediction before, and what a residual is to learn by.
         """
         one = regressor[None], y[None], np.array([stamp]), np.array([weight])
-        weights: Array = self.update_block(*one).weights[0]
-        return weights
+        return self.update_block(*one)
 
     def predict_block(self, regressors: Array) -> RigidBodyBlock:
         """Predict k samples, regressors (k, n_axes, n_parameters), with today's parameters."""
         values = regressors @ self.parameters
         parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
         variances = self.variances(regressors)
-        return RigidBodyBlock(values, variances, parameters, np.zeros(values.shape))
+        information = np.broadcast_to(self.evidence.information, values.shape)
+        return RigidBodyBlock(values, variances, parameters, np.zeros(values.shape), information)
 
     def update_block(
         self,
@@ -269,9 +283,10 @@ class RigidBodyIdentifier:
         """:meth:`update_block` of samples within which nothing else is due."""
         path = np.empty((len(y) if parameters else 0, self.n_parameters))
         values, variances, learned = (np.empty(y.shape) for _ in range(3))
-        block = RigidBodyBlock(values, variances, path, learned)
-        found = tuple(getattr(block, entry.name) for entry in fields(block))
         information = self.evidence.information
+        told = np.broadcast_to(information, y.shape).copy()
+        block = RigidBodyBlock(values, variances, path, learned, told)
+        found = values, variances, path, learned
         samples = regressors, y, weights, self._unusual, information
         arrays = tuple(self._memory), tuple(self._moments)
         self.core.run(learn_samples, samples, self._tail, *arrays, self._work, found)
@@ -279,6 +294,7 @@ class RigidBodyIdentifier:
             self._forget(fraction)
         if self._memory.sums[SEEN] >= self._memory.sums[DUE]:
             self._infer()
+        told[-1] = self.evidence.information
         return (
             block if parameters else dataclasses.replace(block, parameters=path.reshape(len(y), 0))
         )

@@ -96,7 +96,7 @@ def test_features_from_before_a_growth_are_made_anew() -> None:
 def test_all_kernel_widths_have_one_unit() -> None:
     """sqrt(inputs / 2), whatever the inputs are."""
     assert kernel_width(0.3, 8) == pytest.approx(0.6)
-    local, random = NystromConfig(length_scale=0.5, joint_length_scale=0.2), RandomFourierConfig()
+    local, random = NystromConfig(length_scale=0.5), RandomFourierConfig()
     joint = local.joint_features()
     assert joint is not None
     assert local.features(18, 0).length_scale == pytest.approx(1.5)

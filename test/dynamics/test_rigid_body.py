@@ -341,8 +341,8 @@ def test_an_axis_without_a_reading_costs_that_axis_alone() -> None:
     rest = [0, 2, 3]
     assert np.all(np.isfinite(rigid_body.parameters))
     assert np.mean(left[:, rest] ** 2) < np.mean(before[:, rest] ** 2)
-    assert np.all(rigid_body.update(Phi[0], y[-1])[rest] > 0.0)
-    assert rigid_body.update(Phi[0], y[-1])[1] == 0.0
+    assert np.all(rigid_body.update(Phi[0], y[-1]).weights[0, rest] > 0.0)
+    assert rigid_body.update(Phi[0], y[-1]).weights[0, 1] == 0.0
 
 
 def test_masses_that_nobody_filled_in_cost_little() -> None:

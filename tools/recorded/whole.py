@@ -51,7 +51,7 @@ def tuning(residual: str) -> Arrays:
     from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
     keep = ["residual", "nystrom.penalty", "random_fourier.penalty"]
-    keep += ["nystrom.joint_max_centers", "nystrom.joint_length_scale", "nystrom.joint_penalty"]
+    keep += ["nystrom.joint_max_centers"]
     kinds = ("position", "velocity", "acceleration", "rigid_body")
     keep += [f"random_fourier.{kind}_width" for kind in kinds]
     keep += [f"nystrom.{kind}_width" for kind in kinds if kind != "acceleration"]

@@ -63,7 +63,7 @@ class IncrementalNystromFeatures:
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
-        self.explained = self.nearest = 0.0
+        self.explained = 0.0
 
     @property
     def centers(self) -> Array:
@@ -83,11 +83,10 @@ class IncrementalNystromFeatures:
         return self.novelty + used * max(MAX_NOVELTY - self.novelty, 0.0)
 
     def transform(self, x: Array) -> Array:
-        """Features (m,) of one input (d,); `explained` and `nearest` are then |phi|^2, max k."""
+        """Features (m,) of one input (d,); `explained` is then |phi|^2."""
         m = self.n_centers
         phi = np.empty(m)
-        found = nystrom_row(self._centers, self._factor, x, self.gamma, phi, m)
-        self.explained, self.nearest = found
+        self.explained = nystrom_row(self._centers, self._factor, x, self.gamma, phi, m)
         return phi
 
     def grow(self, x: Array, phi: Array) -> bool:
@@ -114,23 +113,6 @@ class IncrementalNystromFeatures:
             return np.zeros((len(X), 0))
         kernel = gaussian_block(self.centers, X, self.gamma)
         return solve_right(kernel, self.factor.T)
-
-    def nearest_rows(self, X: Array, since: int | None = None) -> Array:
-        """Kernel of the nearest centre to each of k inputs (k, d), 0 where there is none: (k,).
-
-        since : only of the centres from this number on, which some of X became in turn, and of
-            these those that were there before the input.
-        """
-        nearest = np.zeros(len(X))
-        if since is None:
-            if self.n_centers:
-                np.max(gaussian_block(self.centers, X, self.gamma), axis=1, out=nearest)
-            return nearest
-        for center in self.centers[since:]:
-            after = 1 + int(np.argmax((X == center).all(axis=1)))
-            later = _kernel_column(center, X[after:], self.gamma)
-            np.maximum(nearest[after:], later, out=nearest[after:])
-        return nearest
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
@@ -209,13 +191,10 @@ def _kernel_column(center: Array, X: Array, gamma: float) -> Array:
 
 
 @compiled
-def nystrom_row(
-    C: Array, L: Array, x: Array, gamma: float, phi: Array, n: int
-) -> tuple[float, float]:
-    """phi (n,) = L^-1 k(C, x) for the first n rows of C and L; returns |phi|^2 and max k."""
-    nearest = _kernel_row(C, x, gamma, phi, n)
-    explained = _solve_lower(L, phi, n)
-    return explained, np.exp(-gamma * nearest)
+def nystrom_row(C: Array, L: Array, x: Array, gamma: float, phi: Array, n: int) -> float:
+    """phi (n,) = L^-1 k(C, x) for the first n rows of C and L; returns |phi|^2."""
+    _kernel_row(C, x, gamma, phi, n)
+    return _solve_lower(L, phi, n)
 
 
 @compiled
@@ -237,19 +216,17 @@ def _row_times(row: Array, W: Array, out: Array) -> None:
 
 
 @compiled
-def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> float:
-    """The kernel (n,) of x and the first n rows of C; returns the least squared distance."""
-    nearest, scale = np.inf, -LOG2_E * gamma
+def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> None:
+    """The kernel (n,) of x and the first n rows of C."""
+    scale = -LOG2_E * gamma
     for i in range(n):
         centre = C[i]
         distance = 0.0
         for j in range(x.size):
             delta = x[j] - centre[j]
             distance += delta * delta
-        nearest = min(nearest, distance)
         kernel[i] = scale * distance
     powers_of_two(kernel)
-    return nearest
 
 
 @compiled

@@ -213,15 +213,15 @@ class ProtocolRun:
         """Predict samples before the nonparametric parts learn any; not in blocks."""
         estimator, baseline = self.estimator, self.learner.baseline
         predicted: list[Predicted] = []
-        learned: list[tuple[Sample, Prediction, BaselinePrediction | None, Array]] = []
+        learned: list[tuple[Sample, Prediction, BaselinePrediction | None, RigidBodyBlock]] = []
         for sample in samples:
             prediction = estimator.predict(sample)
             alone = None if baseline is None else baseline.predict(sample)
             predicted.append((prediction, alone))
             if not estimator.refuses(sample, prediction):
                 learned.append((sample, prediction, alone, estimator.update_rigid_body(sample)))
-        for sample, prediction, alone, weights in learned:
-            estimator.update_residual(sample, prediction, weights, late=True)
+        for sample, prediction, alone, rigid in learned:
+            estimator.update_residual(sample, prediction, rigid, late=True)
             if baseline is not None:
                 baseline.update(sample, alone)
         return _joined(predicted)

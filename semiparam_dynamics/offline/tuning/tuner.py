@@ -88,17 +88,11 @@ def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
         ),
     ]
     kernels.sort(key=lambda stage: stage.residual != config.estimator.residual)
-    planned = [
+    return [
         Stage("filter's cut-off", 8, {"filter.cutoff": 4.0}),
         *([Stage("rigid body", 8, {}, {"rigid_body.memory": memories})] if tries_memory else []),
         *kernels,
     ]
-    if config.robot.target == "effort":
-        size = float(config.estimator.nystrom.joint_max_centers or 200)
-        ranges = {"nystrom.joint_penalty": 10.0}
-        sizes = {"nystrom.joint_max_centers": (0.0, size)}
-        planned.append(Stage("each joint's own features", 8, ranges, sizes, "nystrom"))
-    return planned
 
 
 @dataclass(frozen=True)
