@@ -258,10 +258,10 @@ class KernelResidual:
     comes back to its own states in motions that are new to the arm. Otherwise (`active` None) the
     target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
 
-    With a memory, local features let a sample replace what is known where it is, and only there:
-    fading everything at one rate would let the residual go to zero wherever the robot has not been
-    for a while. Random Fourier features are nowhere small, so that no place has its own: there
-    everything fades, exp(-age / memory).
+    With a memory, the shared local features let a sample replace what is known where it is, and
+    only there: fading everything at one rate would let the residual go to zero wherever the robot
+    has not been for a while. Random Fourier features are nowhere small, so that no place has its
+    own: there everything fades, exp(-age / memory). The joints' own models are kept.
 
     A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
     cosine of its position, which are the same a turn further. The cosines follow the positions.
@@ -428,9 +428,7 @@ class KernelResidual:
         left = targets - outputs
         self.shared.update(scaled, prediction.features[0], left, counted[0], fraction)
         for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
-            joint.model.update(
-                scaled[joint.inputs], phi, targets[joint.targets], counted[1 + j], fraction
-            )
+            joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], counted[1 + j])
         self._choose(1, learned)
 
     def _choose(self, count: int, learned: RigidBodyBlock) -> None:
@@ -438,8 +436,10 @@ class KernelResidual:
 
         learned : the last one is that of now.
         """
+        if not self.joints:
+            return
         self._choice[0] += count
-        if self._choice[0] < self._choice[1] or not self.joints:
+        if self._choice[0] < self._choice[1]:
             return
         self._choice[1] = math.ceil(CHOICE_GROWTH * self._choice[0])
         for j, joint in enumerate(self.joints):

@@ -18,7 +18,6 @@ from .arms import samples, small_arm
 KINDS = ("nystrom", "random_fourier")
 PENALTIES = {
     "nystrom.penalty": 0.03,
-    "nystrom.joint_penalty": 40.0,
     "random_fourier.penalty": 2.0,
 }
 MEMORIES = {
@@ -67,7 +66,6 @@ def test_no_prediction_changes_by_a_penalty_alone(kind: str) -> None:
     assert estimator.residual.n_features == centers
     cores = dict(estimator._penalties(estimator.config))
     assert all(core.penalty == penalty for core, penalty in cores.items())
-    assert len(cores) == {"nystrom": 1 + estimator.model.n_axes, "random_fourier": 1}[kind]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -136,7 +134,7 @@ def test_a_refused_change_leaves_all_as_it_was() -> None:
     learn_much(estimator)
     before, config = outputs(estimator, stream), estimator.config
     for values, said in (
-        ({"nystrom.penalty": 1e-9, "nystrom.joint_penalty": 40.0}, "can't be lowered from 0.5 to"),
+        ({"nystrom.penalty": 1e-9, "trust.memory": 1.0}, "can't be lowered from 0.5 to"),
         ({"nystrom.novelty": 0.9}, "nystrom.novelty can't be changed while learning"),
     ):
         with pytest.raises(ConfigurationError, match=said):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
+    PENALTIES,
     KernelModel,
     KernelResidual,
     NystromConfig,
@@ -93,6 +95,34 @@ def test_features_from_before_a_growth_are_made_anew() -> None:
     assert np.array_equal(prompt.predict(X[0])[0], late.predict(X[0])[0])
 
 
+@pytest.mark.parametrize("size", [0.0, 0.05, 0.3, 3.0])
+def test_the_ridge_is_the_most_probable_one(size: float) -> None:
+    """As a Gaussian's density of all targets has it, and as learned with it from the start."""
+    rng = np.random.default_rng(1)
+    X, weights = rng.standard_normal((150, 2)), rng.uniform(0.5, 1.5, 150)
+    Phi, pi, information = rng.standard_normal((150, 1, 2)), np.array([0.5, -2.0]), 4.0
+    left = size * np.sin(2.0 * X[:, 0]) + rng.standard_normal(150) / np.sqrt(information * weights)
+    Y = Phi[:, 0] @ pi + left
+
+    def learned(penalty: float) -> KernelModel:
+        features = IncrementalNystromFeatures(2, 1.0, 40, 0.1)
+        model = KernelModel(features, 1, np.ones((1, 2), dtype=bool), penalty)
+        model.update_block(X, model.targets(Y[:, None], Phi), weights)
+        return model
+
+    model = learned(PENALTIES[-1])
+    model.choose_penalty(pi, information)
+    noise, kernel = 1.0 / (information * weights), learned(1.0).features.transform_rows(X)
+    densities = [
+        multivariate_normal(cov=np.diag(noise) + kernel @ kernel.T / (information * ridge))
+        for ridge in PENALTIES
+    ]
+    wanted = PENALTIES[int(np.argmax([density.logpdf(left) for density in densities]))]
+    assert model.core.penalty == wanted and (wanted == PENALTIES[-1]) == (size < 0.1)
+    expected = learned(wanted).predict_block(X)[0]
+    np.testing.assert_allclose(model.predict_block(X)[0], expected, rtol=1e-8, atol=1e-10)
+
+
 def test_all_kernel_widths_have_one_unit() -> None:
     """sqrt(inputs / 2), whatever the inputs are."""
     assert kernel_width(0.3, 8) == pytest.approx(0.6)
@@ -100,7 +130,7 @@ def test_all_kernel_widths_have_one_unit() -> None:
     joint = local.joint_features()
     assert joint is not None
     assert local.features(18, 0).length_scale == pytest.approx(1.5)
-    assert joint.length_scale == pytest.approx(0.2 * np.sqrt(1.5))
+    assert joint.length_scale == pytest.approx(np.sqrt(1.5))
     assert random.features(32, 0).length_scale == pytest.approx(4.0)
     assert NystromConfig(joint_max_centers=0).joint_features() is None
 
@@ -232,4 +262,5 @@ def test_what_comes_before_the_first_scales_is_learned_with_them(
         kept.update(sample)
         if standardizer.settled:
             break
-    assert standardizer.settled and kept.residual.n_features == 0 < before
+    assert standardizer.settled and kept.residual.shared.core.n_features == 0
+    assert 0 < kept.residual.n_features < before  # the joints' own models keep what they learned

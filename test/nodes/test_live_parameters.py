@@ -43,7 +43,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
     before, after = [], []
     for heard, values in (
         (before, {}),
-        (after, {"nystrom.penalty": 0.4, "nystrom.joint_penalty": 90.0}),
+        (after, {"nystrom.penalty": 0.4}),
     ):
         if values:
             result = peer.set_live(NODE, **values)

@@ -88,23 +88,6 @@ def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) 
     np.testing.assert_allclose(features.transform_rows(X), expected, rtol=1e-9, atol=1e-11)
 
 
-def test_the_nearest_centre_of_rows_is_that_of_one_after_the_other() -> None:
-    X = np.random.default_rng(0).standard_normal((60, 2))
-    rows, one = (IncrementalNystromFeatures(2, 0.7, 30, 0.3) for _ in range(2))
-    assert not rows.nearest_rows(X).any()
-    for part in (X[:25], X[25:]):
-        there, before = rows.n_centers, rows.nearest_rows(part)
-        rows.grow_rows(part)
-        told = np.maximum(before, rows.nearest_rows(part, since=there))
-        expected = []
-        for x in part:
-            phi = one.transform(x)
-            expected.append(one.nearest)
-            one.grow(x, phi)
-        assert rows.n_centers == one.n_centers > there
-        np.testing.assert_allclose(told, expected, atol=1e-12)
-
-
 def test_sparing_features_keep_centres_for_what_comes_late() -> None:
     """Points on a line, so near that each is half new; then some far away."""
     X = np.linspace(0.0, 20.0, 600)[:, None]

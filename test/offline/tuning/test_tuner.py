@@ -32,8 +32,7 @@ TOO_NARROW = replace(
         "nystrom.joint_max_centers": 0,
     },
 )
-QUICK = ["residual", "nystrom.joint_max_centers", "nystrom.joint_penalty"]
-QUICK += ["filter"]
+QUICK = ["residual", "filter"]
 
 
 class InterruptedHereError(Exception):
