@@ -5,6 +5,7 @@
     python benchmarks/real_arms.py DATA --study coverage [--arms xmate7p ... payload]
     python benchmarks/real_arms.py DATA --study start [--seconds 10]
     python benchmarks/real_arms.py DATA --study splits [--arms ...]
+    python benchmarks/real_arms.py DATA --study rest [--arms ...]
     python benchmarks/real_arms.py DATA --study share [--arms ...]
 
 DATA holds robots. `protocols`: normalised mean squared errors per joint of the three arms whose
@@ -27,6 +28,10 @@ over the rigid body's, of the mean and of the worst joint.
 Coulomb friction alone, and the worst joint of the semiparametric over the rigid body's; what two
 standard deviations cover.
 
+`rest`: errors on the last log, or the last 40 % of one, after learning the first, relative to those
+without rest, with 15, 60 and 300 s of it where the arm is slowest in the first, sixth or last
+tenth of what is learned: positions stay, and efforts with their noise.
+
 `share`: the share of its information that a sample counts (`evidence.INFORMATION_SHARE`): each
 arm's errors of the rigid body on motion never seen, relative to those with the package's, and which
 share is the best one of all other arms.
@@ -35,6 +40,7 @@ share is the best one of all other arms.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,14 +57,18 @@ from arms import (
     WITH_SPLITS,
     Split,
     learned,
+    measurements,
     options,
+    read_logs,
     recordings,
     robot,
+    samples,
     settings,
     splits,
 )
 from output import make_parser, parse
 
+from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics import evidence
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
@@ -67,7 +77,8 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE, evaluate
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
@@ -346,6 +357,62 @@ def errors_of_splits(args: argparse.Namespace) -> None:
 
 
 # -------------------------------------------------------------------------------------------------
+# Rest
+
+
+def rested(args: argparse.Namespace) -> None:
+    """Print errors after learning a log with rest in it, relative to the log without."""
+    heads = [f"{where}, {seconds} s" for where in RESTS for seconds in REST_SECONDS]
+    print(f"| arm, protocol | without | {' | '.join(heads)} |")
+    print("|---" * (2 + len(heads)) + "|")
+    for arm in args.arms or ("xmate7p", "ur10", "airbot", "tiago", "lwr4"):
+        urdf, logs = read_logs(args.data / "robots", arm)
+        config = replace(settings(arm), joints=logs[0].names)
+        model, first, last = RobotModel(urdf, config.robot), logs[0], logs[-1]
+        if len(logs) == 1:
+            cut = round(TRAINING_SHARE * len(first))
+            first, last = first.rows(slice(0, cut)), last.rows(slice(cut, None))
+        test = samples(model, config, measurements(last, model, config))
+        found: dict[str, list[np.ndarray]] = {"frozen": [], "delayed": []}
+        for where, seconds in [("middle", 0), *itertools.product(RESTS, REST_SECONDS)]:
+            log = with_rest(first, where, seconds)
+            train = samples(model, config, measurements(log, model, config))
+            begun = learned(model, config.estimator, train)
+            for protocol, errors in found.items():
+                run = begun.branch(protocol)
+                for sample in test:
+                    run.step(sample)
+                errors.append(run.scores.nmse("semiparametric").mean())
+        for protocol, errors in found.items():
+            ratios = " | ".join(f"{error / errors[0]:.3f}" for error in errors[1:])
+            print(f"| {arm}, {protocol} | {errors[0]:.4f} | {ratios} |", flush=True)
+
+
+def with_rest(log: JointLog, where: str, seconds: float) -> JointLog:
+    """The log with so many seconds of rest at its beginning, in its middle or at its end."""
+    begin = len(log) * RESTS[where] // 10
+    steps = np.diff(log.q[begin : begin + len(log) // 10], axis=0)
+    at = begin + int(np.abs(steps).max(axis=1).argmin())
+    step = int(np.median(np.diff(log.stamps)))
+    n = round(seconds * SECOND / step)
+    noise = np.diff(log.y, axis=0).std(axis=0) / np.sqrt(2.0)
+    here, rng = slice(at, at + 1), np.random.default_rng(0)
+    held = log.y[here] + noise * rng.standard_normal((n, log.y.shape[1]))
+    stamps = log.stamps[at] + step * np.arange(n)
+    later = log.stamps[at:] + step * n
+
+    def joined(values: np.ndarray, between: np.ndarray) -> np.ndarray:
+        return np.concatenate((values[:at], between, values[at:]))
+
+    dq = None if log.dq is None else joined(log.dq, np.zeros((n, log.dq.shape[1])))
+    q = joined(log.q, np.repeat(log.q[here], n, axis=0))
+    times = np.concatenate((log.stamps[:at], stamps, later))
+    return JointLog(log.names, times, q, dq, joined(log.y, held))
+
+
+RESTS, REST_SECONDS = {"beginning": 0, "middle": 5, "end": 9}, (15, 60, 300)
+
+# -------------------------------------------------------------------------------------------------
 # Share of a sample's information
 
 
@@ -384,6 +451,7 @@ STUDIES = {
     "coverage": coverage,
     "start": start,
     "splits": errors_of_splits,
+    "rest": rested,
     "share": shares,
 }
 

@@ -27,6 +27,8 @@ C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
+    "nystrom.joint_penalty": "each joint's ridge follows from the data",
+    "nystrom.joint_length_scale": "the joints' own kernels are as wide as the motion",
     "agreeing": "three estimates in a row must agree",
     "quiet": "an estimate counts as settled after 1.5 s without a newer one",
     "step_period": "steps are 0.2 s apart at least; step_share bounds each",

@@ -383,7 +383,7 @@ class KernelResidual:
         return ResidualPrediction(value, own, confidence, True, *known)
 
     def _predict_joints(self, scaled: Array) -> tuple[Array, list[Array]]:
-        """What the joints' own models say of the targets (T,), and each one's features."""
+        """The targets (T,) as the joints' own models predict them, and each one's features."""
         told, features = np.zeros(self.shared.core.n_outputs), []
         for joint in self.joints:
             told[joint.targets], _, phi = joint.model.predict(scaled[joint.inputs])
@@ -452,12 +452,16 @@ class KernelResidual:
             return self._zeros(len(inputs))
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.shared.predict_block(X)
-        values = self.shared.residuals(outputs, parameters)
-        own = np.zeros_like(values)
-        for j, joint in enumerate(self.joints):
-            told, _ = joint.model.predict_block(X[:, joint.inputs])
-            own[:, j] = joint.model.residuals(told, parameters)[:, 0]
-        return ResidualBlock(values + own, own, confidence)
+        own = self.shared.residuals(self.joint_outputs(X), parameters)
+        values = own + self.shared.residuals(outputs, parameters)
+        return ResidualBlock(values, own, confidence)
+
+    def joint_outputs(self, X: Array) -> Array:
+        """The targets (k, T) that the joints' own models predict, of standardized inputs (k, d)."""
+        told = np.zeros((len(X), self.shared.core.n_outputs))
+        for joint in self.joints:
+            told[:, joint.targets], _ = joint.model.predict_block(X[:, joint.inputs])
+        return told
 
     @subnormals_as_zero
     def update_block(
@@ -506,7 +510,9 @@ class KernelResidual:
 
         targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
         """
-        own, own_late, left = self._learn_joints(X, targets, weights, rigid)
+        own_late = self.shared.residuals(self.joint_outputs(X), rigid.parameters)
+        left = self.learn_joints(X, targets, weights, rigid)
+        own = self.shared.residuals(targets - left, rigid.parameters)
         answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
         self._n_updates += len(X)
         values = own + self.shared.residuals(left - answer.errors, rigid.parameters)
@@ -514,33 +520,25 @@ class KernelResidual:
         before = ResidualBlock(late, own_late, unsure)
         return ResidualBlock(values, own, confidence), before
 
-    def _learn_joints(
+    def learn_joints(
         self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> tuple[Array, Array, Array]:
-        """What the joints' own models say (k, n_axes) before each sample, and before all of them.
+    ) -> Array:
+        """Have the joints' own models learn; errors (k, T) just before each sample.
 
-        Last come the errors (k, T) that the first leaves of the targets.
+        The arguments are standardized inputs, targets, weights of each model, and the rigid body's
+        predictions.
         """
-        own, late = np.zeros_like(rigid.values), np.zeros_like(rigid.values)
         left, start = targets.copy(), 0
-        for j, joint in enumerate(self.joints):
-            told, _ = joint.model.predict_block(X[:, joint.inputs])
-            late[:, j] = joint.model.residuals(told, rigid.parameters)[:, 0]
         while self.joints and start < len(X):
             due = max(int(self._choice[1] - self._choice[0]), 1)
             rows = slice(start, min(start + due, len(X)))
-            part = rigid.rows(rows)
             for j, joint in enumerate(self.joints):
-                wanted = targets[rows, joint.targets]
-                answer, _, _ = joint.model.update_block(
-                    X[rows][:, joint.inputs], wanted, weights[rows, 1 + j]
-                )
+                inputs, wanted = X[rows][:, joint.inputs], targets[rows, joint.targets]
+                answer, _, _ = joint.model.update_block(inputs, wanted, weights[rows, 1 + j])
                 left[rows, joint.targets] = answer.errors
-                told = wanted - answer.errors
-                own[rows, j] = joint.model.residuals(told, part.parameters)[:, 0]
-            self._choose(rows.stop - start, part)
+            self._choose(rows.stop - start, rigid.rows(rows))
             start = rows.stop
-        return own, late, left
+        return left
 
     def _learn_kept(self, learned: RigidBodyBlock) -> None:
         """Learn the kept samples again with the present scales; once these are settled, restart.
@@ -557,7 +555,7 @@ class KernelResidual:
             inputs, targets, weights = self._kept[0]
             X, rigid = self.standardizer.transform(inputs), learned.last(len(inputs))
             if self.standardizer.settled:
-                self._learn_joints(X, targets, weights, rigid)
+                self.learn_joints(X, targets, weights, rigid)
                 self._kept = []
             else:
                 self._learn(X, targets, weights, rigid)

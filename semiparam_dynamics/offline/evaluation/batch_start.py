@@ -7,6 +7,7 @@ recursion's state (see `learning.recursive_rls`).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from semiparam_dynamics.dynamics.residual import (
     KernelModel,
     KernelResidual,
 )
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
@@ -60,7 +61,7 @@ def batch_start(data: TrainingData, learner: str = "", centers: str = "novelty")
     Parameters
     ----------
     learner : a name in `LEARNERS`; empty: the one for the residual. It is fitted with the
-        configuration's hyperparameters, the second level by copies of it.
+        configuration's hyperparameters.
     centers : how centers are chosen, see :class:`BatchFit`.
 
     The configuration of the estimator is `estimator.config`; a file of its `save` needs just it.
@@ -127,26 +128,25 @@ def start_residual(
 ) -> tuple[Array, Array]:
     """Continue from models that `fit` trains in batch on `data`.
 
-    The second level is trained on what the first would have left of each sample had it not learned
-    it, as when samples come one by one. Returns errors (n, n_axes) on the samples, and those as if
-    each of them had not been learned.
+    The joints' own models learn sample by sample, as their ridges are chosen on the way; `fit` is
+    for the shared one. Returns errors (n, n_axes) on the samples, and those as if each of them had
+    not been learned by that.
     """
-    inputs, targets, pi = data.inputs(residual), data.targets(residual), data.identifier.parameters
+    inputs, targets, known = data.inputs(residual), data.targets(residual), data.identifier
     residual.standardizer.fit(data.motion.stamps, inputs)
     X = residual.standardizer.transform(inputs)
-    first = residual.shared
-    outputs, left_out = start_model(first, fit(first, X, targets), X, data.share)
-    errors = targets - outputs
-    trained = first.residuals(errors, pi)
-    errors /= left_out[:, None]
-    held_out = first.residuals(errors, pi)
-    for j, (model, own, wanted) in enumerate(residual.joints):
-        fitted = fit(model, X[:, own], errors[:, wanted])
-        outputs, left_out = start_model(model, fitted, X[:, own], data.share)
-        second = model.residuals(outputs, pi)[:, 0]
-        trained[:, j] -= second
-        held_out[:, j] = (held_out[:, j] - second) / left_out
-    return trained, held_out
+    none = RigidBodyBlock.none(data.motion.y, data.motion.weights)
+    pi, information = (
+        np.broadcast_to(row, (len(X), len(row)))
+        for row in (known.parameters, known.evidence.information)
+    )
+    rigid = dataclasses.replace(none, parameters=pi, information=information)
+    weights = np.repeat(data.motion.weights[:, None], 1 + data.model.n_axes, axis=1)
+    residual.learn_joints(X, targets, weights, rigid)
+    left, shared = targets - residual.joint_outputs(X), residual.shared
+    outputs, left_out = start_model(shared, fit(shared, X, left), X, data.share)
+    errors = shared.residuals(left - outputs, known.parameters)
+    return errors, errors / left_out[:, None]
 
 
 def start_model(
