@@ -53,10 +53,10 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
 # The joints' own kernels are as wide as the motion: what holds for a joint in a motion that the arm
 # has not made yet is smooth. Their centres leave at most this share of a sample unexplained.
 JOINT_LENGTH_SCALE, JOINT_NOVELTY = 1.0, 0.1
-# A joint's ridge is the most probable of these, in independent samples; with the last one its own
-# model says next to nothing. It is chosen after so many samples, and each time there are so many
-# times as many.
-PENALTIES = 4.0 ** np.arange(8)
+# A joint's ridge is the most probable of these, in independent samples; with the first one, which it
+# has where nothing is known, its own model says next to nothing. It is chosen after so many
+# samples, and each time there are so many times as many.
+PENALTIES = 4.0 ** np.arange(8)[::-1]
 FIRST_CHOICE, CHOICE_GROWTH = 64, 1.25
 
 MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
@@ -310,7 +310,7 @@ class KernelResidual:
             own = np.append(own, n + np.flatnonzero(self.turning == j))
             if (features := config.joint_features(len(own))) is None:
                 return []
-            model = KernelModel(features, 1, active[j : j + 1], PENALTIES[-1])
+            model = KernelModel(features, 1, active[j : j + 1], PENALTIES[0])
             columns = n + np.flatnonzero(self.shared.axis == j)
             models.append(JointModel(model, own, np.append(j, columns)))
         return models
