@@ -29,6 +29,10 @@ REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
     "nystrom.joint_penalty": "each joint's ridge follows from the data",
     "nystrom.joint_length_scale": "the joints' own kernels are as wide as the motion",
+    **dict.fromkeys(
+        ("position_width", "velocity_width", "acceleration_width", "rigid_body_width"),
+        "inputs are standardized; `length_scale` is the width of all",
+    ),
     "agreeing": "three estimates in a row must agree",
     "quiet": "an estimate counts as settled after 1.5 s without a newer one",
     "step_period": "steps are 0.2 s apart at least; step_share bounds each",

@@ -13,7 +13,6 @@ from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import (
     BlockPrediction,
     EstimatorConfig,
-    check_penalties,
 )
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
@@ -126,14 +125,12 @@ class NonparametricBaseline:
 
     def check(self, config: EstimatorConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
-        check_penalties(self.kernel_model.penalties(config.kernel))
+        self.kernel_model.check(config.kernel)
 
     def configure(self, config: EstimatorConfig) -> None:
         """Continue with other values of the live parameters, as the estimator's `configure`."""
         self.check(config)
-        for core, penalty in self.kernel_model.penalties(config.kernel):
-            core.set_penalty(penalty)
-        self.kernel_model.set_memory(config.kernel)
+        self.kernel_model.configure(config.kernel)
         self.errors.set_horizon(config.error_horizon)
         self.config = config
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
-from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.base.storage import (
     check_finite,
@@ -46,7 +46,6 @@ from semiparam_dynamics.dynamics.sample import (
     Sample,
     SampleBlock,
 )
-from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 
@@ -396,9 +395,7 @@ class SemiparametricEstimator:
         """
         self.check(config)
         self.rigid_body.configure(config.rigid_body)
-        for core, penalty in self.residual.penalties(config.kernel):
-            core.set_penalty(penalty)
-        self.residual.set_memory(config.kernel)
+        self.residual.configure(config.kernel)
         self.trust.config = config.trust
         self.errors.set_horizon(config.error_horizon)
         counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
@@ -416,10 +413,7 @@ class SemiparametricEstimator:
         if fixed := [name for name in after if name not in LIVE and before[name] != after[name]]:
             raise ConfigurationError(f"{', '.join(fixed)} can't be changed while learning")
         OutputBound(self.model, config.output)
-        check_penalties(self._penalties(config))
-
-    def _penalties(self, config: EstimatorConfig) -> list[tuple[RecursiveLeastSquares, float]]:
-        return self.residual.penalties(config.kernel)
+        self.residual.check(config.kernel)
 
     def copy(self) -> SemiparametricEstimator:
         """Another estimator of the same robot that knows the same and learns on its own."""
@@ -479,15 +473,6 @@ class SemiparametricEstimator:
             **robot,
             **{name: value for name, value in to_flat(self.config).items() if name not in LIVE},
         }
-
-
-def check_penalties(penalties: list[tuple[RecursiveLeastSquares, float]]) -> None:
-    """Raise ConfigurationError where a recursion can't continue with the ridge beside it."""
-    for core, penalty in penalties:
-        try:
-            core.check_penalty(penalty)
-        except LearningError as error:
-            raise ConfigurationError(str(error)) from None
 
 
 def _stds(

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
@@ -53,9 +54,9 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
 # The joints' own kernels are as wide as the motion: what holds for a joint in a motion that the arm
 # has not made yet is smooth. Their centres leave at most this share of a sample unexplained.
 JOINT_LENGTH_SCALE, JOINT_NOVELTY = 1.0, 0.1
-# A joint's ridge is the most probable of these, in independent samples; with the first one, which it
-# has where nothing is known, its own model says next to nothing. It is chosen after so many
-# samples, and each time there are so many times as many.
+# A joint's ridge, in independent samples, is the most probable of these; with the first one its own
+# model says next to nothing. It is chosen after so many samples, and each time there are so many
+# times as many.
 PENALTIES = 4.0 ** np.arange(8)[::-1]
 FIRST_CHOICE, CHOICE_GROWTH = 64, 1.25
 
@@ -80,24 +81,6 @@ def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
     if "rigid_body" in groups:
         expected["rigid_body"] = expected_scales(model).output
     return MIN_SCALE_SHARE * np.concatenate([expected[group] for group in groups])
-
-
-def input_widths(
-    config: object, groups: Sequence[str], n_joints: int, n_axes: int, n_turning: int = 0
-) -> Array:
-    """The relative kernel width of each input (d,), by `config`'s parameters GROUP_width."""
-    widths = [float(getattr(config, f"{group}_width", 1.0)) for group in groups]
-    return np.repeat(widths, group_sizes(groups, n_joints, n_axes, n_turning))
-
-
-def _width(along: str) -> Any:
-    return parameter(
-        1.0,
-        f"kernel width along {along}, in multiples of length_scale",
-        low=1e-3,
-        high=1e3,
-        internal="inputs are standardized; `length_scale` is the width of all",
-    )
 
 
 class KernelConfig(ABC):
@@ -139,10 +122,6 @@ class RandomFourierConfig(KernelConfig):
         low=1e-3,
         high=1e3,
     )
-    position_width: float = _width("positions")
-    velocity_width: float = _width("velocities")
-    acceleration_width: float = _width("accelerations")
-    rigid_body_width: float = _width("the rigid body's predictions")
     penalty: float = parameter(
         0.1, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
     )
@@ -186,9 +165,6 @@ class NystromConfig(KernelConfig):
         low=1e-3,
         high=1e3,
     )
-    position_width: float = _width("positions")
-    velocity_width: float = _width("velocities")
-    rigid_body_width: float = _width("the rigid body's predictions")
     novelty: float = parameter(
         0.5,
         "a sample becomes a centre if more than this share of it is not explained by the "
@@ -281,14 +257,14 @@ class KernelResidual:
         floors: Array | None = None,
     ) -> None:
         self.turning: Indices = np.flatnonzero(False if turning is None else turning)
-        widths = input_widths(config, groups, n_joints, n_axes, len(self.turning))
+        n_inputs = sum(group_sizes(groups, n_joints, n_axes, len(self.turning)))
         self.groups = tuple(groups)
         self.exact = active is not None
-        features = config.features(len(widths), seed)
+        features = config.features(n_inputs, seed)
         # What is kept is learned anew with later scales. Not with features that are small nowhere:
         # they would carry everywhere what the rigid body still lacked then.
         self._keeps = isinstance(features, IncrementalNystromFeatures)
-        self.standardizer = Standardizer(widths, config.window, floors, first_scales=self._keeps)
+        self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=self._keeps)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
         self.joints: list[JointModel] = []
         if active is not None and joints:
@@ -360,12 +336,16 @@ class KernelResidual:
                 targets[..., self.shared.n_axes :][unknown[..., self.shared.axis]] = 0.0
         return targets
 
-    def penalties(self, config: KernelConfig) -> list[tuple[RecursiveLeastSquares, float]]:
-        """The recursions of this residual, with the ridge that `config` wants for each."""
-        return [(self.shared.core, config.penalty)]
+    def check(self, config: KernelConfig) -> None:
+        """Raise ConfigurationError where :meth:`configure` can't continue with the ridge."""
+        try:
+            self.shared.core.check_penalty(config.penalty)
+        except LearningError as error:
+            raise ConfigurationError(str(error)) from None
 
-    def set_memory(self, config: KernelConfig) -> None:
-        """Take the memory from `config`; what was learned stays as it is."""
+    def configure(self, config: KernelConfig) -> None:
+        """Take ridge and memory from `config`; what was learned stays as it is."""
+        self.shared.core.set_penalty(config.penalty)
         self._clock.memory = config.memory
 
     @subnormals_as_zero
@@ -846,22 +826,19 @@ class Standardizer:
     Kernels of local features need inputs of one size; scales that went on moving would move the
     features under what was learned on them. With `first_scales` there are scales after an eighth,
     a quarter and a half of the window already, by what was seen until then. No standard deviation
-    counts as less than its floor in `floors` (d,). After that each is divided by its width in
-    `widths` (d,): one of width 2 counts half.
+    counts as less than its floor in `floors` (d,).
     """
 
     def __init__(
         self,
-        widths: Array,
+        n_inputs: int,
         window: float,
         floors: Array | None = None,
         *,
         first_scales: bool = False,
     ) -> None:
-        n_inputs = len(widths)
         self._shares = (0.125, 0.25, 0.5, 1.0) if first_scales else (1.0,)
         self._stage = 0  # shares of the window that were reached
-        self._widths = widths
         self._floors = np.zeros(n_inputs) if floors is None else floors
         self.window = window
         self.seen = 0.0  # s, of continuous motion
@@ -929,7 +906,7 @@ class Standardizer:
     def _scale_by_seen(self) -> None:
         std = np.maximum(np.sqrt(self._square / self._count), self._floors)
         # An input that never moved has no scale of its own.
-        self.scale = 1.0 / (np.where(std > 1e-9, std, 1.0) * self._widths)
+        self.scale = 1.0 / np.where(std > 1e-9, std, 1.0)
         self.offset = self._mean.copy()
 
     def transform(self, x: Array) -> Array:

@@ -64,8 +64,7 @@ def test_no_prediction_changes_by_a_penalty_alone(kind: str) -> None:
         after = outputs(estimator, stream)
         np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * np.abs(before).max())
     assert estimator.residual.n_features == centers
-    cores = dict(estimator._penalties(estimator.config))
-    assert all(core.penalty == penalty for core, penalty in cores.items())
+    assert estimator.residual.shared.core.penalty == estimator.config.kernel.penalty
 
 
 @pytest.mark.parametrize("kind", KINDS)

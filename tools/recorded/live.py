@@ -135,7 +135,6 @@ def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any
 @case(
     "live/random_fourier/many_features", residual="random_fourier", random_fourier__n_features=500
 )
-@case("live/random_fourier/widths", residual="random_fourier", random_fourier__velocity_width=2.0)
 def effort(velocities: bool = True, **values: Any) -> Arrays:
     """The xMate's efforts."""
     arrays = log("xmate7p/trajectory_1", ROWS)

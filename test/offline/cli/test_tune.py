@@ -24,7 +24,6 @@ from ...dynamics.arms import URDF, measurements, small_arm
 
 # All but the ridge of the local features stays: one path.
 KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale"]
-KEPT += ["nystrom.position_width", "nystrom.velocity_width", "nystrom.rigid_body_width"]
 OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=2"]
 OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=8"]
 OPTIONS += ["--set", "nystrom.length_scale=0.5", "--set", "nystrom.max_centers=60"]
