@@ -27,8 +27,8 @@ C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
-    "nystrom.joint_penalty": "each joint's ridge follows from the data",
-    "nystrom.joint_length_scale": "the joints' own kernels are as wide as the motion",
+    "nystrom.joint_penalty": "a joint's ridge follows from the data",
+    "nystrom.joint_length_scale": "a joint's two kernels have one width each",
     **dict.fromkeys(
         ("position_width", "velocity_width", "acceleration_width", "rigid_body_width"),
         "inputs are standardized; `length_scale` is the width of all",

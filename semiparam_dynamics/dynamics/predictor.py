@@ -62,7 +62,7 @@ class Predictor:
             points,
             gamma,
             weights,
-            *_joint_rows(residual.joints, parameters),
+            *_joint_rows((*residual.wide, *residual.narrow), parameters),
         )
 
     def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
@@ -275,7 +275,10 @@ def _add_kernel_rows(
     values: Array,
     own: Array,
 ) -> None:
-    """own_j = sum_i weights_ji exp(-gamma_j |x[inputs_j] - centers_j,:,i|^2), added to values_j."""
+    """values_j += sum_i weights_ji exp(-gamma_j |x[inputs_j] - centers_j,:,i|^2).
+
+    Once more axes than there are come the narrow models; own_j is of the wide ones alone.
+    """
     exponents = np.empty(weights.shape[1])
     for j in range(len(weights)):
         d, m = sizes[j]
@@ -293,5 +296,6 @@ def _add_kernel_rows(
         total = 0.0
         for i in range(m):
             total += weights[j, i] * exponents[i]
-        values[j] += total
-        own[j] = total
+        values[j % own.size] += total
+        if j < own.size:
+            own[j] = total

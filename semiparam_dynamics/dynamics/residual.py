@@ -51,9 +51,11 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
-# The joints' own kernels are as wide as the motion: what holds for a joint in a motion that the arm
+# The joints' wide kernels are as wide as the motion: what holds for a joint in motion that the arm
 # has not made yet is smooth. Their centres leave at most this share of a sample unexplained.
-JOINT_LENGTH_SCALE, JOINT_NOVELTY = 1.0, 0.1
+WIDE_LENGTH_SCALE, WIDE_NOVELTY = 1.0, 0.1
+# The narrow ones follow what changes within a motion; their ridge, in independent samples.
+NARROW_LENGTH_SCALE, NARROW_PENALTY = 0.14, 2.5
 # A joint's ridge, in independent samples, is the most probable of these; with the first one its own
 # model says next to nothing. It is chosen after so many samples, and each time there are so many
 # times as many.
@@ -104,7 +106,7 @@ class KernelConfig(ABC):
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
 
-    def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
+    def joint_features(self, n_inputs: int = 3, *, wide: bool) -> IncrementalNystromFeatures | None:
         """The feature map of a joint's own model; None: there are none."""
         return None
 
@@ -185,8 +187,8 @@ class NystromConfig(KernelConfig):
     )
     joint_max_centers: int = parameter(
         200,
-        "centres at most of each joint's own residual (effort target), of its position, velocity "
-        "and rigid-body prediction; 0: none",
+        "centres at most of each of a joint's own two residuals (effort target), of its position, "
+        "velocity and rigid-body prediction; 0: none",
         low=0,
         high=5000,
     )
@@ -211,13 +213,15 @@ class NystromConfig(KernelConfig):
         most = self.max_centers
         return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
 
-    def joint_features(self, n_inputs: int = 3) -> IncrementalNystromFeatures | None:
-        """Features of [q_j, dq_j, rigid-body prediction of joint j], as wide as the motion."""
-        if self.joint_max_centers == 0:
+    def joint_features(self, n_inputs: int = 3, *, wide: bool) -> IncrementalNystromFeatures | None:
+        """Features of [q_j, dq_j, rigid-body prediction of joint j]."""
+        if (most := self.joint_max_centers) == 0:
             return None
-        width = kernel_width(JOINT_LENGTH_SCALE, n_inputs)
-        most = self.joint_max_centers
-        return IncrementalNystromFeatures(n_inputs, width, most, JOINT_NOVELTY, sparing=True)
+        scale, novelty = NARROW_LENGTH_SCALE, self.novelty
+        if wide:
+            scale, novelty = WIDE_LENGTH_SCALE, WIDE_NOVELTY
+        width = kernel_width(scale, n_inputs)
+        return IncrementalNystromFeatures(n_inputs, width, most, novelty, sparing=True)
 
 
 class KernelResidual:
@@ -226,13 +230,15 @@ class KernelResidual:
     Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
     regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
     one gain, and the residual for today's pi is a difference of what was learned of them. With
-    `joints` as well, a model of each joint's own, of [q_j, dq_j, its rigid-body prediction], learns
-    first, and the other one what these leave. Its kernel is wide, and its ridge the one by which
-    the data are most probable, as the rigid body's is (:mod:`semiparam_dynamics.dynamics.evidence`,
-    a sample's information and noise being the same): where they do not tell of anything that the
-    rigid body lacks it says nothing. So it counts in full whatever the trust in the whole: a joint
-    comes back to its own states in motions that are new to the arm. Otherwise (`active` None) the
-    target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
+    `joints` as well, each joint has two models of its own, of [q_j, dq_j, its rigid-body
+    prediction], before and after the shared one; each learns what those before it leave.
+
+    The wide one's ridge is that by which the data are most probable, as the rigid body's is (see
+    :mod:`semiparam_dynamics.dynamics.evidence`, a sample's information and noise being the same):
+    where they do not tell of anything that the rigid body lacks it says nothing. So it counts in
+    full whatever the trust in the others: a joint comes back to its own states in motions that are
+    new to the arm. The narrow one follows what changes within a motion. Otherwise (`active` None)
+    the target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
 
     With a memory, the shared local features let a sample replace what is known where it is, and
     only there: fading everything at one rate would let the residual go to zero wherever the robot
@@ -266,9 +272,10 @@ class KernelResidual:
         self._keeps = isinstance(features, IncrementalNystromFeatures)
         self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=self._keeps)
         self.shared = KernelModel(features, n_axes, active, config.penalty)
-        self.joints: list[JointModel] = []
+        self.wide, self.narrow = JointModels(), JointModels()
         if active is not None and joints:
-            self.joints = self._joint_models(config, active)
+            self.wide = self._joint_models(config, active, PENALTIES[0], wide=True)
+            self.narrow = self._joint_models(config, active, NARROW_PENALTY, wide=False)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
         self._rescaled = 0  # `_n_updates` when the scales were last changed
@@ -278,15 +285,17 @@ class KernelResidual:
         self._kept: list[tuple[Array, Array, Array]] = []
         self._blank = [model.state() for model in self.models] if self._keeps else []
 
-    def _joint_models(self, config: KernelConfig, active: Array) -> list[JointModel]:
-        models, n = [], len(active)
+    def _joint_models(
+        self, config: KernelConfig, active: Array, penalty: float, *, wide: bool
+    ) -> JointModels:
+        models, n = JointModels(), len(active)
         positions = n + len(self.turning)
         for j in range(n):
             own = np.array([j, positions + j, positions + n + j])
             own = np.append(own, n + np.flatnonzero(self.turning == j))
-            if (features := config.joint_features(len(own))) is None:
-                return []
-            model = KernelModel(features, 1, active[j : j + 1], PENALTIES[0])
+            if (features := config.joint_features(len(own), wide=wide)) is None:
+                return models
+            model = KernelModel(features, 1, active[j : j + 1], penalty)
             columns = n + np.flatnonzero(self.shared.axis == j)
             models.append(JointModel(model, own, np.append(j, columns)))
         return models
@@ -299,7 +308,7 @@ class KernelResidual:
     @property
     def models(self) -> list[KernelModel]:
         """The shared model, and each joint's own."""
-        return [self.shared, *(joint.model for joint in self.joints)]
+        return [self.shared, *(joint.model for joint in (*self.wide, *self.narrow))]
 
     @property
     def n_features(self) -> int:
@@ -356,19 +365,14 @@ class KernelResidual:
             return ResidualPrediction(zeros, zeros, 0.0)
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.shared.predict(scaled)
-        told, features = self._predict_joints(scaled)
-        own = self.shared.residuals(told, parameters)
-        value = own + self.shared.residuals(outputs, parameters)
-        known = scaled, (phi, *features), told, self._n_updates
-        return ResidualPrediction(value, own, confidence, True, *known)
-
-    def _predict_joints(self, scaled: Array) -> tuple[Array, list[Array]]:
-        """The targets (T,) as the joints' own models predict them, and each one's features."""
-        told, features = np.zeros(self.shared.core.n_outputs), []
-        for joint in self.joints:
-            told[joint.targets], _, phi = joint.model.predict(scaled[joint.inputs])
-            features.append(phi)
-        return told, features
+        told = np.zeros((2, len(outputs)))
+        features = phi, *self.wide.fill(scaled, told[0]), *self.narrow.fill(scaled, told[1])
+        own = self.shared.residuals(told[0], parameters)
+        value = own + self.shared.residuals(outputs + told[1], parameters)
+        told[1] = outputs
+        return ResidualPrediction(
+            value, own, confidence, True, scaled, features, told, self._n_updates
+        )
 
     @subnormals_as_zero
     def update(
@@ -402,27 +406,31 @@ class KernelResidual:
         assert scaled is not None  # the standardizer is ready
         fraction = self._clock.forgetting_fraction(stamp)
         if outputs is None or prediction.version != self._n_updates:
-            outputs, _ = self._predict_joints(scaled)
+            outputs = np.zeros((2, len(targets)))
+            self.wide.fill(scaled, outputs[0])
+            if self.narrow:
+                outputs[1] = self.shared.predict(scaled)[0]
         self._n_updates += 1
         counted = _model_weights(weights, y).tolist()
-        left = targets - outputs
-        self.shared.update(scaled, prediction.features[0], left, counted[0], fraction)
-        for j, (joint, phi) in enumerate(zip(self.joints, prediction.features[1:], strict=True)):
-            joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], counted[1 + j])
+        left, (phi, *features) = targets - outputs[0], prediction.features
+        self.wide.update(scaled, features, targets, counted[1:])
+        self.shared.update(scaled, phi, left, counted[0], fraction)
+        features = features[len(self.wide) :]
+        self.narrow.update(scaled, features, left - outputs[1], counted[1:], fraction)
         self._choose(1, learned)
 
     def _choose(self, count: int, learned: RigidBodyBlock) -> None:
-        """Choose the joints' ridges where that is due, `count` samples later.
+        """Choose the wide models' ridges where that is due, `count` samples later.
 
         learned : the last one is that of now.
         """
-        if not self.joints:
+        if not self.wide:
             return
         self._choice[0] += count
         if self._choice[0] < self._choice[1]:
             return
         self._choice[1] = math.ceil(CHOICE_GROWTH * self._choice[0])
-        for j, joint in enumerate(self.joints):
+        for j, joint in enumerate(self.wide):
             joint.model.choose_penalty(learned.parameters[-1], learned.information[-1, j])
 
     @subnormals_as_zero
@@ -432,16 +440,9 @@ class KernelResidual:
             return self._zeros(len(inputs))
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.shared.predict_block(X)
-        own = self.shared.residuals(self.joint_outputs(X), parameters)
-        values = own + self.shared.residuals(outputs, parameters)
-        return ResidualBlock(values, own, confidence)
-
-    def joint_outputs(self, X: Array) -> Array:
-        """The targets (k, T) that the joints' own models predict, of standardized inputs (k, d)."""
-        told = np.zeros((len(X), self.shared.core.n_outputs))
-        for joint in self.joints:
-            told[:, joint.targets], _ = joint.model.predict_block(X[:, joint.inputs])
-        return told
+        own = self.shared.residuals(self.wide.outputs(X, outputs), parameters)
+        outputs += self.narrow.outputs(X, outputs)
+        return ResidualBlock(own + self.shared.residuals(outputs, parameters), own, confidence)
 
     @subnormals_as_zero
     def update_block(
@@ -490,32 +491,29 @@ class KernelResidual:
 
         targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
         """
-        own_late = self.shared.residuals(self.joint_outputs(X), rigid.parameters)
-        left = self.learn_joints(X, targets, weights, rigid)
+        late = self.wide.outputs(X, targets), self.narrow.outputs(X, targets)
+        own_late = self.shared.residuals(late[0], rigid.parameters)
+        left = self.learn_wide(X, targets, weights, rigid)
         own = self.shared.residuals(targets - left, rigid.parameters)
         answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
+        errors = self.narrow.learn(X, answer.errors, weights[:, 1:])
         self._n_updates += len(X)
-        values = own + self.shared.residuals(left - answer.errors, rigid.parameters)
-        late = own_late + self.shared.residuals(answer.before, rigid.parameters)
-        before = ResidualBlock(late, own_late, unsure)
+        values = own + self.shared.residuals(left - errors, rigid.parameters)
+        values_late = own_late + self.shared.residuals(answer.before + late[1], rigid.parameters)
+        before = ResidualBlock(values_late, own_late, unsure)
         return ResidualBlock(values, own, confidence), before
 
-    def learn_joints(
-        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> Array:
-        """Have the joints' own models learn; errors (k, T) just before each sample.
+    def learn_wide(self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock) -> Array:
+        """Have the joints' wide models learn; errors (k, T) just before each sample.
 
         The arguments are standardized inputs, targets, weights of each model, and the rigid body's
         predictions.
         """
         left, start = targets.copy(), 0
-        while self.joints and start < len(X):
+        while self.wide and start < len(X):
             due = max(int(self._choice[1] - self._choice[0]), 1)
             rows = slice(start, min(start + due, len(X)))
-            for j, joint in enumerate(self.joints):
-                inputs, wanted = X[rows][:, joint.inputs], targets[rows, joint.targets]
-                answer, _, _ = joint.model.update_block(inputs, wanted, weights[rows, 1 + j])
-                left[rows, joint.targets] = answer.errors
+            left[rows] = self.wide.learn(X[rows], targets[rows], weights[rows, 1:])
             self._choose(rows.stop - start, rigid.rows(rows))
             start = rows.stop
         return left
@@ -535,7 +533,7 @@ class KernelResidual:
             inputs, targets, weights = self._kept[0]
             X, rigid = self.standardizer.transform(inputs), learned.last(len(inputs))
             if self.standardizer.settled:
-                self.learn_joints(X, targets, weights, rigid)
+                self.learn_wide(X, targets, weights, rigid)
                 self._kept = []
             else:
                 self._learn(X, targets, weights, rigid)
@@ -618,6 +616,46 @@ class JointModel(NamedTuple):
         """The model's, which are local."""
         assert isinstance(self.model.features, IncrementalNystromFeatures)
         return self.model.features
+
+
+class JointModels(list[JointModel]):
+    """One model of each joint, or none: together of the shared model's targets."""
+
+    def fill(self, scaled: Array, told: Array) -> list[Array]:
+        """Fill the targets (T,) that they predict, 0 without any; returns each one's features."""
+        features = []
+        for joint in self:
+            told[joint.targets], _, phi = joint.model.predict(scaled[joint.inputs])
+            features.append(phi)
+        return features
+
+    def update(
+        self,
+        scaled: Array,
+        features: Sequence[Array],
+        targets: Array,
+        weights: Sequence[float],
+        fraction: float = 0.0,
+    ) -> None:
+        """Learn targets (T,) by features of :meth:`fill`; see `KernelModel.update`."""
+        for joint, phi, weight in zip(self, features, weights, strict=False):
+            joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], weight, fraction)
+
+    def outputs(self, X: Array, like: Array) -> Array:
+        """The targets (k, T) that they predict at standardized inputs (k, d), 0 without any."""
+        told = np.zeros_like(like)
+        for joint in self:
+            told[:, joint.targets], _ = joint.model.predict_block(X[:, joint.inputs])
+        return told
+
+    def learn(self, X: Array, targets: Array, weights: Array) -> Array:
+        """Learn k samples in turn; errors (k, T) just before each, the targets without any."""
+        left = targets.copy()
+        for joint, own in zip(self, weights.T, strict=False):
+            wanted = targets[:, joint.targets]
+            answer, _, _ = joint.model.update_block(X[:, joint.inputs], wanted, own)
+            left[:, joint.targets] = answer.errors
+        return left
 
 
 GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are

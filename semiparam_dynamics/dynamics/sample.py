@@ -164,16 +164,17 @@ class ResidualPrediction:
     """A residual's prediction of one sample, with what learning that sample needs again."""
 
     value: Array  # (n_axes,) of all its models
-    own: Array  # (n_axes,) of it what the joints' own models say
+    own: Array  # (n_axes,) of it what the joints' wide models say
     confidence: float  # 0: no data near; 1: plenty
     ready: bool = False  # there are scales of its inputs
     inputs: Array | None = None  # standardized; None before that, and by a `Predictor`
     features: tuple[Array, ...] = ()  # of each of its models
-    outputs: Array | None = None  # the joints' models', as they were after `version` updates
+    # (2, T) the joints' wide models' and the shared one's, as they were after `version` updates.
+    outputs: Array | None = None
     version: int = 0
 
     def weighed(self, weight: float) -> Array:
-        """The value with a weight in [0, 1] on what the joints' own models do not say."""
+        """The value with a weight in [0, 1] on what the joints' wide models do not say."""
         value: Array = weight * self.value + (1.0 - weight) * self.own
         return value
 

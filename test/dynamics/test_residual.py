@@ -127,12 +127,13 @@ def test_all_kernel_widths_have_one_unit() -> None:
     """sqrt(inputs / 2), whatever the inputs are."""
     assert kernel_width(0.3, 8) == pytest.approx(0.6)
     local, random = NystromConfig(length_scale=0.5), RandomFourierConfig()
-    joint = local.joint_features()
-    assert joint is not None
+    joint, narrow = (local.joint_features(wide=wide) for wide in (True, False))
+    assert joint is not None and narrow is not None
     assert local.features(18, 0).length_scale == pytest.approx(1.5)
     assert joint.length_scale == pytest.approx(np.sqrt(1.5))
+    assert narrow.length_scale == pytest.approx(0.14 * np.sqrt(1.5))
     assert random.features(32, 0).length_scale == pytest.approx(4.0)
-    assert NystromConfig(joint_max_centers=0).joint_features() is None
+    assert NystromConfig(joint_max_centers=0).joint_features(wide=True) is None
 
 
 def test_inputs_and_targets_are_those_of_the_kind() -> None:
@@ -148,10 +149,10 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     np.testing.assert_array_equal(local.targets(y, regressor, rigid), [5, 6, 0, 2, 5])
     np.testing.assert_array_equal(random.targets(y, regressor, rigid), [1, 2])
     # Joint 1's own model: its position, velocity and prediction; its y, and its own columns.
-    second = local.joints[1]
+    second = local.wide[1]
     np.testing.assert_array_equal(second.inputs, [1, 3, 5])
     np.testing.assert_array_equal(second.targets, [1, 4])
-    assert len(local.joints) == 2 and not random.joints
+    assert len(local.wide) == 2 and not random.wide
 
 
 def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
@@ -165,8 +166,8 @@ def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
         np.array([[1.0, 2.0 + 2.0 * np.pi]]), dq[None], ddq[None], rigid[None]
     )
     np.testing.assert_allclose(further[0], x)
-    np.testing.assert_array_equal(residual.joints[0].inputs, [0, 3, 5])
-    np.testing.assert_array_equal(residual.joints[1].inputs, [1, 4, 6, 2])
+    np.testing.assert_array_equal(residual.wide[0].inputs, [0, 3, 5])
+    np.testing.assert_array_equal(residual.wide[1].inputs, [1, 4, 6, 2])
 
 
 def test_what_is_learned_of_a_turning_joint_holds_a_turn_further() -> None:

@@ -154,9 +154,9 @@ def test_a_joint_knows_its_own_states_in_motion_that_is_new_to_the_arm(
     learned: SemiparametricEstimator,
 ) -> None:
     residual, pi = learned.residual, learned.rigid_body.parameters
-    known = residual.joints[1].features.centers[3]
+    known = residual.wide[1].features.centers[3]
     scaled = np.full(len(residual.standardizer.transform(0.0)), 50.0)
-    scaled[residual.joints[1].inputs] = known
+    scaled[residual.wide[1].inputs] = known
     offset = residual.standardizer.transform(np.zeros_like(scaled))
     slope = residual.standardizer.transform(np.ones_like(scaled)) - offset
     far = (scaled - offset) / slope

@@ -142,10 +142,12 @@ def start_residual(
     )
     rigid = dataclasses.replace(none, parameters=pi, information=information)
     weights = np.repeat(data.motion.weights[:, None], 1 + data.model.n_axes, axis=1)
-    residual.learn_joints(X, targets, weights, rigid)
-    left, shared = targets - residual.joint_outputs(X), residual.shared
+    residual.learn_wide(X, targets, weights, rigid)
+    left, shared = targets - residual.wide.outputs(X, targets), residual.shared
     outputs, left_out = start_model(shared, fit(shared, X, left), X, data.share)
-    errors = shared.residuals(left - outputs, known.parameters)
+    left -= outputs
+    residual.narrow.learn(X, left / left_out[:, None], weights[:, 1:])
+    errors = shared.residuals(left - residual.narrow.outputs(X, left), known.parameters)
     return errors, errors / left_out[:, None]
 
 
