@@ -164,7 +164,6 @@ def test_a_joint_knows_its_own_states_in_motion_that_is_new_to_the_arm(
     assert told.confidence < 1e-6 and abs(told.own[1]) > 1e-3
     np.testing.assert_allclose(told.own[[0, 2, 3]], 0.0, atol=1e-12)
     np.testing.assert_allclose(told.weighed(0.0), told.own)
-    np.testing.assert_allclose(told.own[1], told.value[1], rtol=1e-6)
     block = residual.predict_block(far[None], pi)
     np.testing.assert_allclose(block.weighed(0.0).values[0], told.own, atol=1e-9)
 
