@@ -236,7 +236,8 @@ def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
 def test_what_comes_before_the_first_scales_is_learned_with_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nearly as by one that knew the scales from the first sample on; it ends with the window."""
+    """As by an estimator that knew the scales from the first sample on, but for ridges that were
+    chosen by the parameters of then; it ends with the window."""
     model = small_arm()
     stream = samples(model, 5.0, extra=3.0)
     window = {"nystrom.window": 4.0, "rigid_body.unusual": 0.0}
@@ -253,7 +254,7 @@ def test_what_comes_before_the_first_scales_is_learned_with_them(
     for sample in stream[210:390]:
         told = kept.predict(sample)
         assert told.residual.confidence > 0.0
-        for other, tolerance in ((resumed, 0.0), (knew, 1e-4)):
+        for other, tolerance in ((resumed, 0.0), (knew, 5e-3)):
             other_told = other.predict(sample).semiparametric
             np.testing.assert_allclose(other_told, told.semiparametric, atol=tolerance, rtol=0.0)
         for one in (kept, resumed, knew):
