@@ -631,9 +631,13 @@ def test_desired_states_trust_what_is_known_now_where_no_efforts_come(
     before = session.feedforward(at, still, still)
     took_far(session)
     with session.paused():
-        trust = session.learner.estimator.trust.weight
+        estimator = session.learner.estimator
+        trust = estimator.trust.weight
+        rigid = estimator.rigid_body.predict_block(estimator.model.regressors(at, still, still))
+        own = estimator._residual_block(at, still, still, rigid).own  # counts whatever the trust
     after = session.feedforward(at, still, still)
-    left = [said.values["semiparametric"] - said.values["rigid_body"] for said in (before, after)]
+    values = [said.values for said in (before, after)]
+    left = [said["semiparametric"] - said["rigid_body"] - own for said in values]
     assert trust < 0.1 and np.abs(left[1]).max() < 0.2 * np.abs(left[0]).max()
 
 
