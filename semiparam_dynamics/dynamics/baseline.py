@@ -10,10 +10,7 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
-from semiparam_dynamics.dynamics.estimator import (
-    BlockPrediction,
-    EstimatorConfig,
-)
+from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConfig
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import (

@@ -491,15 +491,14 @@ class KernelResidual:
 
         targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
         """
-        late = self.wide.outputs(X, targets), self.narrow.outputs(X, targets)
-        own_late = self.shared.residuals(late[0], rigid.parameters)
+        own_late = self.shared.residuals(self.wide.outputs(X, targets), rigid.parameters)
         left = self.learn_wide(X, targets, weights, rigid)
         own = self.shared.residuals(targets - left, rigid.parameters)
         answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
-        errors = self.narrow.learn(X, answer.errors, weights[:, 1:])
+        errors, late = self.narrow.learn(X, answer.errors, weights[:, 1:])
         self._n_updates += len(X)
         values = own + self.shared.residuals(left - errors, rigid.parameters)
-        values_late = own_late + self.shared.residuals(answer.before + late[1], rigid.parameters)
+        values_late = own_late + self.shared.residuals(answer.before + late, rigid.parameters)
         before = ResidualBlock(values_late, own_late, unsure)
         return ResidualBlock(values, own, confidence), before
 
@@ -513,7 +512,7 @@ class KernelResidual:
         while self.wide and start < len(X):
             due = max(int(self._choice[1] - self._choice[0]), 1)
             rows = slice(start, min(start + due, len(X)))
-            left[rows] = self.wide.learn(X[rows], targets[rows], weights[rows, 1:])
+            left[rows], _ = self.wide.learn(X[rows], targets[rows], weights[rows, 1:])
             self._choose(rows.stop - start, rigid.rows(rows))
             start = rows.stop
         return left
@@ -648,14 +647,14 @@ class JointModels(list[JointModel]):
             told[:, joint.targets], _ = joint.model.predict_block(X[:, joint.inputs])
         return told
 
-    def learn(self, X: Array, targets: Array, weights: Array) -> Array:
-        """Learn k samples in turn; errors (k, T) just before each, the targets without any."""
-        left = targets.copy()
+    def learn(self, X: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
+        """Learn k samples in turn: errors (k, T) just before each, and outputs before all."""
+        left, before = targets.copy(), np.zeros_like(targets)
         for joint, own in zip(self, weights.T, strict=False):
             wanted = targets[:, joint.targets]
             answer, _, _ = joint.model.update_block(X[:, joint.inputs], wanted, own)
-            left[:, joint.targets] = answer.errors
-        return left
+            left[:, joint.targets], before[:, joint.targets] = answer.errors, answer.before
+        return left, before
 
 
 GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
