@@ -93,6 +93,7 @@ class BlockPrediction:
     values: dict[str, Array]
     stds: dict[str, Array]
     unlearned: Mask | None = None  # (n_axes,) of `feedforward`: of which nothing was learned yet
+    novelty: Array | None = None  # (k, n_axes) of `ResidualBlock`; None: not known
 
     def told_stds(self) -> dict[str, Array]:
         """`stds` as controllers take them: 0 on axes of which nothing was learned yet.
@@ -106,7 +107,8 @@ class BlockPrediction:
     def rows(self, chosen: Mask) -> BlockPrediction:
         """Some of the predictions."""
         values, stds = ({k: v[chosen] for k, v in a.items()} for a in (self.values, self.stds))
-        return BlockPrediction(values, stds)
+        novelty = None if self.novelty is None else self.novelty[chosen]
+        return BlockPrediction(values, stds, novelty=novelty)
 
     @classmethod
     def join(cls, parts: Sequence[BlockPrediction]) -> BlockPrediction:
@@ -115,10 +117,15 @@ class BlockPrediction:
         if len(parts) == 1:
             return first
         values = {k: np.concatenate([p.values[k] for p in parts]) for k in first.values}
-        return cls(values, {k: np.concatenate([p.stds[k] for p in parts]) for k in first.stds})
+        stds = {k: np.concatenate([p.stds[k] for p in parts]) for k in first.stds}
+        known = [p.novelty for p in parts if p.novelty is not None]
+        return cls(values, stds, novelty=np.concatenate(known) if known else None)
 
 
 LEARNED = ("rigid_body", "residual", "trust")  # attributes with a state
+# Of the output that is expected, the error where a joint's state is new, root mean square: median
+# of 67 joints of seven recorded arms 0.09, and 0.08 to 0.10 without any one of the arms.
+UNSHOWN_SHARE = 0.1
 
 
 class SemiparametricEstimator:
@@ -154,6 +161,7 @@ class SemiparametricEstimator:
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
         horizon = config.error_horizon
+        self._unshown: Array = (UNSHOWN_SHARE * scales.output) ** 2
         self.errors = ErrorSpreads(names, model.n_axes, horizon, scales.output)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
@@ -202,7 +210,7 @@ class SemiparametricEstimator:
         s, (rigid, left) = sample, self._parts(sample)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        variance = self.rigid_body.variance(s.regressor)
+        variance = self.rigid_body.variance(s.regressor) + self._unshown * left.novelty
         rigid_std, std = deviations(variance, trust * left.confidence, near, far)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
@@ -332,8 +340,8 @@ class SemiparametricEstimator:
         delayed = self._block(stamps, rigid, before, late)
         values = self._values(rigid, now)
         errors = {name: y - value for name, value in values.items()}
-        stds = self.errors.record_block(stamps, y, errors, partial(_stds, rigid, now))
-        return BlockPrediction(values, stds), delayed
+        stds = self.errors.record_block(stamps, y, errors, partial(self._stds, rigid, now))
+        return BlockPrediction(values, stds, novelty=now.novelty), delayed
 
     def update_rigid_body_block(self, block: SampleBlock) -> RigidBodyBlock:
         """The first half of :meth:`update_block`, which does not depend on the second before it."""
@@ -364,7 +372,7 @@ class SemiparametricEstimator:
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-        stds = _stds(rigid, residual, self.errors.values())
+        stds = self._stds(rigid, residual, self.errors.values())
         self.errors.complete(stds)
         return BlockPrediction(values, stds, self.errors.unseen)
 
@@ -372,14 +380,24 @@ class SemiparametricEstimator:
         self, stamps: Indices, rigid: RigidBodyBlock, residual: ResidualBlock, errors: ErrorSpreads
     ) -> BlockPrediction:
         """Predictions of which nothing is learned."""
-        stds = _stds(rigid, residual, errors.values())
-        return BlockPrediction(self._values(rigid, residual), errors.widen(stamps, stds))
+        stds = errors.widen(stamps, self._stds(rigid, residual, errors.values()))
+        values = self._values(rigid, residual)
+        return BlockPrediction(values, stds, novelty=residual.novelty)
 
     def _residual_block(
         self, q: Array, dq: Array, ddq: Array, rigid: RigidBodyBlock
     ) -> ResidualBlock:
         inputs = self.residual.inputs(q, dq, ddq, rigid.values)
         return self.residual.predict_block(inputs, rigid.parameters)
+
+    def _stds(
+        self, rigid: RigidBodyBlock, residual: ResidualBlock, spreads: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
+        near, far = spreads["semiparametric"], spreads["rigid_body"]
+        variances = rigid.variances + self._unshown * residual.novelty
+        both = blend(residual.confidence[:, None], near, far, variances)
+        return {"rigid_body": np.sqrt(far + variances), "semiparametric": both}
 
     def _values(self, rigid: RigidBodyBlock, residual: ResidualBlock) -> dict[str, Array]:
         both = self.bound.block(rigid.values + residual.values, rigid.values)
@@ -473,12 +491,3 @@ class SemiparametricEstimator:
             **robot,
             **{name: value for name, value in to_flat(self.config).items() if name not in LIVE},
         }
-
-
-def _stds(
-    rigid: RigidBodyBlock, residual: ResidualBlock, spreads: Mapping[str, Array]
-) -> dict[str, Array]:
-    """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
-    near, far = spreads["semiparametric"], spreads["rigid_body"]
-    both = blend(residual.confidence[:, None], near, far, rigid.variances)
-    return {"rigid_body": np.sqrt(far + rigid.variances), "semiparametric": both}

@@ -80,7 +80,8 @@ class Predictor:
         rigid, value, own, both = found[:4]
         if not within:
             both = self._bound(both, rigid)
-        left = ResidualPrediction(value, own, last.residual.confidence, self._ready)
+        assessed = last.residual
+        left = ResidualPrediction(value, own, assessed.confidence, assessed.novelty, self._ready)
         stds = last.rigid_body_std, last.semiparametric_std
         sharp = None
         if before is not None:

@@ -362,16 +362,18 @@ class KernelResidual:
         """The residual at inputs x (d,) that today's rigid-body `parameters` leave."""
         if not self.standardizer.ready:
             zeros = np.zeros(self.shared.n_axes)
-            return ResidualPrediction(zeros, zeros, 0.0)
+            return ResidualPrediction(zeros, zeros, 0.0, zeros + bool(self.wide))
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.shared.predict(scaled)
-        told = np.zeros((2, len(outputs)))
+        told, novelty = np.zeros((2, len(outputs))), np.zeros(self.shared.n_axes)
         features = phi, *self.wide.fill(scaled, told[0]), *self.narrow.fill(scaled, told[1])
+        for j, joint in enumerate(self.wide):
+            novelty[j] = 1.0 - joint.features.explained
         own = self.shared.residuals(told[0], parameters)
         value = own + self.shared.residuals(outputs + told[1], parameters)
         told[1] = outputs
         return ResidualPrediction(
-            value, own, confidence, True, scaled, features, told, self._n_updates
+            value, own, confidence, novelty, True, scaled, features, told, self._n_updates
         )
 
     @subnormals_as_zero
@@ -440,9 +442,16 @@ class KernelResidual:
             return self._zeros(len(inputs))
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.shared.predict_block(X)
-        own = self.shared.residuals(self.wide.outputs(X, outputs), parameters)
+        own, novelty = self._predict_wide(X, parameters)
         outputs += self.narrow.outputs(X, outputs)
-        return ResidualBlock(own + self.shared.residuals(outputs, parameters), own, confidence)
+        values = own + self.shared.residuals(outputs, parameters)
+        return ResidualBlock(values, own, confidence, novelty)
+
+    def _predict_wide(self, X: Array, parameters: Array) -> tuple[Array, Array]:
+        """The wide models' residuals at standardized inputs (k, d), and `novelty`, (k, n_axes)."""
+        like = np.zeros((len(X), self.shared.core.n_outputs))
+        own = self.shared.residuals(self.wide.outputs(X, like), parameters)
+        return own, self.wide.novelty(own)
 
     @subnormals_as_zero
     def update_block(
@@ -491,31 +500,34 @@ class KernelResidual:
 
         targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
         """
-        own_late = self.shared.residuals(self.wide.outputs(X, targets), rigid.parameters)
-        left = self.learn_wide(X, targets, weights, rigid)
+        own_late, novelty_late = self._predict_wide(X, rigid.parameters)
+        left, novelty = self.learn_wide(X, targets, weights, rigid)
         own = self.shared.residuals(targets - left, rigid.parameters)
         answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
         errors, late = self.narrow.learn(X, answer.errors, weights[:, 1:])
         self._n_updates += len(X)
         values = own + self.shared.residuals(left - errors, rigid.parameters)
         values_late = own_late + self.shared.residuals(answer.before + late, rigid.parameters)
-        before = ResidualBlock(values_late, own_late, unsure)
-        return ResidualBlock(values, own, confidence), before
+        before = ResidualBlock(values_late, own_late, unsure, novelty_late)
+        return ResidualBlock(values, own, confidence, novelty), before
 
-    def learn_wide(self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock) -> Array:
-        """Have the joints' wide models learn; errors (k, T) just before each sample.
+    def learn_wide(
+        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
+    ) -> tuple[Array, Array]:
+        """Have the joints' wide models learn; errors (k, T) and `novelty` just before each sample.
 
         The arguments are standardized inputs, targets, weights of each model, and the rigid body's
         predictions.
         """
-        left, start = targets.copy(), 0
+        left, novelty, start = targets.copy(), np.zeros(rigid.values.shape), 0
         while self.wide and start < len(X):
             due = max(int(self._choice[1] - self._choice[0]), 1)
             rows = slice(start, min(start + due, len(X)))
             left[rows], _ = self.wide.learn(X[rows], targets[rows], weights[rows, 1:])
+            novelty[rows] = self.wide.novelty(novelty[rows])
             self._choose(rows.stop - start, rigid.rows(rows))
             start = rows.stop
-        return left
+        return left, novelty
 
     def _learn_kept(self, learned: RigidBodyBlock) -> None:
         """Learn the kept samples again with the present scales; once these are settled, restart.
@@ -541,7 +553,7 @@ class KernelResidual:
 
     def _zeros(self, k: int) -> ResidualBlock:
         zeros = np.zeros((k, self.shared.n_axes))
-        return ResidualBlock(zeros, zeros, np.zeros(k))
+        return ResidualBlock(zeros, zeros, np.zeros(k), zeros + bool(self.wide))
 
     def _joined(self) -> tuple[Array, Array, Array]:
         """The kept samples, in one part."""
@@ -639,6 +651,13 @@ class JointModels(list[JointModel]):
         """Learn targets (T,) by features of :meth:`fill`; see `KernelModel.update`."""
         for joint, phi, weight in zip(self, features, weights, strict=False):
             joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], weight, fraction)
+
+    def novelty(self, like: Array) -> Array:
+        """Share (k, n_axes) of the last k inputs that no centre explained; 0 without any models."""
+        novelty = np.zeros_like(like)
+        for j, joint in enumerate(self):
+            novelty[:, j] = 1.0 - joint.features.explained_rows
+        return novelty
 
     def outputs(self, X: Array, like: Array) -> Array:
         """The targets (k, T) that they predict at standardized inputs (k, d), 0 without any."""

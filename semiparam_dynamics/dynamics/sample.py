@@ -159,6 +159,9 @@ def seconds_of(stamps: Indices) -> float:
 ROWS = ("stamps", "q", "dq", "ddq", "y", "weights", "entries")  # of a motion, one for each sample
 
 
+NEW_STATE = 0.5  # novelty above which a joint's state counts as new
+
+
 @dataclass(frozen=True, slots=True)
 class ResidualPrediction:
     """A residual's prediction of one sample, with what learning that sample needs again."""
@@ -166,6 +169,8 @@ class ResidualPrediction:
     value: Array  # (n_axes,) of all its models
     own: Array  # (n_axes,) of it what the joints' wide models say
     confidence: float  # 0: no data near; 1: plenty
+    # (n_axes,) in [0, 1], how new the state of each joint is to it; 0 without wide models.
+    novelty: Array
     ready: bool = False  # there are scales of its inputs
     inputs: Array | None = None  # standardized; None before that, and by a `Predictor`
     features: tuple[Array, ...] = ()  # of each of its models
@@ -186,17 +191,18 @@ class ResidualBlock:
     values: Array  # (k, n_axes)
     own: Array  # (k, n_axes)
     confidence: Array  # (k,)
+    novelty: Array  # (k, n_axes)
 
     def weighed(self, weights: Array | float) -> ResidualBlock:
         """The predictions with weights in [0, 1], (k,) or one of all."""
         rows = np.asarray(weights)[..., None]
         values = self.values * rows + (1.0 - rows) * self.own
-        return ResidualBlock(values, self.own, self.confidence * weights)
+        return replace(self, values=values, confidence=self.confidence * weights)
 
     @classmethod
     def join(cls, parts: Sequence[ResidualBlock]) -> ResidualBlock:
         """One after the other."""
-        names = ("values", "own", "confidence")
+        names = [entry.name for entry in fields(cls)]
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 

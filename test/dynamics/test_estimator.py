@@ -86,6 +86,27 @@ def test_far_from_its_data_the_local_residual_is_zero(stream: list[Sample]) -> N
     assert np.array_equal(prediction.semiparametric, prediction.rigid_body)
 
 
+def test_where_a_joint_has_not_been_deviations_widen_by_a_tenth_of_its_output(
+    stream: list[Sample],
+) -> None:
+    trained = estimator()
+    run(trained, stream)
+    last = stream[-1]
+    away = last.q + np.array([0.0, 100.0, 0.0, 0.0])
+    near, far = (
+        trained.feedforward(q[None], last.dq[None], last.ddq[None]) for q in (last.q, away)
+    )
+    regressors = [trained.sample(q, last.dq, last.ddq).regressor for q in (last.q, away)]
+    known = [trained.rigid_body.variance(regressor)[1] for regressor in regressors]
+    usual = trained.errors["rigid_body"].value[1]
+    unshown = (0.1 * expected_scales(trained.model).output[1]) ** 2
+    np.testing.assert_allclose(far.stds["rigid_body"][0, 1] ** 2, usual + known[1] + unshown)
+    # A centre is added above a tenth, so that no more is new where the joint has been.
+    more = near.stds["rigid_body"][0, 1] ** 2 - usual - known[0]
+    assert 0.0 <= more <= 0.1 * unshown
+    assert far.stds["semiparametric"][0, 1] ** 2 >= known[1] + unshown
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_learning_late_changes_no_parameter(kind: str, stream: list[Sample]) -> None:
     """The rigid body does not depend on when it learns; the residual sees other inputs."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.nodes.diagnostics import (
     ERROR,
     OK,
@@ -26,6 +27,7 @@ from semiparam_dynamics.dynamics.filtering import (
     UNSETTLED,
 )
 from semiparam_dynamics.dynamics.gate import LACKING
+from semiparam_dynamics.dynamics.sample import NEW_STATE
 from semiparam_dynamics.learner.learner import KEPT_OUT
 from semiparam_dynamics.learner.nodes.session import LEFT_OUT, STOPPED, Session
 from semiparam_dynamics.samples.efforts import NO_EFFORT
@@ -132,7 +134,15 @@ class SessionReport:
             used, most = residual.centers
             if most and used == most:
                 told += f", and its {most} centres are all in use (nystrom.max_centers)"
-        return told
+        return told + self._unshown()
+
+    def _unshown(self) -> str:
+        """Name the joints whose last state was not learned near."""
+        if (last := self._session.last) is None:
+            return ""
+        new = np.flatnonzero(last.prediction.residual.novelty > NEW_STATE)
+        axes = self._session.model.axes
+        return f"; new to it: where {listing([axes[i] for i in new])} is" if len(new) else ""
 
     def _pace(self, taught: int) -> str:
         """Return the rate of learning since the last call, and its share of a core."""

@@ -63,7 +63,9 @@ class IncrementalNystromFeatures:
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
+        # Share that the centres explained of the last input, and (k,) of the last several.
         self.explained = 0.0
+        self.explained_rows: Array = np.zeros(0)
 
     @property
     def centers(self) -> Array:
@@ -107,21 +109,23 @@ class IncrementalNystromFeatures:
         self.n_centers = m + 1
 
     def transform_rows(self, X: Array) -> Array:
-        """:meth:`transform` of inputs (k, d): features (k, m)."""
-        m = self.n_centers
-        if not m:
-            return np.zeros((len(X), 0))
-        kernel = gaussian_block(self.centers, X, self.gamma)
-        return solve_right(kernel, self.factor.T)
+        """:meth:`transform` of inputs (k, d): features (k, m); sets `explained_rows`."""
+        phi = np.zeros((len(X), 0))
+        if self.n_centers:
+            kernel = gaussian_block(self.centers, X, self.gamma)
+            phi = solve_right(kernel, self.factor.T)
+        self.explained_rows = np.einsum("ij,ij->i", phi, phi)
+        return phi
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
 
         The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
-        each row; a row has zeros for the centres that came after it.
+        each row; a row has zeros for the centres that came after it. `explained_rows` is what the
+        centres before each explained of it.
         """
         phi, i = self.transform_rows(X), -1
-        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
+        rest = 1.0 - self.explained_rows
         room = min(len(X), self.capacity - self.n_centers)
         grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
         while self.n_centers < self.capacity:
@@ -136,6 +140,7 @@ class IncrementalNystromFeatures:
             self._append(X[i], grown[i, :m], root)
             grown[i, m], grown[after, m] = root, later
             rest[after] -= later**2
+        self.explained_rows = 1.0 - rest
         return grown[:, : self.n_centers]
 
     def weights(self, W: Array) -> Array:

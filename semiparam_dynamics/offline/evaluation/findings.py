@@ -250,6 +250,21 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             )
 
 
+def _unshown(evaluation: Evaluation) -> Iterator[str]:
+    if (frozen := evaluation.runs.get("frozen")) is None or not frozen.scores.samples:
+        return
+    shares = frozen.scored.unshown / frozen.scores.samples
+    new = [i for i in np.argsort(-shares) if shares[i] > MIN_PART]
+    if new:
+        named = listing(
+            [f"{evaluation.model.axes[i]} ({100.0 * shares[i]:.0f} % of the time)" for i in new]
+        )
+        yield (
+            f"Frozen: what was learned before does not show the positions, speeds and efforts that "
+            f"{named} came to. Predictions are less sure there: record such motion, too."
+        )
+
+
 def _leakage(evaluation: Evaluation) -> Iterator[str]:
     share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
     if share is None or frozen is None or share < MIN_PART:
@@ -299,6 +314,7 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
             "parameters visible; the others stay near where identification started. A motion "
             "that is rich in accelerations and postures excites more."
         )
+    yield from _unshown(evaluation)
     yield from _leakage(evaluation)
     moving = evaluation.motion - evaluation.standing
     if moving < SHORT_MOTION:

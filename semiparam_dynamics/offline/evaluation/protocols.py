@@ -354,8 +354,9 @@ def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction
 def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPrediction:
     if baseline is None:
         nothing = np.full_like(both.values["rigid_body"], np.nan)
-        return BlockPrediction({"nonparametric": nothing} | both.values, both.stds)
-    return BlockPrediction(both.values | baseline.values, both.stds | baseline.stds)
+        return dataclasses.replace(both, values={"nonparametric": nothing} | both.values)
+    values, stds = both.values | baseline.values, both.stds | baseline.stds
+    return dataclasses.replace(both, values=values, stds=stds)
 
 
 def _joined(predicted: Sequence[Predicted]) -> BlockPrediction:
@@ -368,4 +369,5 @@ def _joined(predicted: Sequence[Predicted]) -> BlockPrediction:
         parts.append(("nonparametric", list(alone)))
     values = {name: np.array([getattr(p, name) for p in of]) for name, of in parts}
     stds = {name: np.array([getattr(p, f"{name}_std") for p in of]) for name, of in parts}
-    return _merged(BlockPrediction(values, stds), None)
+    novelty = np.array([both.residual.novelty for both, _ in predicted])
+    return _merged(BlockPrediction(values, stds, novelty=novelty), None)

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from semiparam_dynamics.base.arrays import TURN, Array, Indices, Mask
 from semiparam_dynamics.dynamics.consistent import urdf_parameters
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
-from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
+from semiparam_dynamics.dynamics.sample import NEW_STATE, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
@@ -203,6 +203,7 @@ class ScoredPredictions:
     scores : of all samples.
     rest : of those that were told to be part of it, None before the first.
     repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
+    unshown : (n_axes,) in how many samples the state of a joint was new to its models.
     trace : errors over time, and the last predictions.
     """
 
@@ -215,6 +216,7 @@ class ScoredPredictions:
             RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
         )
         self.trace = Trace(ALL_MODELS, model.n_axes)
+        self.unshown: Array = np.zeros(model.n_axes)
 
     def add(
         self, block: SampleBlock, prediction: BlockPrediction, residuals: Array, rest: Mask
@@ -229,6 +231,8 @@ class ScoredPredictions:
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
         self.scores.add(y, values, stds)
+        if prediction.novelty is not None:
+            self.unshown += (prediction.novelty > NEW_STATE).sum(axis=0)
         parts: list[tuple[RunningScores, Mask]] = []
         if rest.any():
             if self.rest is None:

@@ -76,8 +76,10 @@ def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) 
         block = X[start : start + 40]
         phi = features.grow_rows(block)
         assert phi.shape == (40, features.n_centers)
-        for x, row in zip(block, phi, strict=True):
-            if rows.grow(x, rows.transform(x)):
+        for x, row, explained in zip(block, phi, features.explained_rows, strict=True):
+            grown_at_x = rows.grow(x, rows.transform(x))
+            assert explained == pytest.approx(rows.explained, abs=1e-9)
+            if grown_at_x:
                 rows.transform(x)
             known = rows.transform(x)
             np.testing.assert_allclose(row[: len(known)], known, rtol=1e-9, atol=1e-11)

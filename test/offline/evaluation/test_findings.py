@@ -166,6 +166,25 @@ def test_facts_about_the_data() -> None:
     assert about(evaluation, "never began to learn")
 
 
+def test_motion_that_what_was_learned_does_not_show_is_said_joint_by_joint() -> None:
+    evaluation = judged(GOOD)
+    assert not about(evaluation, "does not show")
+    evaluation.runs["frozen"].scored.unshown[:] = 4.0, 400.0, 19.0, 100.0
+    [said] = about(evaluation, "does not show")
+    names = evaluation.model.axes
+    assert f"{names[1]} (100 % of the time)" in said and f"{names[3]} (25 % of the time)" in said
+    assert names[0] not in said and names[2] not in said  # hardly ever
+
+
+def test_a_joint_that_moves_elsewhere_than_before_is_found_in_a_recording() -> None:
+    model, config = small_arm(), InverseDynamicsConfig()
+    first = list(measurements(model, 12.0))
+    turned, later = np.array([0.0, 3.0, 0.0, 0.0]), first[-1].stamp + 10**9
+    moved = [replace(m, q=m.q + turned) for m in measurements(model, 3.0, seed=5, start=later)]
+    [said] = about(evaluate(model, config, [moved], [first]), "does not show")
+    assert f"{model.axes[1]} (" in said
+
+
 def test_messages_that_count_under_several_reasons_are_not_summed() -> None:
     evaluation = judged(GOOD, received=3001)
     # The second of each of two joints, in most of the messages.
