@@ -7,9 +7,10 @@ weight, its :class:`Trust`, follows the mean of the confidences over the last se
 is one minus a Gaussian process' posterior variance (Rasmussen and Williams 2006, Gaussian Processes
 for Machine Learning, equation 2.26). Where the motion itself is being learned, what is near is of
 this very passage, and counts in full. The standard deviations (:func:`deviations`) follow recent
-errors and the uncertainty of the parameters; :class:`ErrorSpreads` holds them to covering 95 % of
-what is being learned. Of an axis of which nothing was learned yet, no error is known: its standard
-deviation is the size of its output that is expected of the URDF, not 0.
+errors, the uncertainty of the parameters, and how new a joint's state is; :class:`ErrorSpreads`
+holds them to covering 95 % of what is being learned. Of an axis of which nothing was learned yet,
+no error is known: its standard deviation is the size of its output that is expected of the URDF,
+not 0.
 """
 
 from __future__ import annotations
