@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Mask
 
 PROTECTION = 0.25  # c below: what is excited c times as much as it is known fades half as fast
 WINDOW = 0.2  # of the memory, the time over which excitation is averaged
@@ -46,6 +46,12 @@ class Moments(NamedTuple):
         upper = np.tensordot(factors, self.products, 1)
         lower = np.triu(upper, 1).T + np.diag(ROUNDING * np.diag(upper))
         return upper + lower, factors @ self.targets
+
+    def restricted(self, kept: Mask) -> Moments:
+        """Those of rows without the parameters that are not `kept` (n,)."""
+        products = np.ascontiguousarray(self.products[:, kept][:, :, kept])
+        targets = np.ascontiguousarray(self.targets[:, kept])
+        return Moments(products, targets, self.squares.copy(), self.weights.copy())
 
     def predicted(self, parameters: Array) -> Array:
         """(n_axes, n) what the targets would be if y were Phi_j pi."""

@@ -172,7 +172,8 @@ class RigidBodyIdentifier:
     ) -> None:
         self.n_parameters = n = len(mean)
         self._scales, self._mean = scales, mean.copy()
-        bounded = np.zeros(n, dtype=np.int64) if dissipative is None else dissipative * NONNEGATIVE
+        self._signed: Mask = np.zeros(n, dtype=np.bool_) if dissipative is None else dissipative
+        bounded = self._signed * NONNEGATIVE
         first = int(np.argmax(bounded > 0)) if bounded.any() else n
         self._tail: tuple[int, Indices] = first, bounded[first:].astype(np.int64)
         self._work = np.zeros((2 * (n - first) + 3, n - first))
@@ -312,6 +313,17 @@ class RigidBodyIdentifier:
         R, U = self.evidence.posterior(self._moments, self._scales, self._mean)
         self.core.replace(R, U[:, None])
         self.core.run(solve, *self._tail, self._memory.held, self._work, self._memory.parameters)
+
+    def restricted(self, kept: Mask) -> Array:
+        """(n,) the parameters most probable by what was learned if those not `kept` (n,) are 0."""
+        scales = self._scales.restricted(kept)
+        other = RigidBodyIdentifier(scales, self._mean[kept], RigidBodyConfig(), self._signed[kept])
+        other._moments = self._moments.restricted(kept)
+        other._memory.square[:], other._memory.sums[:] = self._memory.square, self._memory.sums
+        other._infer()
+        found = np.zeros(self.n_parameters)
+        found[kept] = other._memory.parameters
+        return found
 
     def update_motion(self, motion: Motion) -> RigidBodyBlock:
         """:meth:`update` with all samples; predictions of each just before that."""

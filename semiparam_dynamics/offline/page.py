@@ -38,6 +38,7 @@ class ModelLook:
 # Green, red and blue are those of the thesis' figure 8.4.
 LOOKS = {
     "urdf": ModelLook("URDF", "#9a6700", 1.0, (1.5, 1.5)),
+    "plain_rigid_body": ModelLook("Plain rigid body", "#6f9a2a", 1.0, (4.0, 1.0, 1.0, 1.0)),
     # Wider than what is drawn over it: two lines that agree are both seen.
     "rigid_body": ModelLook("Rigid body", "#2a8f3c", 2.8),
     "nonparametric": ModelLook("Nonparametric", "#d1342b", 1.1, (5.0, 1.5)),
@@ -212,6 +213,8 @@ body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background:
 h1 { font-size: 1.1rem; font-weight: 600; color: var(--faint); margin: 0 0 .75rem; }
 h2 { font-size: 1.3rem; margin: 3rem 0 .25rem; padding-top: 1rem;
     border-top: 1px solid var(--line); }
+summary { cursor: pointer; margin-top: 1rem; border-top: 1px solid var(--line); }
+summary h2 { display: inline-block; margin: 0; padding: .6rem 0; border: 0; font-size: 1.1rem; }
 h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
 h3 small { font-weight: 400; color: var(--faint); }
 p { margin: .4rem 0; max-width: 48rem; }
@@ -252,12 +255,14 @@ svg path { stroke-linejoin: round; }
 svg.bar { width: 11rem; height: 1rem; vertical-align: middle; }
 code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
 @media (max-width: 40rem) { body { padding: 1.25rem .9rem 3rem; }
-    p.headline { font-size: 1.2rem; } th, td { padding: .3rem .5rem; }
+    p.headline { font-size: 1.2rem; } th, td { padding: .3rem .4rem; }
+    td small { white-space: normal; } #summary tbody th { min-width: 5rem; }
     td.words { min-width: 12rem; } td.words:last-child { min-width: 24rem; } }
 /* In the dark all is dark with its hues kept, the plots too; the window itself is not body. */
 @media screen and (prefers-color-scheme: dark) { html { color-scheme: dark; background: #1a1a1a; }
     body { min-height: 100vh; filter: invert(.9) hue-rotate(180deg); } }
-@media print { body { max-width: none; padding: 0; font-size: 10.5pt; }
+@media print { details::details-content { content-visibility: visible; }
+    body { max-width: none; padding: 0; font-size: 10.5pt; }
     .scroll { overflow: visible; }
     .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem .8rem; }
     .pairs { grid-template-columns: repeat(2, 1fr); }
@@ -289,10 +294,16 @@ def page(title: str, sections: Iterable[str]) -> str:
     )
 
 
-def section(name: str, title: str, *parts: str) -> str:
-    """A section with a heading; `title` is escaped, the parts are HTML."""
-    body = "\n".join(part for part in parts if part)
-    return f'<section id="{name}">\n<h2>{escape(title)}</h2>\n{body}\n</section>'
+def section(name: str, title: str, *parts: str, folded: bool = False) -> str:
+    """A section with a heading; `title` is escaped, the parts are HTML.
+
+    folded: its parts are shown when the heading is clicked, and in print.
+    """
+    body, heading = "\n".join(part for part in parts if part), f"<h2>{escape(title)}</h2>"
+    if folded:
+        body = f"<details><summary>{heading}</summary>\n{body}\n</details>"
+        heading = ""
+    return f'<section id="{name}">\n{heading}{body}\n</section>'
 
 
 def note(text: str) -> str:

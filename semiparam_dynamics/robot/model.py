@@ -599,6 +599,14 @@ class ExpectedScales:
         found: Array = solve_triangular(X, np.eye(len(X)))
         return found
 
+    def restricted(self, kept: Mask) -> ExpectedScales:
+        """Those without the parameters that are not `kept` (n_parameters,), nor their steps."""
+        deviations = self.deviations[:, kept]
+        steps = deviations.any(axis=1)
+        groups = np.unique(self.groups[steps], return_inverse=True)[1]
+        columns = self.column[kept], self.active[:, kept]
+        return ExpectedScales(self.output, *columns, deviations[steps], groups)
+
 
 def expected_scales(model: RobotModel, states: int = 200, seed: int = 0) -> ExpectedScales:
     """The scales of `model`, from `states` seeded random states (1 rad/s, 1 rad/s^2)."""

@@ -33,7 +33,9 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, LearnedStates
+from semiparam_dynamics.offline.evaluation.verdict import judge
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import OPTIONAL
 from semiparam_dynamics.samples.measurement import Measurement
 
 # Of the time from the first motion on, where no recordings are named for training; and s before it
@@ -231,7 +233,7 @@ class Evaluation:
         frozen = self.runs.get("frozen")
         if frozen is None or frozen.repeats is None or not frozen.scores.samples:
             return None
-        return frozen.scored.repeated.samples / frozen.scores.samples
+        return frozen.scored.repeats_share()
 
     def scores(self) -> dict[str, RunningScores]:
         """The scores by protocol, and by the parts of the samples that are scored apart."""
@@ -247,6 +249,7 @@ class Evaluation:
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
             "target": self.model.config.target,
+            "verdict": asdict(judge(self.model, self.runs)),
             "axes": list(self.model.axes),
             "scores": {
                 protocol: {
@@ -347,18 +350,18 @@ def _score(
 
     Returns the last samples that are measured, with the filter's time for each.
     """
-    frozen = first.branch("frozen", learned.repeats()) if part is None else None
     scored = ScoredSamples(knows=part is None)
     last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
     spans: list[tuple[int, int, int]] = []
     before = 0.0
     with ThreadPoolExecutor(1) as worker:
         first.add_delayed(worker)
+        frozen = _frozen_run(first, learned) if part is None else None
         for number, samples in enumerate(recordings):
             for sample, elapsed, spent in evaluation.counted(samples):
                 if frozen is None and part is not None and part.is_over(sample, before + elapsed):
                     first.score_rest()
-                    frozen = first.branch("frozen", learned.repeats())
+                    frozen = _frozen_run(first, learned)
                 score = scored.take(sample)
                 if not (score or sample.between or sample.y is None):
                     evaluation.skipped[UNSCORED] += 1
@@ -379,6 +382,17 @@ def _score(
     runs = {"sequential": first, "delayed": first.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     return last
+
+
+def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
+    """The frozen run of what is known now; a plain rigid body of that is scored from here on."""
+    frozen = first.branch("frozen", learned.repeats())
+    kept = np.array([not label.startswith(OPTIONAL) for label in first.learner.model.labels])
+    if not kept.all():
+        plain = first.estimator.rigid_body.restricted(kept)
+        for run in (first, frozen):
+            run.score_plain(plain)
+    return frozen
 
 
 def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Path) -> ProtocolRun:

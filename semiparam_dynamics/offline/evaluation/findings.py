@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,15 +15,12 @@ from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
+from semiparam_dynamics.offline.evaluation.verdict import CONTRARY_NMSE, Verdict, judge
 from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
 WORSE_RATIO = 1.01  # less is not worth a word
 SHORT_MOTION = 30.0  # s of motion
-MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
-MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more
-ABSURD_NMSE = 20.0  # nmse on one axis that puts a whole recording in doubt
-CONTRARY_NMSE = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 # Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
 ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, LACKING, UNREAD, AFTER_GAP)
 
@@ -32,57 +29,25 @@ NOTICING = (
     "nothing is learned. Delayed is left out: its errors are not the node's, and other changes "
     "would be noticed in them."
 )
-WHEN = {
-    "delayed": "on motion it had not seen, in blocks of half a second (delayed)",
-    "frozen": "on motion after learning was stopped (frozen)",
-    "sequential": "learning each sample right after predicting it (sequential)",
-}
-# The same where it isn't known which states a given model had learned.
-WHEN_UNKNOWN = WHEN | {
-    "delayed": "with the model given, which learns on, in blocks of half a second (delayed)",
-    "frozen": "with the model given, which learns no more (frozen)",
-}
-# The same where nearly all states that frozen is scored on had been learned, and the others are
-# scored on them alone.
-WHEN_KNOWN = WHEN | {
-    "delayed": "on states that it had learned, in blocks of half a second (delayed)",
-    "frozen": "on states that it had learned, after learning was stopped (frozen)",
-}
-# And where the others are scored on what was learned first, too.
-WHEN_KNOWN_LATE = {
-    "delayed": "from the first sample on, in blocks of half a second (delayed)",
-    "delayed_rest": WHEN_KNOWN["delayed"].replace("(delayed)", "(delayed, on the frozen part)"),
-    "frozen": WHEN_KNOWN["frozen"],
-    "sequential": WHEN["sequential"],
-}
+JUDGED = ("delayed", "frozen", "sequential")  # protocols, in the order of their warnings
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The report's head: what was judged, how good it is, and what to be careful about."""
+    """The report's head: what to use, what was judged, and what to be careful about."""
 
+    verdict: Verdict
     subject: str
-    headline: str
-    verdicts: list[str]
     warnings: list[str]
 
 
 def find(evaluation: Evaluation) -> Findings:
     """Put an evaluation in words."""
-    judged = {name: evaluation.runs[name] for name in WHEN if name in evaluation.runs}
+    judged = {name: evaluation.runs[name] for name in JUDGED if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
-    scores = evaluation.scores()
-    verdicts = [
-        _verdict(when, scores[name])
-        for name, when in _whens(evaluation).items()
-        if name in scores and scores[name].samples
-    ]
-    if doubt := _doubt(evaluation):
-        verdicts.insert(0, doubt)  # learning hides the mistake, so that the rest sounds well
     return Findings(
+        verdict=judge(evaluation.model, evaluation.runs),
         subject=_subject(evaluation),
-        headline=verdicts[0],
-        verdicts=verdicts[1:],
         warnings=[
             *_contradictions(evaluation),  # first: where there is one, the rest means little
             *evaluation.doubts,
@@ -118,13 +83,6 @@ def _subject(evaluation: Evaluation) -> str:
     return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
 
 
-def _whens(evaluation: Evaluation) -> Mapping[str, str]:
-    """The words for each of the scores, in the order in which they are reported."""
-    if (evaluation.repeated_share() or 0.0) <= 1.0 - MIN_PART:
-        return WHEN_UNKNOWN if _given(evaluation) else WHEN
-    return WHEN_KNOWN if _learned_before(evaluation) else WHEN_KNOWN_LATE
-
-
 def _given(evaluation: Evaluation) -> str:
     """Path of the saved model that it began from; empty where there was none."""
     return evaluation.origin.model if evaluation.origin else ""
@@ -149,50 +107,6 @@ def _split(evaluation: Evaluation) -> str:
     return (
         f"The models knew nothing at the first of them; frozen are the last "
         f"{frozen.scores.samples}, predicted by what was learned before."
-    )
-
-
-def _verdict(when: str, scores: RunningScores) -> str:
-    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
-    if not (np.isfinite(semi) and rigid > 0.0):
-        when = when[0].upper() + when[1:]
-        if np.isfinite(mean_nmse(scores, "urdf")) and not np.isfinite(semi):
-            return f"{when}, the semiparametric model diverged."
-        return f"{when}, the measurement never varied: there is nothing to compare with."
-    if semi > 2.0 * rigid:
-        how = f"{semi / rigid:.1f} times the squared error of the rigid body"
-    elif (percent := round(100.0 * abs(1.0 - semi / rigid))) == 0:
-        how = "The same squared error as the rigid body"
-    else:
-        how = f"{percent} % {'less' if semi < rigid else 'more'} squared error than the rigid body"
-    words = f"{how} {when}"
-    if semi > WORSE_RATIO * rigid:
-        words += ": the learned model is worse than the rigid body alone"
-    return f"{words} (nmse {number(semi)} against {number(rigid)})."
-
-
-def _doubt(evaluation: Evaluation) -> str:
-    """The headline where efforts contradict the URDF; empty where they do not.
-
-    A six-axis sensor's offset alone may put a true reading as far away.
-    """
-    model, scores = evaluation.model, evaluation.runs["sequential"].scores
-    nmse = scores.nmse("urdf")
-    contrary = np.flatnonzero(nmse > CONTRARY_NMSE)
-    # With two joints' names exchanged one joint may contradict, but no parameters fit the others.
-    varied = ~np.isnan(nmse)
-    rigid = scores.nmse("rigid_body")
-    fits = not contrary.size or (
-        float(np.mean(rigid[varied])) <= MAX_RIGID_BODY_NMSE
-        and float(rigid[contrary].max()) <= MAX_JOINT_NMSE
-    )
-    if model.config.target != "effort" or not (
-        len(contrary) > model.n_axes / 2 or np.any(nmse > ABSURD_NMSE) or not fits
-    ):
-        return ""
-    return (
-        f"The measurement contradicts the URDF on {len(contrary)} of {model.n_axes} joints: look "
-        "at signs, units and the order of names before anything else (semiparam doctor)."
     )
 
 

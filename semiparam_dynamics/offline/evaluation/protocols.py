@@ -276,6 +276,12 @@ class ProtocolRun:
         if self.delayed is not None:
             self.delayed.score_rest()
 
+    def score_plain(self, parameters: Array) -> None:
+        """From here on score a plain rigid body, too; see `ScoredPredictions.plain`."""
+        self._scored.plain = parameters
+        if self.delayed is not None:
+            self.delayed.score_plain(parameters)
+
     @property
     def dropped(self) -> Counter[str]:
         """Samples that were not learned, by reason."""

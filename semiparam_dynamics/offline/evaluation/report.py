@@ -32,8 +32,15 @@ from semiparam_dynamics.offline.evaluation.prediction_plots import (
     residual_panels,
     score_histogram,
 )
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.verdict import (
+    BASELINES,
+    LEARNER,
+    NOTHING,
+    RIGID_BODY,
+    Ratio,
+)
 from semiparam_dynamics.offline.page import (
     LOOKS,
     MEASURED,
@@ -41,7 +48,6 @@ from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     axis_groups,
     axis_units,
-    bullets,
     cell,
     escape,
     grid,
@@ -60,6 +66,7 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK, WEIGHT
 
 TERMINAL_WIDTH = 100  # letters
+USED = {LEARNER: "the learner"} | dict.fromkeys((RIGID_BODY, NOTHING), BASELINES["rigid_body"])
 FILES = ("results.json", "params.yaml", "report.html")
 
 
@@ -105,26 +112,40 @@ def summary_table(results: Mapping[str, Any]) -> str:
 
 
 def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
-    """The report's head as text: what was found, mean errors, and what to be careful about.
+    """The report's head as text: what to use, mean errors, and what to be careful about.
 
     facts : also step times and what was skipped, with which :func:`summary_table` ends, too.
     """
-    findings, scores = find(evaluation), evaluation.scores()
-    width = max(len(PROTOCOL_TITLES[protocol]) for protocol in scores)
-    names = [LOOKS[name].name.lower() for name in ALL_MODELS]
-    lines = [*_wrapped(findings.headline), ""]
-    for sentence in findings.verdicts:
-        lines += _wrapped(sentence, "- ")
-    header = "".join(f"  {name:>14}" for name in names)
-    lines += ["", f"{'mean nmse':<{width}}{header}"]
-    for protocol, of in scores.items():
-        cells = (f"  {plain(mean_nmse(of, name)):>14}" for name in ALL_MODELS)
-        lines.append(f"{PROTOCOL_TITLES[protocol]:<{width}}{''.join(cells)}")
+    findings, compared = find(evaluation), compared_scores(evaluation)
+    found = findings.verdict
+    lines = [*_wrapped(found.sentence), *_wrapped(found.advice), ""]
+    width = max(len(LOOKS[name].name) for name in ALL_MODELS)
+    lines.append(f"{'mean nmse':<{width}}" + "".join(f"  {p:>10}" for p in compared))
+    for name in ALL_MODELS:
+        cells = "".join(f"  {plain(mean_nmse(of, name)):>10}" for of in compared.values())
+        lines.append(f"{LOOKS[name].name.lower():<{width}}{cells}")
+    for protocol in compared:
+        gains = {of: ratios[protocol] for of, ratios in found.gains.items() if protocol in ratios}
+        told = [f"{_relative(ratio)} of {BASELINES[name]}" for name, ratio in gains.items()]
+        if told:
+            lines += _wrapped(f"{protocol}, {USED[found.use]} has {'; '.join(told)}.", "- ")
     if findings.warnings:
         lines += ["", "Be careful:"]
         for sentence in findings.warnings:
             lines += _wrapped(sentence, "- ")
     return "\n".join([*lines, "", *_facts(evaluation.results())] if facts else lines)
+
+
+def compared_scores(evaluation: Evaluation) -> dict[str, RunningScores]:
+    """By protocol the scores of the samples that all of them are scored on."""
+    scores = evaluation.scores()
+    parts = {p: scores.get(f"{p}_rest", scores.get(p)) for p in reversed(PROTOCOLS)}
+    return {protocol: of for protocol, of in parts.items() if of is not None}
+
+
+def _relative(ratio: Ratio) -> str:
+    value, low, high = (number(x, 2) for x in (ratio.value, ratio.low, ratio.high))
+    return f"{value} × ({low} to {high})"
 
 
 def _wrapped(text: str, bullet: str = "") -> list[str]:
@@ -161,50 +182,66 @@ def report(evaluation: Evaluation) -> str:
     """The whole page, as HTML text."""
     runs = {name: run for name, run in evaluation.runs.items() if run.scores.samples}
     bags = f": {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    shown = _protocol_to_show(runs)
+    chosen = _chosen(compared_scores(evaluation)[shown])
+    panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
     return page(
         f"{TITLE}{bags}",
         [
-            _summary(evaluation, find(evaluation)),
+            _summary(evaluation, find(evaluation), shown, [panels[axis] for axis in chosen]),
             _errors(evaluation, runs),
             _scores(evaluation),
             *([_changes(evaluation)] if evaluation.config.changes.detect else []),
-            _predictions(evaluation, runs),
+            _predictions(shown, [p for axis, p in enumerate(panels) if axis not in chosen]),
             _calibration(evaluation, runs),
             _parameters(evaluation),
-            section("run", "The run", *_run_facts(evaluation)),
+            section("run", "The run", *_run_facts(evaluation), folded=True),
         ],
     )
 
 
-def _summary(evaluation: Evaluation, findings: Findings) -> str:
+def _chosen(scores: RunningScores) -> list[int]:
+    """The axes that gain most and least by the residual; none where none was measured."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = scores.rmse("semiparametric") / scores.rmse("rigid_body")
+    if not np.isfinite(ratios).any():
+        return []
+    return list(dict.fromkeys((int(np.nanargmin(ratios)), int(np.nanargmax(ratios)))))
+
+
+def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: list[str]) -> str:
     title = "Be careful" if findings.warnings else "Nothing in the figures calls for a warning."
-    box = warning_box(title, findings.warnings)
-    header = [head("Mean nmse"), *(head(LOOKS[name].name) for name in ALL_MODELS)]
-    rows = [
-        [
-            head(PROTOCOL_TITLES[protocol]),
-            *_marked([mean_nmse(scores, name) for name in ALL_MODELS]),
-        ]
-        for protocol, scores in evaluation.scores().items()
-    ]
+    found, compared = findings.verdict, compared_scores(evaluation)
+    best = {
+        p: np.nanmin([mean_nmse(of, name) for name in ALL_MODELS], initial=np.inf)
+        for p, of in compared.items()
+    }
+    rows = []
+    for name in ALL_MODELS:
+        cells = []
+        for protocol, of in compared.items():
+            ratio, nmse = found.gains.get(name, {}).get(protocol), mean_nmse(of, name)
+            detail = "" if ratio is None else _relative(ratio)
+            cells.append(cell(number(nmse), detail, "best" if nmse == best[protocol] else ""))
+        rows.append([head(LOOKS[name].name), *cells])
+    header = [head("Mean nmse"), *(head(PROTOCOL_TITLES[protocol]) for protocol in compared)]
+    pictures = [PREDICTED, grid(panels, pairs=True)] if panels else []
     return (
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">{escape(findings.headline)}</p>\n'
-        f"<p>{escape(findings.subject)}</p>\n{bullets(findings.verdicts, 'verdicts')}\n"
-        f"{table(header, rows)}\n"
+        f'<p class="headline">{escape(found.sentence)}</p>\n<p>{escape(found.advice)}</p>\n'
+        + "\n".join(pictures)
+        + note(f"What gains most and least by the residual, {shown}, the last seconds.")
+        + table(header, rows)
         + note(
             "nmse: mean squared error over the variance of the measured axis, 0 perfect, 1 as good "
-            "as a constant; here its mean over the axes. Bold: the best of the row. Persistence "
-            "needs no model of the residual: the rigid body's prediction plus the last residual."
+            "as a constant; here its mean over the axes. Frozen: nothing is learned; delayed: half "
+            "a second is predicted before it is learned; sequential: each sample. Below a figure: "
+            f"the error of {USED[found.use]} relative to it, and what chance explains. "
+            "Persistence: the rigid body plus the last residual."
         )
-        + f"\n{box}\n</section>"
+        + f"\n{warning_box(title, findings.warnings)}\n<p>{escape(findings.subject)}</p>"
+        + "\n</section>"
     )
-
-
-def _marked(values: list[float]) -> list[str]:
-    finite = [value for value in values if np.isfinite(value)]
-    best = min(finite, default=np.nan)
-    return [cell(number(value), style="best" if value == best else "") for value in values]
 
 
 def _errors(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
@@ -217,7 +254,7 @@ def _errors(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
     ]
     for group in axis_groups(evaluation.model):
         parts += [f"<h3>{escape(group.name)}</h3>", grid(error_panels(runs, group))]
-    return section("errors", "Error over time", *parts)
+    return section("errors", "Error over time", *parts, folded=True)
 
 
 def _scores(evaluation: Evaluation) -> str:
@@ -234,7 +271,7 @@ def _scores(evaluation: Evaluation) -> str:
             f"{scores.samples} samples</small></h3>"
         )
         parts.append(_score_table(evaluation, scores))
-    return section("scores", "Scores", *parts)
+    return section("scores", "Scores", *parts, folded=True)
 
 
 def _score_table(evaluation: Evaluation, scores: RunningScores) -> str:
@@ -278,6 +315,7 @@ def _changes(evaluation: Evaluation) -> str:
         "Changes noticed",
         note(f"Times are from the beginning of the recording; results.json has all.{more}"),
         table(header, rows) if rows else "<p>None.</p>",
+        folded=True,
     )
 
 
@@ -285,18 +323,22 @@ def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:
     return "delayed" if "delayed" in runs else next(iter(runs))
 
 
-def _predictions(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
-    shown = _protocol_to_show(runs)
-    looks = [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]]
-    panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
+PREDICTED = legend(
+    [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]], "± 2 predicted standard deviations"
+)
+
+
+def _predictions(shown: str, panels: list[str]) -> str:
     return section(
         "predictions",
         "Predicted and measured",
         note(
-            f"The last seconds, {shown}: {PROTOCOL_MEANINGS[shown]}. Both sides are filtered alike."
+            f"The others' last seconds, {shown}: {PROTOCOL_MEANINGS[shown]}. Both sides are "
+            "filtered alike."
         ),
-        legend(looks, "± 2 predicted standard deviations"),
+        PREDICTED,
         grid(panels),
+        folded=True,
     )
 
 
@@ -317,6 +359,7 @@ def _calibration(evaluation: Evaluation, runs: dict[str, ProtocolRun]) -> str:
         f"<h3>Residuals per axis <small>{escape(shown)}</small></h3>",
         legend([LOOKS["rigid_body"], LOOKS["semiparametric"]]),
         grid(residual_panels(runs[shown], axes, units)),
+        folded=True,
     )
 
 
@@ -341,6 +384,7 @@ def _parameters(evaluation: Evaluation) -> str:
             "prismatic joints read N for N m and m for rad."
         ),
         parameter_table(model, identified),
+        folded=True,
     )
 
 

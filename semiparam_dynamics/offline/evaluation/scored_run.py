@@ -16,7 +16,7 @@ from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
 
-ALL_MODELS = ("urdf", *MODELS, "persistence")
+ALL_MODELS = ("urdf", "plain_rigid_body", *MODELS, "persistence")
 
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
 # that only remembers does well on them. So they are scored apart from the others.
@@ -175,6 +175,25 @@ class Trace:
         centres: Array = (used.astype(np.float64) + 0.5) * self.window
         return centres, np.sqrt(mean), self._counts[used] > 0.0
 
+    def pieces(self, length: float, last: float) -> tuple[Array, Array]:
+        """Sums of squares (k, models, n_axes) and counts (k, n_axes) in pieces of `length` s.
+
+        A little more each, so that they fill the `last` seconds of motion.
+        """
+        end = int(self._elapsed / self.window) + 1
+        windows = min(max(int(last / self.window), 1), end)
+        count = max(int(windows * self.window / length), 1)
+        starts = end - windows + np.arange(count) * windows // count
+        pieces: list[Array] = [
+            np.add.reduceat(sums[:end], starts, axis=0) for sums in (self._squares, self._counts)
+        ]
+        return pieces[0], pieces[1]
+
+    @property
+    def seconds(self) -> float:
+        """Of motion, until the last sample."""
+        return self._elapsed
+
     def points(self) -> tuple[Array, Array, Array, Array]:
         """The last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
         last = self._points[-MAX_POINTS:]
@@ -203,6 +222,7 @@ class ScoredPredictions:
     scores : of all samples.
     rest : of those that were told to be part of it, None before the first.
     repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
+    plain : (n_parameters,) of a rigid body with viscous and Coulomb friction alone, if known.
     unshown : (n_axes,) in how many samples the state of a joint was new to its models.
     trace : errors over time, and the last predictions.
     """
@@ -216,6 +236,7 @@ class ScoredPredictions:
             RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
         )
         self.trace = Trace(ALL_MODELS, model.n_axes)
+        self.plain: Array | None = None
         self.unshown: Array = np.zeros(model.n_axes)
 
     def add(
@@ -228,6 +249,9 @@ class ScoredPredictions:
         """
         values = dict(prediction.values)
         values["urdf"] = block.regressors @ self._urdf
+        unknown = np.full_like(values["urdf"], np.nan)
+        plain = unknown if self.plain is None else block.regressors @ self.plain
+        values["plain_rigid_body"] = plain
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
         self.scores.add(y, values, stds)
@@ -246,6 +270,10 @@ class ScoredPredictions:
                 of = BlockPrediction(values, stds).rows(rows)
                 part.add(y[rows], of.values, of.stds)
         self.trace.add(block.stamps, y, values, stds["semiparametric"])
+
+    def repeats_share(self) -> float:
+        """Share of the samples whose state was learned before; 0 where that isn't known."""
+        return self.repeated.samples / max(self.scores.samples, 1)
 
     def scores_apart(self) -> dict[str, RunningScores]:
         """The scores of parts of the samples, by the name that they have in the results."""

@@ -150,9 +150,7 @@ def test_a_saved_model_may_have_seen_the_motion(bag: Path, tmp_path: Path, capsy
     saved = tmp_path / "arm.npz"
     InverseDynamicsLearner(small_arm(), replace(InverseDynamicsConfig(), **FEW_CENTERS)).save(saved)
     assert main(["evaluate", str(bag), "--model", str(saved), "--out", str(tmp_path / "out")]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "with the model given, which learns on, in blocks of half a second (delayed)" in told
-    assert "not seen" not in told
+    assert "not seen" not in " ".join(capsys.readouterr().out.split())
     page = (tmp_path / "out" / "report.html").read_text()
     assert "The models had learned what is in arm.npz before." in page
 

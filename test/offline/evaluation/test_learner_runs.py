@@ -78,7 +78,8 @@ def test_an_evaluation_has_the_node_s_numbers(tmp_path, change, settings, dead) 
     _, y, values, stds = run.trace.points()
     # All but what the plots do not keep.
     assert len(y) == len(steps) == found.samples == run.scores.samples
-    for k, name in ((1, "rigid_body"), (3, "semiparametric")):
+    for name in ("rigid_body", "semiparametric"):
+        k = run.trace.models.index(name)
         told = np.array([getattr(step.prediction, name) for step in steps])
         assert np.array_equal(values[:, k], told), name
     assert np.array_equal(stds, [step.prediction.semiparametric_std for step in steps])
@@ -122,9 +123,10 @@ def test_after_a_change_the_corrected_errors_are_lower(loaded) -> None:
     errors = []
     for config in (noticing.config, plain):
         released = list(moving(END + 6.0, held(BODY, ON, END)))
-        time, y, values, _ = evaluate(MODEL, config, [released]).runs["sequential"].trace.points()
-        after = time > END + 1.0
-        errors.append(np.mean((y - values[:, 3])[after] ** 2))
+        trace = evaluate(MODEL, config, [released]).runs["sequential"].trace
+        time, y, values, _ = trace.points()
+        told, after = values[:, trace.models.index("semiparametric")], time > END + 1.0
+        errors.append(np.mean((y - told)[after] ** 2))
     assert errors[0] < 0.5 * errors[1]
 
 

@@ -27,6 +27,7 @@ from semiparam_dynamics.offline.evaluation.report import (
     write_results,
 )
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.page import LOOKS
 from semiparam_dynamics.robot.model import expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -207,17 +208,21 @@ def test_json_has_null_where_there_is_no_number(effort_evaluation: Evaluation) -
 
 def test_the_terminal_says_what_the_page_says_first(effort_evaluation: Evaluation) -> None:
     findings, text = find(effort_evaluation), verdict(effort_evaluation)
+    found = findings.verdict
     words = " ".join(text.split())
     places = [
         words.index(" ".join(sentence.split()))
-        for sentence in (findings.headline, *findings.verdicts, "mean nmse", *findings.warnings)
+        for sentence in (found.sentence, found.advice, "mean nmse", *findings.warnings)
     ]
     assert places[0] == 0 and places == sorted(places) and findings.warnings
     assert max(map(len, text.splitlines())) <= 120
-    (row,) = (line for line in text.splitlines() if line.startswith("Delayed  "))
-    scores = effort_evaluation.scores()["delayed"]
-    for value, model in zip(row.split()[1:], ALL_MODELS, strict=True):
-        assert float(value) == pytest.approx(mean_nmse(scores, model), rel=1e-3)
+    scores = effort_evaluation.scores()
+    parts = scores["frozen"], scores["delayed_rest"], scores["sequential_rest"]
+    for model in ALL_MODELS:
+        name = LOOKS[model].name.lower()
+        (row,) = (line for line in text.splitlines() if line.startswith(f"{name}  "))
+        for value, of in zip(row.removeprefix(name).split(), parts, strict=True):
+            assert float(value) == pytest.approx(mean_nmse(of, model), rel=1e-3)
 
 
 def test_a_file_in_the_way_is_named(effort_evaluation: Evaluation, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ HEADINGS = {
 }
 # What each section's pictures show; one may hide another in a single picture.
 DRAWN = {
+    "summary": {"semiparametric", "measured"},
     "errors": {"rigid_body", "nonparametric", "semiparametric"},
     "predictions": {"semiparametric", "measured"},
     "calibration": {"rigid_body", "semiparametric"},
@@ -91,6 +92,15 @@ def test_nothing_is_missing_cut_or_too_wide(browser: Browser, page: Path, width:
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(TOO_WIDE) == []
     assert browser.evaluate(CUT_OFF) == []
+    words = browser.evaluate("document.body.innerText").split()
+    assert len(words) <= 700
+    decides = browser.evaluate(
+        "[...document.querySelectorAll('#summary td')].map(e => e.getBoundingClientRect().right)"
+    )
+    assert max(decides) <= width
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert browser.evaluate("document.documentElement.scrollWidth") <= width
+    assert browser.evaluate(TOO_WIDE) == [] and browser.evaluate(CUT_OFF) == []
     # A column squeezed to a letter's width makes a cell of dozens of lines.
     assert browser.evaluate(LINES) < 15.0
     headings = browser.evaluate(
@@ -109,6 +119,10 @@ def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_picture_is_drawn(browser: Browser, page: Path, width: int) -> None:
     browser.open(page, width)
+    unfolded = "[...document.querySelectorAll('svg[role=img]')].filter(e => !e.closest('details'))"
+    assert set(browser.evaluate(f"{unfolded}.map(e => e.closest('section').id)")) == {"summary"}
+    assert browser.evaluate("document.querySelectorAll('details[open]').length") == 0
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     found: dict[str, set[str]] = {section: set() for section in DRAWN}
     for label, section, *box in browser.evaluate(PICTURES):
         assert min(box[2:]) > 100.0, label

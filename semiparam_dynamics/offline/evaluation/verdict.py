@@ -1,0 +1,240 @@
+"""The model to use on a robot now, by what an evaluation measured, and whether that may be chance.
+
+Errors of filtered signals are alike for about a second. So the motion is cut into pieces of some
+seconds, and a ratio of errors is worked out again without each of these in turn: by how much it
+changes then tells how far chance takes it (the jackknife: Efron and Tibshirani 1993, An
+introduction to the bootstrap, chapter 11; with blocks, Kuensch 1989). The interval is Student's, of
+the logarithm, so that with few pieces it is wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
+from semiparam_dynamics.offline.page import number
+from semiparam_dynamics.robot.model import RobotModel
+
+LEARNER, RIGID_BODY, NOTHING = "learner", "rigid_body", "nothing"
+PIECE_S = 3.0  # s of motion, of a piece
+MIN_PIECES = 3  # of fewer no interval is worth a word
+CONFIDENCE = 0.9  # of the intervals, two-sided
+MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
+MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more
+# Efforts that go with the URDF's, by more than this correlation or minus it, are at most so many
+# times as large or as small, or their sign or unit is wrong: on nine arms 1/5.6 to 5.4.
+CORRELATED, MAX_SCALE = 0.5, 10.0
+CONTRARY_NMSE = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
+BASELINES = {
+    "urdf": "the URDF's own parameters",
+    "plain_rigid_body": "a rigid body with viscous and Coulomb friction",
+    "rigid_body": "the identified rigid body",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A model's mean squared error relative to another's, and the interval that chance explains."""
+
+    value: float
+    low: float
+    high: float
+
+    def words(self) -> str:
+        """Such as "12 % less squared error (9 to 15 % less)" or "1/40 of the squared error"."""
+        if self.value < 0.1:
+            return f"1/{number(1.0 / self.value, 2)} of the squared error"
+        if self.value > 2.0:
+            return f"{number(self.value, 2)} times the squared error"
+        near, far = sorted((self.low, self.high), key=lambda ratio: abs(1.0 - ratio))
+        head, near_words, far_words = map(_percent, (self.value, near, far))
+        if head == near_words == far_words:
+            return f"{head} squared error"
+        if near_words.split()[-1] == far_words.split()[-1]:  # both less, or both more
+            near_words = near_words.split()[0]
+        return f"{head} squared error ({near_words} to {far_words})"
+
+
+def _percent(ratio: float) -> str:
+    percent = round(100.0 * (1.0 - ratio))
+    return f"{abs(percent)} % {'less' if percent > 0 else 'more'}" if percent else "the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The model to use, why, what to do next, and what it gains.
+
+    gains: by baseline and protocol the ratio of that model's error, or the rigid body's where
+    nothing is to be used, to the baseline's.
+    """
+
+    use: str  # `LEARNER`, `RIGID_BODY` or `NOTHING`
+    sentence: str
+    advice: str
+    gains: Mapping[str, Mapping[str, Ratio]]
+
+
+def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
+    """Judge the runs of an evaluation.
+
+    The learner is to be used where it gains on the identified rigid body while it learns, by more
+    than chance, and has no larger error with learning off.
+    """
+    if doubt := _doubt(model, runs["sequential"]):
+        return Verdict(NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
+    pieces = Pieces(runs)
+    if pieces.count < MIN_PIECES:
+        return Verdict(NOTHING, f"Nothing to use yet: {SHORT}.", RECORD, {})
+    gains = {of: pieces.ratios("rigid_body", of) for of in ("urdf", "plain_rigid_body")}
+    gains = {of: ratios for of, ratios in gains.items() if ratios}
+    urdf = gains.get("urdf", {}).get("frozen")
+    if urdf is None or urdf.high >= 1.0 or pieces.error("rigid_body") >= 1.0:
+        why = "the identified rigid body predicts no better than a constant"
+        if urdf is not None and urdf.high >= 1.0:
+            why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
+        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, gains)
+    rigid = f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is."
+    known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
+    learned = pieces.ratios("semiparametric", "rigid_body")
+    if not learned:
+        return Verdict(RIGID_BODY, f"{rigid} The learner diverged.", IDENTIFY, gains)
+    stopped, late = learned["frozen"], learned.get("delayed", learned["frozen"])
+    ahead = "with learning off" if late is stopped else "half a second ahead while it learns"
+    if late.high < 1.0 and round(stopped.value, 3) <= 1.0:
+        off = "" if late is stopped else f", and {stopped.words()} with learning off"
+        sentence = (
+            f"Use the learner: compared with the identified rigid body it has {late.words()} "
+            f"{ahead}{off}.{known}"
+        )
+        own = {of: pieces.ratios("semiparametric", of) for of in BASELINES}
+        return Verdict(LEARNER, sentence, RUN, {of: ratios for of, ratios in own.items() if ratios})
+    why = f"The learner has {late.words()} compared with that {ahead}"
+    if late.high < 1.0:
+        why = f"The learner has {stopped.words()} compared with that with learning off"
+    elif late.low <= 1.0:
+        why += ", which may be chance"
+    return Verdict(RIGID_BODY, f"{rigid} {why}.{known}", IDENTIFY, gains)
+
+
+REPEATS = " All of this is on motion that repeats what was learned."
+SHORT = (
+    f"less than {MIN_PIECES * PIECE_S:g} s of motion follow what was learned first, so that all "
+    "figures may be chance"
+)
+RECORD = (
+    "Record a few minutes of motion that moves all joints through their ranges, slowly and fast "
+    "(semiparam excite plans one), and evaluate again."
+)
+DOCTOR = "Run semiparam doctor on the recording before anything else."
+RUN = (
+    "Run the node with this configuration: ros2 launch semiparam_dynamics "
+    "inverse_dynamics.launch.py params_file:=params.yaml."
+)
+IDENTIFY = (
+    "Run semiparam identify for a URDF of it. The node may run, too: record a few minutes of what "
+    "the robot does and evaluate again to see whether the learner gains."
+)
+
+
+def _doubt(model: RobotModel, run: ProtocolRun) -> str:
+    """The verdict where efforts contradict the URDF; empty where they do not.
+
+    A six-axis sensor's offset alone may put a true reading as far away.
+    """
+    if model.config.target != "effort":
+        return ""
+    nmse, rigid = run.scores.nmse("urdf"), run.scores.nmse("rigid_body")
+    contrary = np.flatnonzero(_out_of_scale(run))
+    if not contrary.size and (far := np.flatnonzero(nmse > CONTRARY_NMSE)).size:
+        # With two joints' names exchanged one may contradict, but no parameters fit the others.
+        fits = float(np.mean(rigid[~np.isnan(nmse)])) <= MAX_RIGID_BODY_NMSE
+        contrary = far[:0] if fits and float(rigid[far].max()) <= MAX_JOINT_NMSE else far
+    if not contrary.size:
+        return ""
+    return (
+        f"The measurement contradicts the URDF on {len(contrary)} of {model.n_axes} joints: look "
+        "at signs, units and the order of names before anything else."
+    )
+
+
+def _out_of_scale(run: ProtocolRun) -> Mask:
+    """(n_axes,) whether the last measurements are minus, or out of all scale of, the URDF's."""
+    _, y, values, _ = run.trace.points()
+    known = np.isfinite(y)
+    number_known = np.maximum(known.sum(axis=0), 1)
+    pair = np.where(known, [y, values[:, run.trace.models.index("urdf")]], 0.0)
+    measured, urdf = np.where(known, pair - pair.sum(axis=1, keepdims=True) / number_known, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        product, square = (measured * urdf).sum(axis=0), (urdf**2).sum(axis=0)
+        scale = product / square
+        correlation = product / np.sqrt(square * (measured**2).sum(axis=0))
+    wrong: Mask = (scale < 1.0 / MAX_SCALE) | (scale > MAX_SCALE)
+    wrong &= np.abs(correlation) > CORRELATED
+    return wrong
+
+
+class Pieces:
+    """Squared errors in pieces of the motion that the frozen run is scored on, by protocol.
+
+    Attributes
+    ----------
+    protocols: "frozen", and "delayed" where there is one; none without a frozen run.
+    count: of the frozen run's pieces.
+    """
+
+    def __init__(self, runs: Mapping[str, ProtocolRun]) -> None:
+        self._runs = {p: runs[p] for p in ("frozen", "delayed") if p in runs}
+        self._sums: dict[str, tuple[Array, Array]] = {}
+        if (frozen := runs.get("frozen")) is not None and frozen.scores.samples:
+            self._sums = dict(self._in_pieces(frozen.trace.seconds))
+            mean_square = frozen.scores.rmse("rigid_body") ** 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                self._variance = mean_square / frozen.scores.nmse("rigid_body")
+            self._axes = np.isfinite(self._variance) & (self._variance > 0.0)
+        self.protocols = tuple(self._sums)
+        self.count = len(self._sums["frozen"][1]) if self._sums else 0
+
+    def _in_pieces(self, seconds: float) -> Iterator[tuple[str, tuple[Array, Array]]]:
+        for protocol, run in self._runs.items():
+            yield protocol, run.trace.pieces(PIECE_S, seconds)
+
+    def _errors(self, protocol: str, model: str, weights: Array) -> Array:
+        """(b,) mean nmse over the axes, of pieces that count `weights` (b, k) times."""
+        squares, counts = self._sums[protocol]
+        row = self._runs[protocol].trace.models.index(model)
+        with np.errstate(invalid="ignore"):  # of a model that diverged
+            sums = weights @ (squares[:, row, self._axes] / self._variance[self._axes])
+        errors: Array = (sums / np.maximum(weights @ counts[:, self._axes], 1.0)).mean(axis=1)
+        return errors
+
+    def error(self, model: str) -> float:
+        """Mean nmse of the frozen run's pieces; NaN where no axis has one."""
+        ones = np.ones((1, self.count))
+        return float(self._errors("frozen", model, ones)[0]) if self._axes.any() else np.nan
+
+    def ratios(self, model: str, other: str) -> dict[str, Ratio]:
+        """The ratios of two models' errors by protocol; none where one of them has no error."""
+        found = {protocol: self._ratio(protocol, model, other) for protocol in self.protocols}
+        return {protocol: ratio for protocol, ratio in found.items() if ratio is not None}
+
+    def _ratio(self, protocol: str, model: str, other: str) -> Ratio | None:
+        if not self._axes.any():
+            return None
+        k = len(self._sums[protocol][1])
+        weights = np.concatenate((np.ones((1, k)), 1.0 - np.eye(k)))  # all, and without each
+        mine, others = (self._errors(protocol, name, weights) for name in (model, other))
+        if k < MIN_PIECES or not (np.minimum(mine, others) > 0.0).all():  # NaN is not, either
+            return None
+        logs = np.log(mine) - np.log(others)
+        if not np.isfinite(logs).all():
+            return None
+        deviation = np.sqrt((k - 1.0) * np.mean((logs[1:] - logs[1:].mean()) ** 2))
+        reach = deviation * stats.t.ppf(0.5 * (1.0 + CONFIDENCE), k - 1)
+        low, value, high = np.exp(logs[0] + reach * np.array([-1.0, 0.0, 1.0]))
+        return Ratio(float(value), float(low), float(high))

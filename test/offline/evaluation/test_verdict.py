@@ -1,0 +1,162 @@
+"""What to use follows from the errors, and from whether they may be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.offline.evaluation.verdict import (
+    LEARNER,
+    NOTHING,
+    RIGID_BODY,
+    Ratio,
+    Verdict,
+    judge,
+)
+
+from ...dynamics.arms import measurements, small_arm
+from .judged import GOOD, SAMPLES, judged
+
+
+def verdict(evaluation: Evaluation) -> Verdict:
+    return judge(evaluation.model, evaluation.runs)
+
+
+def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
+    found = verdict(judged(GOOD))
+    assert found.use == LEARNER and "ros2 launch" in found.advice
+    assert "75 % less squared error half a second ahead while it learns" in found.sentence
+    assert "75 % less squared error with learning off" in found.sentence
+    for name, error in (("urdf", 0.5), ("plain_rigid_body", 0.25), ("rigid_body", 0.2)):
+        for protocol in ("frozen", "delayed"):
+            ratio = found.gains[name][protocol]
+            assert ratio.value == pytest.approx((0.1 / error) ** 2)
+            assert ratio.low == pytest.approx(ratio.value) == ratio.high  # in every piece the same
+
+
+def test_an_interval_is_the_jackknife_s_of_pieces_of_three_seconds() -> None:
+    rng = np.random.default_rng(0)
+    semiparametric = np.abs(0.1 + 0.04 * rng.standard_normal((SAMPLES, 1)))
+    found = verdict(judged(GOOD | {"semiparametric": semiparametric}))
+    ratio = found.gains["rigid_body"]["frozen"]
+    # 49.875 s: 99 windows of four samples, of which the first is left out, in 16 pieces.
+    squares = (semiparametric[:, 0] / 0.2) ** 2
+    starts = 4 * (1 + np.arange(16) * 99 // 16)
+    sums, counts = (np.add.reduceat(a, starts) for a in (squares, np.ones(SAMPLES)))
+    k = len(sums)
+    logs = np.log(
+        [(sums.sum() - s) / (counts.sum() - n) for s, n in zip(sums, counts, strict=True)]
+    )
+    value = sums.sum() / counts.sum()
+    reach = stats.t.ppf(0.95, k - 1) * np.sqrt((k - 1) / k * np.sum((logs - logs.mean()) ** 2))
+    assert ratio.value == pytest.approx(value, rel=1e-6)
+    assert ratio.low == pytest.approx(value * np.exp(-reach), rel=1e-6)
+    assert ratio.high == pytest.approx(value * np.exp(reach), rel=1e-6)
+
+
+def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_body() -> None:
+    lucky = np.full((SAMPLES, 1), 0.2)
+    lucky[:30] = 0.02  # three seconds of forty
+    chance = verdict(judged(GOOD | {"semiparametric": 0.2}, delayed={"semiparametric": lucky}))
+    assert chance.use == RIGID_BODY and "which may be chance" in chance.sentence
+    worse = verdict(judged(GOOD | {"semiparametric": 0.22}, delayed={"semiparametric": 0.1}))
+    assert worse.use == RIGID_BODY
+    assert "21 % more squared error compared with that with learning off" in worse.sentence
+    harm = verdict(judged(GOOD | {"semiparametric": 0.3}))
+    assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.sentence
+    for found in (chance, worse, harm):
+        assert "semiparam identify" in found.advice and "84 % less" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("errors", "why"),
+    [
+        ({"urdf": 0.19}, "compared with the URDF as it is"),
+        ({"urdf": 1.35, "rigid_body": 1.05}, "no better than a constant"),
+        ({"urdf": np.nan}, "no better than a constant"),
+    ],
+)
+def test_without_a_rigid_body_that_gains_nothing_is_to_be_used(errors, why: str) -> None:
+    found = verdict(judged(GOOD | errors))
+    assert found.use == NOTHING and why in found.sentence and "Record" in found.advice
+
+
+def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_verdict() -> None:
+    config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
+    found = evaluate(small_arm(), config, [list(measurements(small_arm(), 12.0))])
+    assert verdict(found).use == NOTHING
+    assert "less than 9 s of motion" in verdict(found).sentence
+    longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
+    assert verdict(longer).use == LEARNER
+    assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]
+    # The motion comes back every 5 s.
+    assert verdict(longer).sentence.endswith("is on motion that repeats what was learned.")
+    assert "repeats" not in verdict(judged(GOOD)).sentence
+
+
+def negated(y: Array) -> Array:
+    return -y
+
+
+def of_one(y: Array) -> Array:
+    return y * [1.0, -1.0, 1.0, 1.0]
+
+
+def in_millimetres(y: Array) -> Array:
+    return 1000.0 * y
+
+
+def at_the_motor(y: Array) -> Array:
+    return y / 50.0
+
+
+@pytest.mark.parametrize("change", [negated, of_one, in_millimetres, at_the_motor])
+def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(
+    change: Callable[[Array], Array],
+) -> None:
+    model = small_arm()
+    wrong = [replace(m, y=change(m.y)) for m in measurements(model, 15.0)]
+    found = verdict(evaluate(model, InverseDynamicsConfig(), [wrong]))
+    assert found.use == NOTHING and "semiparam doctor" in found.advice
+    assert found.sentence.startswith("The measurement contradicts the URDF on")
+    assert ("on 1 of 4" in found.sentence) == (change is of_one)
+
+
+@pytest.mark.parametrize(
+    ("urdf", "rigid_body", "said"),
+    [
+        (2.0, 0.6, True),  # of all joints
+        (2.0, 0.2, False),
+        (3.0, np.array([0.9, 0.05, 0.05, 0.05]), True),  # of this joint alone
+        (3.0, np.array([0.6, 0.05, 0.05, 0.05]), False),
+    ],
+)
+def test_a_joint_far_from_the_urdf_is_the_verdict_where_no_parameters_fit(
+    urdf: float, rigid_body: object, said: bool
+) -> None:
+    errors = {"urdf": np.array([urdf, 0.5, 0.5, 0.5]), "rigid_body": rigid_body}
+    start = "The measurement contradicts the URDF on 1 of 4 joints"
+    assert verdict(judged(GOOD | errors)).sentence.startswith(start) == said
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [
+        (Ratio(0.8, 0.7, 0.9), "20 % less squared error (10 to 30 % less)"),
+        (Ratio(0.98, 0.9, 1.04), "2 % less squared error (4 % more to 10 % less)"),
+        (Ratio(1.2, 1.1, 1.3), "20 % more squared error (10 to 30 % more)"),
+        (Ratio(1.0, 1.0, 1.0), "the same squared error"),
+        (Ratio(0.02, 0.01, 0.04), "1/50 of the squared error"),
+        (Ratio(17.0, 16.0, 20.0), "17 times the squared error"),
+    ],
+)
+def test_ratios_in_words(ratio: Ratio, words: str) -> None:
+    assert ratio.words() == words
