@@ -10,7 +10,7 @@ import itertools
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
@@ -57,6 +57,9 @@ class Noticed:
     onset: float
     cause: str
     name: str  # of a payload that was known
+    # Of a payload whose estimation ended: `link`, `mass` and `mass_std` in kg, `center` and
+    # `center_std` in m in the link's frame.
+    payload: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -374,11 +377,11 @@ def _score(
                     last.append((sample, spent))
             before += samples.covered.total
             spans += [(number, samples.begin, samples.end)] if samples.count else []
-            for run in (first, frozen):
-                evaluation.noticed += _noticed(run, spans)
         first.finish()
         if frozen is not None:
             frozen.finish()
+    for run in (first, frozen):
+        evaluation.noticed += _noticed(run, spans)
     runs = {"sequential": first, "delayed": first.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
     return last
@@ -404,9 +407,9 @@ def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Pa
 
 
 def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> list[Noticed]:
-    """The changes that a run has noticed since it was last asked.
+    """The changes that a run has noticed.
 
-    spans: of the recordings until now, number and stamps of the first and the last measurement.
+    spans: of the recordings, number and stamps of the first and the last measurement.
     """
     if run is None:
         return []
@@ -416,8 +419,12 @@ def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> 
         within = [span for span in spans if span[1] <= event.stamp <= span[2]]
         k, start, _ = (within or spans)[-1]
         time, onset = ((stamp - start) * 1e-9 for stamp in (event.stamp, event.onset))
-        noticed.append(Noticed(run.protocol, k, time, onset, event.cause, event.name))
-    run.events.clear()
+        names = "link", "mass", "mass_std", "center", "center_std"
+        held = run.payloads.get(event.stamp)
+        payload = None
+        if held is not None:
+            payload = {name: np.asarray(getattr(held, name)).tolist() for name in names}
+        noticed.append(Noticed(run.protocol, k, time, onset, event.cause, event.name, payload))
     return noticed
 
 

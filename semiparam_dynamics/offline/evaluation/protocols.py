@@ -25,7 +25,9 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Mask
-from semiparam_dynamics.changes.config import ChangeEvent
+from semiparam_dynamics.changes.config import ESTIMATING, ChangeEvent, PayloadStatus
+from semiparam_dynamics.changes.hypotheses import PAYLOAD
+from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
@@ -64,6 +66,7 @@ class ProtocolRun:
     ----------
     every_sample : whether it takes also those `between` the ones that are learned, else ignored.
     events : the changes that were detected since it was last emptied, in order.
+    payloads : by the stamp of its event, a payload as it was estimated in the end.
     delayed : the delayed run led with this sequential one, see :meth:`add_delayed`.
     """
 
@@ -81,6 +84,7 @@ class ProtocolRun:
         in_turn = protocol == "sequential" and not learner.estimator.learns_in_blocks
         self.every_sample = in_turn or learner.changes is not None
         self.events: list[ChangeEvent] = []
+        self.payloads: dict[int, PayloadStatus] = {}
         self.delayed: ProtocolRun | None = None
         n_axes = learner.model.n_axes
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
@@ -142,13 +146,23 @@ class ProtocolRun:
     def _step_in_turn(self, sample: Sample, score: bool) -> None:
         learner = self.learner
         before = 0 if learner.changes is None else learner.changes.counts.total()
+        weighing = learner.changes is not None and learner.changes.status.phase == ESTIMATING
         step = learner.predict_sample(sample)
         if sample.y is not None:
             self._admitting.append((score, self._rest))
         ready = learner.admit(step, learning=self.protocol != "frozen")
         if learner.changes is not None and (new := learner.changes.counts.total() - before):
             self.events += list(learner.changes.events)[-new:]
+        if weighing and learner.changes is not None:
+            self._weigh(learner.changes)
         self._learn_steps(ready)
+
+    def _weigh(self, changes: ChangeMonitor, *, ends: bool = False) -> None:
+        """Keep the payload that was being estimated, if that is over."""
+        if ends or changes.status.phase != ESTIMATING:
+            found = [event for event in changes.events if event.cause == PAYLOAD]
+            if found and (payload := changes.payload) is not None:
+                self.payloads[found[-1].stamp] = payload
 
     def _learn_steps(self, steps: list[Step]) -> None:
         frozen = self.protocol == "frozen"
@@ -165,6 +179,8 @@ class ProtocolRun:
         """After the last sample: score what still waits, too."""
         if self.every_sample:
             self._learn_steps(self.learner.give_up())
+        if self.learner.changes is not None:
+            self._weigh(self.learner.changes, ends=True)
         self.catch_up()
 
     def catch_up(self) -> None:

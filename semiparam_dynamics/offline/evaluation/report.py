@@ -167,8 +167,23 @@ def _facts(results: Mapping[str, Any]) -> list[str]:
 
 def _noticed(changes: Sequence[Mapping[str, Any]]) -> str:
     counts = Counter((c["protocol"], c["name"] or c["cause"]) for c in changes)
-    told = (f"{count} x {cause} ({protocol})" for (protocol, cause), count in counts.items())
+    told = [f"{count} x {cause} ({protocol})" for (protocol, cause), count in counts.items()]
+    told += [
+        f"at {c['onset']:.1f} s {payload_words(c['payload'])}" for c in changes if c["payload"]
+    ]
     return ", ".join(told) or "no change"
+
+
+def payload_words(payload: Mapping[str, Any] | None) -> str:
+    """Mass and centre of mass of a payload, with their standard deviations."""
+    if payload is None:
+        return ""
+    place = ", ".join(
+        f"{1e3 * x:.0f} ± {1e3 * std:.0f}"
+        for x, std in zip(payload["center"], payload["center_std"], strict=True)
+    )
+    mass = f"{payload['mass']:.3g} ± {payload['mass_std']:.2g} kg"
+    return f"{mass} at ({place}) mm of {payload['link']}"
 
 
 # -------------------------------------------------------------------------------------------------
@@ -305,7 +320,7 @@ def _changes(evaluation: Evaluation) -> str:
             cell(f"{change.onset:.2f} s"),
             cell(PROTOCOL_TITLES[change.protocol], style="words"),
             cell(names[change.recording] if names else str(change.recording + 1)),
-            cell(f"{change.cause} {change.name}".rstrip(), style="words"),
+            cell(f"{change.cause} {change.name}".rstrip(), payload_words(change.payload), "words"),
         ]
         for change in noticed[:MOST_CHANGES]
     ]

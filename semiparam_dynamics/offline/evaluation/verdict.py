@@ -22,7 +22,7 @@ from semiparam_dynamics.offline.page import number
 from semiparam_dynamics.robot.model import RobotModel
 
 LEARNER, RIGID_BODY, NOTHING = "learner", "rigid_body", "nothing"
-PIECE_S = 3.0  # s of motion, of a piece
+PIECE_S = 2.0  # s of motion, of a piece
 MIN_PIECES = 3  # of fewer no interval is worth a word
 CONFIDENCE = 0.9  # of the intervals, two-sided
 MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
@@ -83,43 +83,44 @@ class Verdict:
 def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
     """Judge the runs of an evaluation.
 
-    The learner is to be used where it gains on the identified rigid body while it learns, by more
-    than chance, and has no larger error with learning off.
+    The learner is to be used where it gains by more than chance on the URDF and on the identified
+    rigid body, while it learns, and has no larger error than that with learning off; else the rigid
+    body where it gains on the URDF.
     """
     if doubt := _doubt(model, runs["sequential"]):
         return Verdict(NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
     pieces = Pieces(runs)
     if pieces.count < MIN_PIECES:
         return Verdict(NOTHING, f"Nothing to use yet: {SHORT}.", RECORD, {})
-    gains = {of: pieces.ratios("rigid_body", of) for of in ("urdf", "plain_rigid_body")}
-    gains = {of: ratios for of, ratios in gains.items() if ratios}
-    urdf = gains.get("urdf", {}).get("frozen")
+    known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
+    learner, rigid = pieces.gains("semiparametric"), pieces.gains("rigid_body")
+    stopped = learner.get("rigid_body", {}).get("frozen")
+    late = learner.get("rigid_body", {}).get("delayed", stopped)
+    urdf = rigid.get("urdf", {}).get("frozen")
+    ahead = "with learning off" if late is stopped else "half a second ahead while it learns"
+    if late and stopped and late.high < 1.0 and round(stopped.value, 3) <= 1.0:
+        over = learner.get("urdf", {})
+        if over and over.get("delayed", over["frozen"]).high < 1.0:
+            off = "" if late is stopped else f", and {stopped.words()} with learning off"
+            sentence = (
+                f"Use the learner: compared with the identified rigid body it has {late.words()} "
+                f"{ahead}{off}."
+            )
+            return Verdict(LEARNER, sentence + known, RUN, learner)
     if urdf is None or urdf.high >= 1.0 or pieces.error("rigid_body") >= 1.0:
         why = "the identified rigid body predicts no better than a constant"
         if urdf is not None and urdf.high >= 1.0:
             why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
-        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, gains)
-    rigid = f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is."
-    known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
-    learned = pieces.ratios("semiparametric", "rigid_body")
-    if not learned:
-        return Verdict(RIGID_BODY, f"{rigid} The learner diverged.", IDENTIFY, gains)
-    stopped, late = learned["frozen"], learned.get("delayed", learned["frozen"])
-    ahead = "with learning off" if late is stopped else "half a second ahead while it learns"
-    if late.high < 1.0 and round(stopped.value, 3) <= 1.0:
-        off = "" if late is stopped else f", and {stopped.words()} with learning off"
-        sentence = (
-            f"Use the learner: compared with the identified rigid body it has {late.words()} "
-            f"{ahead}{off}.{known}"
-        )
-        own = {of: pieces.ratios("semiparametric", of) for of in BASELINES}
-        return Verdict(LEARNER, sentence, RUN, {of: ratios for of, ratios in own.items() if ratios})
-    why = f"The learner has {late.words()} compared with that {ahead}"
-    if late.high < 1.0:
-        why = f"The learner has {stopped.words()} compared with that with learning off"
-    elif late.low <= 1.0:
-        why += ", which may be chance"
-    return Verdict(RIGID_BODY, f"{rigid} {why}.{known}", IDENTIFY, gains)
+        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, rigid)
+    why = "The learner diverged"
+    if late and stopped:
+        worse, where = (stopped, "with learning off") if late.high < 1.0 else (late, ahead)
+        chance = ", which may be chance" if worse.low <= 1.0 <= worse.high else ""
+        why = f"The learner has {worse.words()} compared with that {where}{chance}"
+    sentence = (
+        f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is. {why}."
+    )
+    return Verdict(RIGID_BODY, sentence + known, IDENTIFY, rigid)
 
 
 REPEATS = " All of this is on motion that repeats what was learned."
@@ -217,6 +218,11 @@ class Pieces:
         """Mean nmse of the frozen run's pieces; NaN where no axis has one."""
         ones = np.ones((1, self.count))
         return float(self._errors("frozen", model, ones)[0]) if self._axes.any() else np.nan
+
+    def gains(self, model: str) -> dict[str, dict[str, Ratio]]:
+        """:meth:`ratios` of a model's error to that of each of the others in `BASELINES`."""
+        found = {other: self.ratios(model, other) for other in BASELINES if other != model}
+        return {other: ratios for other, ratios in found.items() if ratios}
 
     def ratios(self, model: str, other: str) -> dict[str, Ratio]:
         """The ratios of two models' errors by protocol; none where one of them has no error."""

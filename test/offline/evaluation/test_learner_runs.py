@@ -16,7 +16,12 @@ from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.offline.evaluation.findings import NOTICING
-from semiparam_dynamics.offline.evaluation.report import report, summary_table
+from semiparam_dynamics.offline.evaluation.report import (
+    payload_words,
+    report,
+    summary_table,
+    verdict,
+)
 from semiparam_dynamics.robot.inertia import compact_body
 from semiparam_dynamics.samples.bag import BagReader
 from semiparam_dynamics.samples.bag_writer import write_measurements
@@ -114,6 +119,16 @@ def test_a_payload_is_noticed_and_corrected_frozen_too(loaded) -> None:
     (first,) = [c for c in noticing.noticed if c.cause == "payload"][:1]
     assert first.protocol == "sequential" and first.recording == 0
     assert ON < first.time < ON + 2.0 and ON - 0.5 < first.onset < first.time
+    assert first.payload is not None and first.payload["link"] == MODEL.bodies[-1]
+    mass, std = first.payload["mass"], first.payload["mass_std"]
+    assert abs(mass - 0.5) < 4.0 * std < 0.2
+    away = np.subtract(first.payload["center"], [0.05, 0.02, 0.03])
+    assert (np.abs(away) < 4.0 * np.array(first.payload["center_std"])).all()
+    [row] = [change for change in noticing.results()["changes"] if change["cause"] == "payload"][:1]
+    assert row["payload"] == first.payload
+    said = payload_words(first.payload)
+    assert said.startswith(f"{mass:.3g} ± ") and f"mm of {MODEL.bodies[-1]}" in said
+    assert said in report(noticing) and said in verdict(noticing).replace("\n", " ")
 
 
 def test_after_a_change_the_corrected_errors_are_lower(loaded) -> None:
@@ -135,7 +150,8 @@ def test_the_report_tells_what_was_noticed_and_what_was_left_out(loaded) -> None
     assert set(noticing.runs) == {"sequential", "frozen"}
     results = noticing.results()
     changes = results["changes"]
-    assert changes[0].keys() == {"protocol", "recording", "time", "onset", "cause", "name"}
+    keys = {"protocol", "recording", "time", "onset", "cause", "name", "payload"}
+    assert changes[0].keys() == keys
     assert "1 x payload (sequential)" in summary_table(results)
     page = report(noticing)
     assert NOTICING.split(":")[0] in page and "Changes noticed" in page and ">payload<" in page
