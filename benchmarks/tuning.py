@@ -1,11 +1,11 @@
-"""The gain by tuning on three real arms.
+"""The gain by tuning on real arms.
 
-    python benchmarks/tuning.py DATA [--arms xmate7p ur10 tx40] [--from-scratch] [--journals FOLDER]
+    python benchmarks/tuning.py DATA [--arms ...] [--from-scratch] [--journals FOLDER]
 
-DATA holds robots/{xmate7p,ur10,tx40}. Each arm is tuned on its training part alone (the xMate's
+DATA holds robots (arms.py). Each arm is tuned on its training part alone (the xMate's
 trajectories 1 and 2, the first 60 % of the others), starting from config/robots, or from the
-package's defaults with --from-scratch. Then the configuration before and the tuned one learn that
-part and are judged on the rest, which had no part in it.
+package's defaults where there is none or with --from-scratch. Then the configuration before and the
+tuned one learn that part and are judged on the rest, which had no part in it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from arms import CONFIG, URDFS, by_time, recordings, robot
+from arms import CONFIG, URDFS, by_time, read_logs, recordings, robot
 from output import make_parser, parse
 
 from semiparam_dynamics.base.config_files import load_yaml
@@ -39,20 +39,21 @@ def main() -> None:
     args = parse(parser)
     for arm in args.arms:
         robots = args.data / "robots"
-        config = load_yaml(CONFIG / f"{arm}.yaml", InverseDynamicsConfig)
-        if args.from_scratch:
-            config = InverseDynamicsConfig()
+        path = CONFIG / f"{arm}.yaml"
+        given = path.exists() and not args.from_scratch
+        config = load_yaml(path, InverseDynamicsConfig) if given else InverseDynamicsConfig()
+        config = replace(config, target="effort", joints=read_logs(robots, arm)[1][0].names)
         model = robot(robots, arm, config)
-        read = recordings(robots, arm, model, config)
+        read = [list(recording) for recording in recordings(robots, arm, model, config)]
         train, test = read[:-1], read[-1:]  # the last one is not looked at
         if not train:
             train, test = ([part] for part in by_time(read[0]))
         names = [f"trajectory_{k + 1}" for k in range(len(train))]
         trained = Recordings(model, config, names, train)
-        path = args.journals / f"{arm}.journal" if args.journals else None
+        journal = args.journals / f"{arm}.journal" if args.journals else None
         with processes(0) as executor:
             try:
-                tuning = tune(trained, args.keep, journal=path, executor=executor)
+                tuning = tune(trained, args.keep, journal=journal, executor=executor)
             except BagError as error:  # too short to choose by
                 print(f"\n{arm}\n{error}", flush=True)
                 continue

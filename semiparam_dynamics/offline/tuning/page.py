@@ -125,9 +125,7 @@ def _names(search: Search) -> list[str]:
     """The parameters of which several values were tried."""
     names = search.tried[0].settings if search.tried else ()
     return [
-        name
-        for name in names
-        if name != "residual" and len({candidate.settings[name] for candidate in search.tried}) > 1
+        name for name in names if len({candidate.settings[name] for candidate in search.tried}) > 1
     ]
 
 
@@ -225,7 +223,7 @@ def findings(tuning: Tuning) -> list[str]:
             f"{refused} looked better in the searches, but was not with all samples by the "
             "delayed protocol."
         )
-    if tuned.harm > 0.0:
+    if round(tuned.harm, 2) > 0.0:
         worst = max(score.worst_axis for score in tuned.scores)
         found.append(
             f"With learning switched off the residual makes up to {worst:.2f} times the rigid "

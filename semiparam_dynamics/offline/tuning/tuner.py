@@ -51,16 +51,13 @@ class Stage:
     """Parameters searched together.
 
     ranges : by name the factor by which a value may be smaller or larger than the configured one.
-    choices : by name the values tried. residual : whose parameters these are; empty: any one's.
-    alternative : whether that residual is tried where another is configured.
+    choices : by name the values tried.
     """
 
     title: str
     trials: int
     ranges: Mapping[str, float]
     choices: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    residual: str = ""
-    alternative: bool = False
 
 
 def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
@@ -70,28 +67,12 @@ def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
     on motion longer than the folds' training part.
     """
     memories = tuple(m for m in MEMORIES if m <= seconds / MIN_MEMORIES)
-    tries_memory = len(memories) > 1
-    kernels = [
-        Stage(
-            "local features",
-            16,
-            {"nystrom.length_scale": 3.0, "nystrom.penalty": 10.0},
-            residual="nystrom",
-            alternative=True,
-        ),
-        Stage(
-            "random Fourier features",
-            16,
-            {"random_fourier.length_scale": 3.0, "random_fourier.penalty": 30.0},
-            residual="random_fourier",
-            alternative=True,
-        ),
-    ]
-    kernels.sort(key=lambda stage: stage.residual != config.estimator.residual)
+    tries_memory, residual = len(memories) > 1, config.estimator.residual
+    kernel = {f"{residual}.length_scale": 3.0, f"{residual}.penalty": 10.0}
     return [
         Stage("filter's cut-off", 8, {"filter.cutoff": 4.0}),
         *([Stage("rigid body", 8, {}, {"rigid_body.memory": memories})] if tries_memory else []),
-        *kernels,
+        Stage("residual", 16, kernel),
     ]
 
 
@@ -251,29 +232,22 @@ def _search(
     progress: Progress,
 ) -> tuple[InverseDynamicsConfig, Candidate]:
     """The configuration after a stage, and its scores; both as they were where none is better."""
-    residual = stage.residual or config.estimator.residual
-    other = residual != config.estimator.residual
-    if other and (not stage.alternative or is_kept("residual", keep)):
+    space = _space(stage, config, keep, judge.recordings.rate)
+    if not space:
         return config, own
-    base = replace(config, residual=residual)
-    space = _space(stage, base, keep, judge.recordings.rate)
-    if not space and not other:
-        return config, own
-    n_trials = stage.trials if space else 1
     study = judge.study(stage.title, to_flat(config), sorted(space))
-    while (done := len(_settings(study))) < n_trials:
+    while (done := len(_settings(study))) < stage.trials:
         study.sampler = _sampler(config.estimator.seed + done)
-        trials = [study.ask(space) for _ in range(min(BATCH, n_trials - done))]
+        trials = [study.ask(space) for _ in range(min(BATCH, stage.trials - done))]
         settings = [_rounded(trial.params) for trial in trials]
-        tried = judge.scores([replace(base, **each) for each in settings], own)
+        tried = judge.scores([replace(config, **each) for each in settings], own)
         for trial, candidate in zip(trials, tried, strict=True):
             study.tell(trial, candidate.value(own, judge.criterion))
-        progress((done + len(trials)) / n_trials)
+        progress((done + len(trials)) / stage.trials)
     settings = _settings(study)
-    configs = [replace(base, **each) for each in settings]
-    fixed = {"residual": residual} if other else {}
+    configs = [replace(config, **each) for each in settings]
     tried = [
-        dataclasses.replace(candidate, settings={**fixed, **each})
+        dataclasses.replace(candidate, settings=each)
         for candidate, each in zip(judge.scores(configs, own), settings, strict=True)
     ]
     chosen = choose(own, tried, judge.criterion)

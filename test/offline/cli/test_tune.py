@@ -74,7 +74,7 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
     steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
     page = out.with_suffix(".html").read_text()
-    for heading in ("What was changed", "Before and after", "Local features", "How it was judged"):
+    for heading in ("What was changed", "Before and after", "Residual", "How it was judged"):
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<svg") >= 2 and "src=" not in page and 'href="http' not in page
     assert main([*command, "--jobs", "1", "--out", str(out), "--overwrite"]) == 0
