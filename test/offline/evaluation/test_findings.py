@@ -33,17 +33,10 @@ def test_good_models_raise_no_warning_about_models() -> None:
         assert not about(judged(GOOD), word)
 
 
-def test_persistence_that_wins_is_said_for_each_protocol() -> None:
-    for semiparametric, said in (
-        (0.2, "The residual model gained nothing here."),
-        (0.1, "gained on the rigid body alone (nmse 0.03"),
-    ):
-        errors = GOOD | {"persistence": 0.05, "semiparametric": semiparametric}
-        found = about(judged(errors), "persistence")
-        assert len(found) == 3
-        assert "usual" in next(w for w in found if w.startswith("Sequential"))
-        for protocol in ("Delayed", "Frozen"):
-            assert said in next(w for w in found if w.startswith(protocol))
+def test_persistence_that_wins_is_said_where_that_is_not_usual() -> None:
+    found = about(judged(GOOD | {"persistence": 0.05}), "persistence")
+    assert [warning.split(":")[0] for warning in found] == ["Delayed", "Frozen"]
+    assert all("(nmse 0.00" in warning for warning in found)
 
 
 def test_worse_than_the_rigid_body_names_the_axes() -> None:
@@ -83,7 +76,6 @@ def test_facts_about_the_data() -> None:
     evaluation.skipped[BETWEEN] += 9500  # predicted, which is no fault
     evaluation.skipped[STANDING] += 50  # scored, so that they are among the samples
     evaluation.skipped[PARTIAL] += 90  # the same, for a fault that is counted itself
-    assert about(evaluation, "Only 4.0 s")
     told = "Of 10000 messages some were not used in full: out of order: 100 (1 %)."
     assert about(evaluation, told)
     assert about(evaluation, "took longer (20.00 ms)")
@@ -171,7 +163,6 @@ def test_a_model_that_diverged_is_told_where_something_was_measured() -> None:
 def test_time_at_rest_is_no_motion() -> None:
     evaluation = judged(GOOD, motion=340.0, standing=334.0)
     assert "6.0 s of motion and 334.0 s at rest" in find(evaluation).subject
-    assert about(evaluation, "Only 6.0 s of motion")
     model = small_arm()
     moving = list(measurements(model, 3.0))
     stands = [
