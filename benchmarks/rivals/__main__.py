@@ -29,15 +29,16 @@ from arm_splits import (  # noqa: E402
     REPEATS,
     WINDOW,
     Score,
-    Split,
-    arm_splits,
     score,
 )
+from arms import Split  # noqa: E402
+from arms import splits as arm_splits  # noqa: E402
 from other_rivals import (  # noqa: E402
     HELD_OUT,
-    LEAST_SQUARES,
     MOST,
     PACKAGE_DEFAULT,
+    PLAIN_RIGID_BODY,
+    RIGID_BODY,
     Boosting,
     Result,
     Rival,
@@ -61,11 +62,11 @@ NEEDS = {
     "xrfm": ("torch", "xrfm"),
 }
 RIVALS = {
-    "boosting": ("boosting", f"boosting on {LEAST_SQUARES}"),
+    "boosting": ("boosting", f"boosting on {RIGID_BODY}"),
     "lstm": ("LSTM",),
-    "gru": (f"GRU on {LEAST_SQUARES}",),
-    "gp": (f"sparse GP on {LEAST_SQUARES}",),
-    "xrfm": (f"xRFM on {LEAST_SQUARES}",),
+    "gru": (f"GRU on {RIGID_BODY}",),
+    "gp": (f"sparse GP on {RIGID_BODY}",),
+    "xrfm": (f"xRFM on {RIGID_BODY}",),
 }
 METHODS = ("identification", "package", *RIVALS)
 
@@ -119,13 +120,15 @@ def measure(args: argparse.Namespace) -> None:
                 continue
             try:
                 for split in arm_splits(args.data, arm, args.seconds):
-                    found.setdefault(arm, {})[split.name] = run(split, methods, args)
+                    found.setdefault(arm, {})[split.name] = run(arm, split, methods, args)
             except MissingExtraError as error:
                 left_out.append(f"{ARMS[arm]}: {error}")
     print(page(found, left_out, args), end="")
 
 
-def run(split: Split, methods: Sequence[str], args: argparse.Namespace) -> dict[str, Score]:
+def run(
+    arm: str, split: Split, methods: Sequence[str], args: argparse.Namespace
+) -> dict[str, Score]:
     """The scores of each method."""
     scores = {}
     for method in methods:
@@ -133,7 +136,7 @@ def run(split: Split, methods: Sequence[str], args: argparse.Namespace) -> dict[
         for name, result in results(split, method, args).items():
             scores[name] = score(split, result)
         took = time.perf_counter() - started
-        print(f"{split.arm} {split.name}: {method}, {took:.0f} s", file=sys.stderr, flush=True)
+        print(f"{arm} {split.name}: {method}, {took:.0f} s", file=sys.stderr, flush=True)
     return scores
 
 
@@ -145,8 +148,7 @@ def results(split: Split, method: str, args: argparse.Namespace) -> dict[str, Re
         return package(split)
     rival = _rival(method, args)
     return {
-        name: compete(split, rival, residual=name.endswith(LEAST_SQUARES))
-        for name in RIVALS[method]
+        name: compete(split, rival, residual=name.endswith(RIGID_BODY)) for name in RIVALS[method]
     }
 
 
@@ -215,7 +217,9 @@ def better(found: Scores) -> list[str]:
             any(scores[name].nmse.mean() < scores[PACKAGE_DEFAULT].nmse.mean() for name in present)
             for scores in splits.values()
         )
-        known = f", least squares {_number(means[LEAST_SQUARES])}" if LEAST_SQUARES in means else ""
+        known = ""
+        if PLAIN_RIGID_BODY in means:
+            known = f", a {PLAIN_RIGID_BODY} {_number(means[PLAIN_RIGID_BODY])}"
         lines.append(
             f"- **{ARMS[arm]}**: this package's default leaves {_number(own)}{known}. "
             + (f"Better rivals: {named[0]}" if named[0] else "No rival is better")
@@ -295,15 +299,14 @@ over the joints. All methods see the same filtered samples, with the settings of
 or the defaults; they learn those in motion, and are scored on all of the test part. A sample of
 which an axis was not measured, as of TIAGo's fifth joint, whose sensor sticks, is left out for all.
 
-- **URDF**: its parameters as they stand. **least squares**: base parameters with viscous and
-  Coulomb friction, offsets and rotor inertias, in batch. **consistent parameters**: the same of
-  bodies that can exist ([identification](identification.md)).
-- **rigid body** down to **+ random features**: this package's learner, each sample once, with one
-  part after the other switched on. **persistence** is the rigid body plus its last error: no model
-  of the rest at all, and what a sequential figure is to be compared with.
-- **optional friction**: with columns for friction that builds up after a reversal, is other near
-  standstill, or differs between the directions.
-- **on least squares**: the rival learns what least squares (without these) leaves.
+- **URDF**: its parameters as they stand. **least squares**: base parameters with all columns of the
+  package, in batch. **consistent parameters**: the same of bodies that can exist
+  ([identification](identification.md)).
+- **plain rigid body** down to **+ random features**: this package's learner, each sample once: with
+  viscous and Coulomb friction, offsets and rotor inertias, with all columns, and with a residual.
+  **persistence** is the rigid body plus its last error: no model of the rest at all, and what a
+  sequential figure is to be compared with.
+- **on the rigid body**: the rival learns what this rigid body, of the same columns, leaves.
 
 Sequential, each sample is predicted and then learned; delayed, half a second is predicted before
 any of it is learned ([results](results.md)). That is what this package is for. The others learn
@@ -317,9 +320,9 @@ work ran on the machine, so all times are upper bounds."""
 GIVEN = """\
 A rival's settings were chosen on the last {held} of the training part up to the end of its motion;
 with these it learned all of it. Inputs and targets are standardised by what is learned. No log here
-has commanded positions, so the inputs are positions, velocities and accelerations, and least
-squares' prediction where a rival is on it. Each may choose not to learn, which leaves the mean, or
-least squares.
+has commanded positions, so the inputs are positions, velocities and accelerations, and the rigid
+body's prediction where a rival is on it. Each may choose not to learn, which leaves the mean, or
+the rigid body.
 
 - **LSTM, GRU**: a layer of 64 units over {window} samples, Adam, at most {steps} batches of 64
   windows; chosen are noise on the inputs (0 or 0.1) and the number of batches.

@@ -1,15 +1,13 @@
-"""Splits of arms' logs, and the scores of what is predicted on their test part."""
+"""The arms, and the scores of what is predicted on a split's test part."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
-from arms import PLAIN, splits
-from arms import Split as Side
+from arms import Split
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.dynamics.sample import SampleBlock
@@ -19,6 +17,9 @@ ARMS = {
     "tx40": "TX40",
     "airbot": "AIRBOT Play",
     "tiago": "TIAGo's arm",
+    "panda": "Panda",
+    "lwr4": "LWR 4",
+    "baxter": "Baxter",
     "sim_seven": "Simulated arm of seven joints",
     "xmate7p": "xMate 7 Pro",
     "sim_small": "Simulated small arm",
@@ -27,16 +28,6 @@ DEFAULT = tuple(name for name in ARMS if name != "sim_small")  # which is for a 
 WINDOW = 50  # samples that a recurrent network sees
 PAUSE = 1_000_000_000  # ns after which, or back, another recording begins
 REPEATS, CALLS = 5, 30  # single predictions that are timed
-
-
-@dataclass(frozen=True)
-class Split:
-    """Training and test samples, with and without columns for optional friction."""
-
-    arm: str
-    name: str
-    full: Side
-    plain: Side
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,7 @@ class Score:
 
 def score(split: Split, result: Result) -> Score:
     """Compare a result with what was measured."""
-    y = np.array([sample.y for sample in split.plain.test])
+    y = np.array([sample.y for sample in split.test])
     squares = np.mean((y - result.predicted) ** 2, axis=0)
     return Score(
         squares / y.var(axis=0),
@@ -89,13 +80,6 @@ def _microseconds(call: Callable[[], object]) -> float:
             times.append(time.perf_counter() - started)
         medians.append(float(np.median(times)))
     return 1e6 * min(medians)
-
-
-def arm_splits(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Split]:
-    """The splits of an arm (see arms.py)."""
-    both = zip(splits(data, arm, seconds), splits(data, arm, seconds, **PLAIN), strict=True)
-    for full, plain in both:
-        yield Split(arm, full.name, full, plain)
 
 
 def windows(block: SampleBlock) -> Indices:

@@ -12,25 +12,27 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from arm_splits import WINDOW, Result, Side, Split, windows
+from arm_splits import WINDOW, Result, windows
+from arms import Split
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.consistent import AxisFactors, consistent, unconstrained
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import OPTIONAL
 
 HELD_OUT = 0.2  # of the training part, its end
 MOST = 2000  # rows that a method whose cost is cubic in them learns
 
-LEAST_SQUARES = "least squares"
+RIGID_BODY = "the rigid body"
+PLAIN_RIGID_BODY = "plain rigid body"
 PACKAGE_DEFAULT = "+ Nyström residual (the default)"
-OPTIONAL = ", optional friction"
 
 
 # Parameters identified in batch.
@@ -38,27 +40,27 @@ OPTIONAL = ", optional friction"
 
 def identification(split: Split) -> dict[str, Result]:
     """The URDF, and least squares without and with the condition that the bodies can exist."""
-    found = {"URDF": _predicted(split.plain, split.plain.model.prior, np.nan)}
-    for side, suffix in ((split.plain, ""), (split.full, OPTIONAL)):
-        found[LEAST_SQUARES + suffix] = _linear(side, unconstrained)
-        found[f"consistent parameters{suffix}"] = _linear(
-            side, lambda model, factors: consistent(model, factors).base
-        )
-    return found
+    return {
+        "URDF": _predicted(split, split.model.prior, np.nan),
+        "least squares": _linear(split, unconstrained),
+        "consistent parameters": _linear(
+            split, lambda model, factors: consistent(model, factors).base
+        ),
+    }
 
 
-def _linear(side: Side, identify: Callable[[RobotModel, AxisFactors], Array]) -> Result:
+def _linear(split: Split, identify: Callable[[RobotModel, AxisFactors], Array]) -> Result:
     seconds = np.inf
     for _ in range(2):  # the first time code is compiled, or read
         started = time.perf_counter()
-        parameters = identify(side.model, axis_factors(side.model, side.train))
+        parameters = identify(split.model, axis_factors(split.model, split.train))
         seconds = min(seconds, time.perf_counter() - started)
-    return _predicted(side, parameters, seconds)
+    return _predicted(split, parameters, seconds)
 
 
-def _predicted(side: Side, parameters: Array, seconds: float) -> Result:
-    predicted = SampleBlock.of(side.test).regressors @ parameters
-    model, (q, dq, ddq) = side.model, _state(side.test[-1])
+def _predicted(split: Split, parameters: Array, seconds: float) -> Result:
+    predicted = SampleBlock.of(split.test).regressors @ parameters
+    model, (q, dq, ddq) = split.model, _state(split.test[-1])
     return Result(predicted, seconds, lambda: model.regressor(q, dq, ddq) @ parameters)
 
 
@@ -78,20 +80,21 @@ def _state(sample: Sample) -> tuple[Array, Array, Array]:
 
 
 def package(split: Split) -> dict[str, Result]:
-    """The rigid body without and with optional friction, and each residual on the latter."""
-    plain = _learned(split.plain, "nystrom")
-    full = _learned(split.full, "nystrom")
-    features = _learned(split.full, "random_fourier")
+    """A rigid body with viscous and Coulomb friction, one with all columns, and each residual."""
+    both = _learned(split, "nystrom")
+    features = _learned(split, "random_fourier")
+    rigid, seconds = identified(split.model, split.config.estimator, split.train)
+    kept = np.array([not label.startswith(OPTIONAL) for label in split.model.labels])
     return {
-        "rigid body": plain["rigid_body"],
-        "rigid body" + OPTIONAL: full["rigid_body"],
-        PACKAGE_DEFAULT: full["semiparametric"],
+        PLAIN_RIGID_BODY: _predicted(split, rigid.restricted(kept), seconds),
+        "rigid body": both["rigid_body"],
+        PACKAGE_DEFAULT: both["semiparametric"],
         "+ random features": features["semiparametric"],
-        "persistence": full["persistence"],
+        "persistence": both["persistence"],
     }
 
 
-def _learned(side: Side, residual: str) -> dict[str, Result]:
+def _learned(side: Split, residual: str) -> dict[str, Result]:
     """The models of an estimator that learned the training part in turn."""
     config = replace(side.config.estimator, residual=residual)
     seconds = dict.fromkeys(("semiparametric", "rigid_body"), np.inf)
@@ -102,7 +105,7 @@ def _learned(side: Side, residual: str) -> dict[str, Result]:
             run.step(sample, score=False)
         run.finish()
         seconds["semiparametric"] = min(seconds["semiparametric"], time.perf_counter() - started)
-        rigid, alone = _alone(side)
+        rigid, alone = identified(side.model, side.config.estimator, side.train)
         seconds["rigid_body"] = min(seconds["rigid_body"], alone)
     seconds["persistence"] = seconds["rigid_body"]
     estimator, model = run.estimator.copy(), side.model
@@ -129,16 +132,18 @@ def _learned(side: Side, residual: str) -> dict[str, Result]:
     }
 
 
-def _alone(side: Side) -> tuple[RigidBodyIdentifier, float]:
+def identified(
+    model: RobotModel, config: EstimatorConfig, samples: list[Sample]
+) -> tuple[RigidBodyIdentifier, float]:
     """The rigid body without a residual, and the seconds that it takes to learn."""
-    rigid = RigidBodyIdentifier.of(side.model, side.config.estimator.rigid_body)
-    block = SampleBlock.of([sample for sample in side.train if sample.teaches])
+    rigid = RigidBodyIdentifier.of(model, config.rigid_body)
+    block = SampleBlock.of([sample for sample in samples if sample.teaches])
     started = time.perf_counter()
     rigid.update_block(block.regressors, block.y, block.stamps, block.weights)
     return rigid, time.perf_counter() - started
 
 
-# Rivals that learn from inputs alone, or what least squares leaves.
+# Rivals that learn from inputs alone, or what the rigid body leaves.
 
 
 @dataclass(frozen=True)
@@ -186,8 +191,8 @@ class Rival(Protocol):
 
 
 def compete(split: Split, rival: Rival, *, residual: bool) -> Result:
-    """A rival as the whole model, or on what least squares leaves."""
-    side = split.plain
+    """A rival as the whole model, or on what the package's rigid body leaves."""
+    side = split
     # Rest at the end teaches nothing, and could be all that is held out.
     n = 1 + max(row for row, sample in enumerate(side.train) if sample.teaches)
     side = side._replace(train=side.train[:n])
@@ -217,17 +222,17 @@ def compete(split: Split, rival: Rival, *, residual: bool) -> Result:
 class Units:
     """Inputs and targets in units of some samples: zero mean, unit variance.
 
-    Of a residual the targets are what least squares on these samples leaves, and the inputs have
+    Of a residual the targets are what the rigid body of these samples leaves, and the inputs have
     its prediction beside positions, velocities and accelerations.
     """
 
-    def __init__(self, side: Side, samples: list[Sample], residual: bool) -> None:
+    def __init__(self, side: Split, samples: list[Sample], residual: bool) -> None:
         self._model, self._residual = side.model, residual
         taught = SampleBlock.of([sample for sample in samples if sample.teaches])
         self._parameters = np.zeros(side.model.n_parameters)
         if residual:
-            factors = axis_factors(side.model, samples)
-            self._parameters = unconstrained(side.model, factors)
+            rigid, _ = identified(side.model, side.config.estimator, samples)
+            self._parameters = rigid.parameters
         raw, base = self._raw(taught)
         self._inputs = StandardScaler().fit(raw)
         self.outputs = StandardScaler().fit(taught.y - base)
@@ -270,7 +275,7 @@ class Boosting:
         fit, held = problem.fitted, problem.validation
         chosen = []
         for target in problem.T.T:
-            # No round at all is what is learned so far: the mean, or least squares.
+            # No round at all is what is learned so far: the mean, or the rigid body.
             found = [(float(np.mean(target[held] ** 2)), 0, 0)]
             for leaves in self.leaves:
                 model = self._model(leaves, self.rounds).fit(problem.X[fit], target[fit])

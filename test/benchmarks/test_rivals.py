@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arm_splits import Split, arm_splits, score, windows
-from other_rivals import LEAST_SQUARES, PACKAGE_DEFAULT, Boosting, axis_factors
+from arm_splits import score, windows
+from arms import Split, splits
+from other_rivals import PACKAGE_DEFAULT, PLAIN_RIGID_BODY, Boosting, axis_factors
 
 from semiparam_dynamics.dynamics.consistent import unconstrained
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -29,7 +30,7 @@ ARGS = RIVALS.make_parser().parse_args(["DATA", *QUICK])
 @pytest.fixture(scope="module")
 def split() -> Split:
     pytest.importorskip("mujoco")
-    first, _ = arm_splits(Path("DATA"), "sim_small", SECONDS)
+    first, _ = splits(Path("DATA"), "sim_small", SECONDS)
     return first
 
 
@@ -47,12 +48,8 @@ def results(split: Split, method: str) -> dict[str, Any]:
 @pytest.mark.parametrize("method", RIVALS.METHODS)
 def test_no_method_sees_the_efforts_of_the_test_part(split: Split, method: str) -> None:
     rng = np.random.default_rng(0)
-
-    def others(side: Any) -> Any:
-        test = [dataclasses.replace(s, y=rng.standard_normal(s.y.shape)) for s in side.test]
-        return side._replace(test=test)
-
-    changed = dataclasses.replace(split, full=others(split.full), plain=others(split.plain))
+    test = [dataclasses.replace(s, y=rng.standard_normal(s.y.shape)) for s in split.test]
+    changed = split._replace(test=test)
     before, after = results(split, method), RIVALS.results(changed, method, ARGS)
     assert before.keys() == after.keys() and before
     for name, result in before.items():
@@ -64,7 +61,7 @@ def test_no_method_sees_the_efforts_of_the_test_part(split: Split, method: str) 
 def test_a_timed_prediction_is_that_of_the_last_sample(split: Split, method: str) -> None:
     for name, result in results(split, method).items():
         alone = result.predict_one()
-        if name in ("persistence", PACKAGE_DEFAULT, "+ random features") or "optional" in name:
+        if name not in ("URDF", PLAIN_RIGID_BODY, "boosting", "LSTM"):
             continue  # of a state alone, without the friction's memory or what was before
         values = alone[0] if isinstance(alone, tuple) else alone
         expected = result.predicted[-1]
@@ -72,17 +69,16 @@ def test_a_timed_prediction_is_that_of_the_last_sample(split: Split, method: str
 
 
 def test_least_squares_is_scored_as_identification_scores_it(split: Split) -> None:
-    side = split.plain
-    assert all(sample.informative for sample in side.test)
-    train, test = axis_factors(side.model, side.train), axis_factors(side.model, side.test)
-    expected = test.nmse(unconstrained(side.model, train))
-    found = score(split, results(split, "identification")[LEAST_SQUARES])
+    assert all(sample.informative for sample in split.test)
+    train, test = (axis_factors(split.model, part) for part in (split.train, split.test))
+    expected = test.nmse(unconstrained(split.model, train))
+    found = score(split, results(split, "identification")["least squares"])
     np.testing.assert_allclose(found.nmse, expected, rtol=1e-6)
     assert 0.0 < expected.mean() < 0.1 and found.microseconds > 0.0
 
 
 def test_this_package_is_scored_as_its_protocol_scores_it(split: Split) -> None:
-    side = split.full
+    side = split
     run = ProtocolRun(SemiparametricEstimator(side.model, side.config.estimator), "sequential")
     for sample in side.train:
         run.step(sample, score=False)
@@ -95,30 +91,29 @@ def test_this_package_is_scored_as_its_protocol_scores_it(split: Split) -> None:
 
 
 def test_windows_end_at_their_row_and_stay_in_their_recording(split: Split) -> None:
-    block = SampleBlock.of(split.plain.train[:80] + split.plain.train[:60])
+    block = SampleBlock.of(split.train[:80] + split.train[:60])
     rows = windows(block)
     assert np.array_equal(rows[:, -1], np.arange(140))
     assert np.array_equal(rows[70], np.arange(21, 71)) and rows[3].min() == 0
     assert rows[85].min() == 80 and (np.diff(rows, axis=1) <= 1).all()
 
 
-def test_boosting_that_gains_nothing_leaves_least_squares(split: Split) -> None:
+def test_boosting_that_gains_nothing_leaves_the_rigid_body(split: Split) -> None:
     found = RIVALS.compete(split, Boosting(5, leaves=()), residual=True)
-    expected = results(split, "identification")[LEAST_SQUARES].predicted
-    # The mean of what least squares leaves of the training part is all that is added.
+    expected = results(split, "package")["rigid body"].predicted
+    # The mean of what the rigid body leaves of the training part is all that is added.
     added = found.predicted - expected
     np.testing.assert_allclose(added, np.broadcast_to(added[0], added.shape), atol=1e-9)
     assert np.abs(added).max() < 0.05
 
 
 def test_rest_at_the_end_of_the_training_part_changes_nothing(split: Split) -> None:
-    train = split.plain.train
+    train = split.train
     rest = [dataclasses.replace(sample, informative=False) for sample in train[-200:]]
-    still = split.plain._replace(train=train + rest)
+    still = split._replace(train=train + rest)
     for residual in (False, True):
         before, after = (
-            RIVALS.compete(one, Boosting(5), residual=residual).predicted
-            for one in (split, dataclasses.replace(split, plain=still))
+            RIVALS.compete(one, Boosting(5), residual=residual).predicted for one in (split, still)
         )
         assert np.array_equal(before, after)
 
@@ -133,11 +128,11 @@ def test_the_page_comes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert text == capsys.readouterr().out
     rows = re.findall(r"^\| (.*?) \| (\d\.\d+) \| .*\|$", text, re.MULTILINE)
     names = {name for name, _ in rows}
-    assert {"URDF", LEAST_SQUARES, PACKAGE_DEFAULT, "boosting"} <= names and "nan" not in text
+    assert {"URDF", PLAIN_RIGID_BODY, PACKAGE_DEFAULT, "boosting"} <= names and "nan" not in text
     assert "no folder robots/ur10" in text
     assert text.index("Where others are better") < text.index("How to read it")
     has_torch = importlib.util.find_spec("torch") is not None
-    assert ("GRU on least squares" in names) == has_torch
+    assert ("GRU on the rigid body" in names) == has_torch
     assert has_torch or "GRU on least squares: torch not installed" in text
     cells = [row.strip("| ").split(" | ") for row in text.splitlines() if row.startswith("| URDF")]
     assert cells[0][6] == "", "the URDF learns nothing"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.offline.evaluation.report import FILES, result_files
+from semiparam_dynamics.offline.evaluation.verdict import LEARNER, NOTHING, RIGID_BODY
 from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     cell,
@@ -33,35 +35,31 @@ from semiparam_dynamics.offline.page import (
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
 TITLE = "Inverse dynamics, each bag for itself"
-WHEN_JUDGED = {
-    "delayed": "half a second before it learns them",
-    "frozen": "where nothing is learned",
-}
+USES = {LEARNER: "the learner", RIGID_BODY: "the identified rigid body", NOTHING: "nothing yet"}
 
 
 def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
     """The page, as HTML text; `summary` is what bags.json holds."""
     protocols = list(summary[0]["mean_nmse"])
     titles = [(PROTOCOL_TITLES[p], "semiparametric / rigid body, nmse") for p in protocols]
-    header = [head("Bag"), head("Samples"), *(head(title, detail) for title, detail in titles)]
+    header = [head("Bag"), head("Use"), head("Samples")]
+    header += [head(title, detail) for title, detail in titles]
     rows = [
-        [_link(bag), cell(str(bag["samples"])), *(_score(bag["mean_nmse"][p]) for p in protocols)]
+        [
+            _link(bag),
+            cell(USES[bag["use"]], style="words"),
+            cell(str(bag["samples"])),
+            *(_score(bag["mean_nmse"][p]) for p in protocols),
+        ]
         for bag in summary
         if not bag["error"]
     ]
     failed = [bag for bag in summary if bag["error"]]
-    # With changes.detect there is no delayed protocol.
-    delayed = any(bag["mean_nmse"]["delayed"]["rigid_body"] for bag in summary)
-    judged = "delayed" if delayed else "frozen"
-    better = [
-        bag
-        for bag in summary
-        if (share := _share(bag["mean_nmse"][judged])) is not None and share < 1.0
-    ]
-    told = f"The semiparametric model is ahead of the rigid body on {len(better)} of {len(rows)} "
+    uses = Counter(bag["use"] for bag in summary if not bag["error"])
+    told = ", ".join(f"{words} on {uses[use]}" for use, words in USES.items() if uses[use])
     sections = [
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">{told}bags, {WHEN_JUDGED[judged]}.</p>\n',
+        f'<p class="headline">To be used: {told} of {len(rows)} bags.</p>\n',
         table(header, rows),
         note(
             "Each bag was evaluated as if it were the only one, from the same start. Mean over the "
@@ -107,6 +105,11 @@ class BagResult:
     def results(self) -> dict[str, Any]:
         """The contents of results.json; empty after an error."""
         return dict(json.loads(self.files["results.json"])) if self.files else {}
+
+    @property
+    def use(self) -> str:
+        """The verdict's; empty after an error."""
+        return str(self.results().get("verdict", {}).get("use", ""))
 
     def mean_nmse(self, protocol: str, model: str) -> float | None:
         """Over the axes; None where there is none."""
@@ -174,6 +177,7 @@ def write_each(results: Sequence[BagResult], directory: Path) -> None:
             "bag": result.path,
             "folder": result.name,
             "error": result.error,
+            "use": result.use,
             "samples": result.results().get("samples", 0),
             "mean_nmse": {
                 protocol: {model: result.mean_nmse(protocol, model) for model in COMPARED}
@@ -197,7 +201,7 @@ def results_table(results: Sequence[BagResult]) -> str:
     width = max(len(result.name) for result in results)
     lines = [
         "mean normalised squared error, rigid body -> semiparametric",
-        " ".join([f"{'bag':<{width}}", *(f"{name:>20}" for name in PROTOCOLS)]),
+        " ".join([f"{'bag':<{width}}", *(f"{name:>20}" for name in PROTOCOLS), "  use"]),
     ]
     for result in results:
         if result.error:
@@ -207,7 +211,8 @@ def results_table(results: Sequence[BagResult]) -> str:
             " -> ".join(plain(result.mean_nmse(protocol, model)) for model in COMPARED)
             for protocol in PROTOCOLS
         )
-        lines.append(" ".join([f"{result.name:<{width}}", *(f"{pair:>20}" for pair in pairs)]))
+        cells = [f"{result.name:<{width}}", *(f"{pair:>20}" for pair in pairs)]
+        lines.append(" ".join([*cells, f"  {USES[result.use]}"]))
     return "\n".join(lines)
 
 
