@@ -368,7 +368,7 @@ class KernelResidual:
         told, novelty = np.zeros((2, len(outputs))), np.zeros(self.shared.n_axes)
         features = phi, *self.wide.fill(scaled, told[0]), *self.narrow.fill(scaled, told[1])
         for j, joint in enumerate(self.wide):
-            novelty[j] = 1.0 - joint.features.explained
+            novelty[j] = joint.features.new
         own = self.shared.residuals(told[0], parameters)
         value = own + self.shared.residuals(outputs + told[1], parameters)
         told[1] = outputs
@@ -653,10 +653,10 @@ class JointModels(list[JointModel]):
             joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], weight, fraction)
 
     def novelty(self, like: Array) -> Array:
-        """Share (k, n_axes) of the last k inputs that no centre explained; 0 without any models."""
+        """How new the last k inputs were, (k, n_axes) in [0, 1]; 0 without any models."""
         novelty = np.zeros_like(like)
         for j, joint in enumerate(self):
-            novelty[:, j] = 1.0 - joint.features.explained_rows
+            novelty[:, j] = joint.features.new_rows
         return novelty
 
     def outputs(self, X: Array, like: Array) -> Array:

@@ -33,6 +33,7 @@ MOTION_BLOCK = 512  # samples of a motion that are learned at a time
 # from so many on. In between, what a sample says is learned with the evidence as it was.
 EVIDENCE_GROWTH, EVIDENCE_START = 1.05, 4.0
 
+LEAST_PRECISION = 1e-6  # of a step, of an output's mean square: what was excited outweighs it
 MAX_EXPECTED_ERROR = 2.0  # deviations that an error counts as at most for what is usual
 MIN_SPREAD_SHARE = 0.01  # of an output's scale, that a deviation is at least
 # Where errors are unusual half of the time, over so many independent samples, they become usual.
@@ -324,6 +325,16 @@ class RigidBodyIdentifier:
         found = np.zeros(self.n_parameters)
         found[kept] = other._memory.parameters
         return found
+
+    def least_squares(self) -> Array:
+        """(n,) the parameters that leave the least error on what was learned, over the axes' noise.
+
+        Where nothing was excited they are those of the start.
+        """
+        free = np.full_like(self.evidence.precisions, LEAST_PRECISION)
+        evidence = self.evidence._replace(precisions=free)
+        R, U = evidence.posterior(self._moments, self._scales, self._mean)
+        return np.asarray(solve_triangular(R, U))
 
     def update_motion(self, motion: Motion) -> RigidBodyBlock:
         """:meth:`update` with all samples; predictions of each just before that."""

@@ -39,6 +39,7 @@ class ModelLook:
 LOOKS = {
     "urdf": ModelLook("URDF", "#9a6700", 1.0, (1.5, 1.5)),
     "plain_rigid_body": ModelLook("Plain rigid body", "#6f9a2a", 1.0, (4.0, 1.0, 1.0, 1.0)),
+    "batch": ModelLook("Least squares", "#7a5fa8", 1.0, (1.0, 2.0)),
     # Wider than what is drawn over it: two lines that agree are both seen.
     "rigid_body": ModelLook("Rigid body", "#2a8f3c", 2.8),
     "nonparametric": ModelLook("Nonparametric", "#d1342b", 1.1, (5.0, 1.5)),

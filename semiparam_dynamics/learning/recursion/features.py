@@ -63,9 +63,8 @@ class IncrementalNystromFeatures:
         self.gamma = 0.5 / length_scale**2
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
-        # Share that the centres explained of the last input, and (k,) of the last several.
         self.explained = 0.0
-        self.explained_rows: Array = np.zeros(0)
+        self.new_rows: Array = np.zeros(0)  # (k,) `new` of the last several inputs
 
     @property
     def centers(self) -> Array:
@@ -91,6 +90,20 @@ class IncrementalNystromFeatures:
         self.explained = nystrom_row(self._centers, self._factor, x, self.gamma, phi, m)
         return phi
 
+    @property
+    def new(self) -> float:
+        """How new the last input of :meth:`transform` is, from 0, where no centre is due, to 1.
+
+        0, too, where no more centres can be added: what they do not explain may have come before.
+        """
+        if self.n_centers == self.capacity:
+            return 0.0
+        return float(self._new(np.asarray(1.0 - self.explained)))
+
+    def _new(self, rest: Array) -> Array:
+        new: Array = np.maximum((rest - self.novelty) / max(1.0 - self.novelty, 1e-12), 0.0)
+        return new
+
     def grow(self, x: Array, phi: Array) -> bool:
         """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
         if self.n_centers == self.capacity:
@@ -109,23 +122,24 @@ class IncrementalNystromFeatures:
         self.n_centers = m + 1
 
     def transform_rows(self, X: Array) -> Array:
-        """:meth:`transform` of inputs (k, d): features (k, m); sets `explained_rows`."""
+        """:meth:`transform` of inputs (k, d): features (k, m); sets `new_rows`."""
         phi = np.zeros((len(X), 0))
         if self.n_centers:
             kernel = gaussian_block(self.centers, X, self.gamma)
             phi = solve_right(kernel, self.factor.T)
-        self.explained_rows = np.einsum("ij,ij->i", phi, phi)
+        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
+        self.new_rows = self._new(rest) if self.n_centers < self.capacity else 0.0 * rest
         return phi
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
 
         The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
-        each row; a row has zeros for the centres that came after it. `explained_rows` is what the
-        centres before each explained of it.
+        each row; a row has zeros for the centres that came after it. `new_rows` is of each row as
+        it was before.
         """
         phi, i = self.transform_rows(X), -1
-        rest = 1.0 - self.explained_rows
+        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
         room = min(len(X), self.capacity - self.n_centers)
         grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
         while self.n_centers < self.capacity:
@@ -140,7 +154,9 @@ class IncrementalNystromFeatures:
             self._append(X[i], grown[i, :m], root)
             grown[i, m], grown[after, m] = root, later
             rest[after] -= later**2
-        self.explained_rows = 1.0 - rest
+        self.new_rows = self._new(rest)
+        if self.n_centers == self.capacity:
+            self.new_rows[i + 1 :] = 0.0
         return grown[:, : self.n_centers]
 
     def weights(self, W: Array) -> Array:

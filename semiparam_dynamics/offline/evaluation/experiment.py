@@ -32,7 +32,7 @@ from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, LearnedStates
+from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, IDENTIFIED, LearnedStates
 from semiparam_dynamics.offline.evaluation.verdict import judge
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import OPTIONAL
@@ -262,6 +262,7 @@ class Evaluation:
                         "coverage": score.coverage(name).tolist(),
                     }
                     for name in ALL_MODELS
+                    if name not in IDENTIFIED or np.isfinite(score.rmse(name)).any()
                 }
                 for protocol, score in self.scores().items()
             },
@@ -388,13 +389,15 @@ def _score(
 
 
 def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
-    """The frozen run of what is known now; a plain rigid body of that is scored from here on."""
-    frozen = first.branch("frozen", learned.repeats())
+    """The frozen run of what is known now; two rigid bodies of that are scored from here on.
+
+    One has viscous and Coulomb friction alone, the other all columns, by least squares.
+    """
+    frozen, known = first.branch("frozen", learned.repeats()), first.estimator.rigid_body
     kept = np.array([not label.startswith(OPTIONAL) for label in first.learner.model.labels])
-    if not kept.all():
-        plain = first.estimator.rigid_body.restricted(kept)
-        for run in (first, frozen):
-            run.score_plain(plain)
+    identified = {"plain_rigid_body": known.restricted(kept), "batch": known.least_squares()}
+    for run in (first, frozen):
+        run.score_identified(identified)
     return frozen
 
 

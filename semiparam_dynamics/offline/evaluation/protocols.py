@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -292,11 +292,11 @@ class ProtocolRun:
         if self.delayed is not None:
             self.delayed.score_rest()
 
-    def score_plain(self, parameters: Array) -> None:
-        """From here on score a plain rigid body, too; see `ScoredPredictions.plain`."""
-        self._scored.plain = parameters
+    def score_identified(self, identified: Mapping[str, Array]) -> None:
+        """From here on score rigid bodies of these parameters, too; see `ScoredPredictions`."""
+        self._scored.identified = identified
         if self.delayed is not None:
-            self.delayed.score_plain(parameters)
+            self.delayed.score_identified(identified)
 
     @property
     def dropped(self) -> Counter[str]:

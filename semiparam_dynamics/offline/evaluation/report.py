@@ -102,7 +102,7 @@ def summary_table(results: Mapping[str, Any]) -> str:
     header = "".join(f" {axis:>{width}}" for axis in shown)
     lines.append(f"{'protocol':<16} {'model':<15} {'mean':>9}{header}")
     for protocol, models in results["scores"].items():
-        for name in ALL_MODELS:
+        for name in (name for name in ALL_MODELS if name in models):
             values = models[name]["nmse"]
             known = [value for value in values if value is not None]
             mean = sum(known) / len(known) if known else float("nan")
@@ -118,7 +118,7 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
     """
     findings, compared = find(evaluation), compared_scores(evaluation)
     found = findings.verdict
-    lines = [*_wrapped(found.sentence), *_wrapped(found.advice), ""]
+    lines = [*_wrapped(found.why), *_wrapped(found.advice), ""]
     width = max(len(LOOKS[name].name) for name in ALL_MODELS)
     lines.append(f"{'mean nmse':<{width}}" + "".join(f"  {p:>10}" for p in compared))
     for name in ALL_MODELS:
@@ -243,7 +243,7 @@ def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: lis
     pictures = [PREDICTED, grid(panels, pairs=True)] if panels else []
     return (
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">{escape(found.sentence)}</p>\n<p>{escape(found.advice)}</p>\n'
+        f'<p class="headline">{escape(found.why)}</p>\n<p>{escape(found.advice)}</p>\n'
         + "\n".join(pictures)
         + note(f"What gains most and least by the residual, {shown}, the last seconds.")
         + table(header, rows)

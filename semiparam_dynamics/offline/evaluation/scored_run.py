@@ -16,7 +16,8 @@ from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.learner import MODELS
 from semiparam_dynamics.robot.model import RobotModel
 
-ALL_MODELS = ("urdf", "plain_rigid_body", *MODELS, "persistence")
+IDENTIFIED = ("plain_rigid_body", "batch")  # once, by what was learned before the frozen part
+ALL_MODELS = ("urdf", *IDENTIFIED, *MODELS, "persistence")
 
 # Where a motion repeats, the test part has states that were learned, a little shifted, and a model
 # that only remembers does well on them. So they are scored apart from the others.
@@ -222,7 +223,7 @@ class ScoredPredictions:
     scores : of all samples.
     rest : of those that were told to be part of it, None before the first.
     repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
-    plain : (n_parameters,) of a rigid body with viscous and Coulomb friction alone, if known.
+    identified : (n_parameters,) of each of the models `IDENTIFIED`, once these are known.
     unshown : (n_axes,) in how many samples the state of a joint was new to its models.
     trace : errors over time, and the last predictions.
     """
@@ -236,7 +237,7 @@ class ScoredPredictions:
             RunningScores(ALL_MODELS, model.n_axes, whole=self.scores) for _ in range(2)
         )
         self.trace = Trace(ALL_MODELS, model.n_axes)
-        self.plain: Array | None = None
+        self.identified: Mapping[str, Array] = {}
         self.unshown: Array = np.zeros(model.n_axes)
 
     def add(
@@ -249,9 +250,10 @@ class ScoredPredictions:
         """
         values = dict(prediction.values)
         values["urdf"] = block.regressors @ self._urdf
-        unknown = np.full_like(values["urdf"], np.nan)
-        plain = unknown if self.plain is None else block.regressors @ self.plain
-        values["plain_rigid_body"] = plain
+        for name in IDENTIFIED:
+            values[name] = np.full_like(values["urdf"], np.nan)
+            if name in self.identified:
+                values[name] = block.regressors @ self.identified[name]
         values["persistence"] = values["rigid_body"] + residuals
         y, stds = block.y, prediction.stds
         self.scores.add(y, values, stds)

@@ -21,7 +21,7 @@ from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
 from semiparam_dynamics.offline.page import number
 from semiparam_dynamics.robot.model import RobotModel
 
-LEARNER, RIGID_BODY, NOTHING = "learner", "rigid_body", "nothing"
+LEARNER, RIGID_BODY, NOTHING = "semiparametric", "rigid_body", "nothing"
 PIECE_S = 2.0  # s of motion, of a piece
 MIN_PIECES = 3  # of fewer no interval is worth a word
 CONFIDENCE = 0.9  # of the intervals, two-sided
@@ -75,7 +75,7 @@ class Verdict:
     """
 
     use: str  # `LEARNER`, `RIGID_BODY` or `NOTHING`
-    sentence: str
+    why: str  # a sentence, which names it
     advice: str
     gains: Mapping[str, Mapping[str, Ratio]]
 

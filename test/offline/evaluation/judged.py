@@ -17,6 +17,7 @@ from ...dynamics.arms import small_arm
 GOOD = {
     "urdf": 0.5,
     "plain_rigid_body": 0.25,
+    "batch": 0.22,
     "rigid_body": 0.2,
     "nonparametric": 0.3,
     "semiparametric": 0.1,

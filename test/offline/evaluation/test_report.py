@@ -212,7 +212,7 @@ def test_the_terminal_says_what_the_page_says_first(effort_evaluation: Evaluatio
     words = " ".join(text.split())
     places = [
         words.index(" ".join(sentence.split()))
-        for sentence in (found.sentence, found.advice, "mean nmse", *findings.warnings)
+        for sentence in (found.why, found.advice, "mean nmse", *findings.warnings)
     ]
     assert places[0] == 0 and places == sorted(places) and findings.warnings
     assert max(map(len, text.splitlines())) <= 120

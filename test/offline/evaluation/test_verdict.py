@@ -33,8 +33,8 @@ def verdict(evaluation: Evaluation) -> Verdict:
 def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
     found = verdict(judged(GOOD))
     assert found.use == LEARNER and "ros2 launch" in found.advice
-    assert "75 % less squared error half a second ahead while it learns" in found.sentence
-    assert "75 % less squared error with learning off" in found.sentence
+    assert "75 % less squared error half a second ahead while it learns" in found.why
+    assert "75 % less squared error with learning off" in found.why
     for name, error in (("urdf", 0.5), ("plain_rigid_body", 0.25), ("rigid_body", 0.2)):
         for protocol in ("frozen", "delayed"):
             ratio = found.gains[name][protocol]
@@ -66,14 +66,14 @@ def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_
     lucky = np.full((SAMPLES, 1), 0.2)
     lucky[:30] = 0.02  # three seconds of forty
     chance = verdict(judged(GOOD | {"semiparametric": 0.2}, delayed={"semiparametric": lucky}))
-    assert chance.use == RIGID_BODY and "which may be chance" in chance.sentence
+    assert chance.use == RIGID_BODY and "which may be chance" in chance.why
     worse = verdict(judged(GOOD | {"semiparametric": 0.22}, delayed={"semiparametric": 0.1}))
     assert worse.use == RIGID_BODY
-    assert "21 % more squared error compared with that with learning off" in worse.sentence
+    assert "21 % more squared error compared with that with learning off" in worse.why
     harm = verdict(judged(GOOD | {"semiparametric": 0.3}))
-    assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.sentence
+    assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.why
     for found in (chance, worse, harm):
-        assert "semiparam identify" in found.advice and "84 % less" in found.sentence
+        assert "semiparam identify" in found.advice and "84 % less" in found.why
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_
 )
 def test_without_a_rigid_body_that_gains_nothing_is_to_be_used(errors, why: str) -> None:
     found = verdict(judged(GOOD | errors))
-    assert found.use == NOTHING and why in found.sentence and "Record" in found.advice
+    assert found.use == NOTHING and why in found.why and "Record" in found.advice
 
 
 def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigid_body() -> None:
@@ -100,13 +100,13 @@ def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_v
     config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
     found = evaluate(small_arm(), config, [list(measurements(small_arm(), 12.0))])
     assert verdict(found).use == NOTHING
-    assert "less than 6 s of motion" in verdict(found).sentence
+    assert "less than 6 s of motion" in verdict(found).why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
     assert verdict(longer).use == LEARNER
     assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]
     # The motion comes back every 5 s.
-    assert verdict(longer).sentence.endswith("is on motion that repeats what was learned.")
-    assert "repeats" not in verdict(judged(GOOD)).sentence
+    assert verdict(longer).why.endswith("is on motion that repeats what was learned.")
+    assert "repeats" not in verdict(judged(GOOD)).why
 
 
 def negated(y: Array) -> Array:
@@ -133,8 +133,8 @@ def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(
     wrong = [replace(m, y=change(m.y)) for m in measurements(model, 15.0)]
     found = verdict(evaluate(model, InverseDynamicsConfig(), [wrong]))
     assert found.use == NOTHING and "semiparam doctor" in found.advice
-    assert found.sentence.startswith("The measurement contradicts the URDF on")
-    assert ("on 1 of 4" in found.sentence) == (change is of_one)
+    assert found.why.startswith("The measurement contradicts the URDF on")
+    assert ("on 1 of 4" in found.why) == (change is of_one)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_joint_far_from_the_urdf_is_the_verdict_where_no_parameters_fit(
 ) -> None:
     errors = {"urdf": np.array([urdf, 0.5, 0.5, 0.5]), "rigid_body": rigid_body}
     start = "The measurement contradicts the URDF on 1 of 4 joints"
-    assert verdict(judged(GOOD | errors)).sentence.startswith(start) == said
+    assert verdict(judged(GOOD | errors)).why.startswith(start) == said
 
 
 @pytest.mark.parametrize(
