@@ -653,7 +653,7 @@ class JointModels(list[JointModel]):
             joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], weight, fraction)
 
     def novelty(self, like: Array) -> Array:
-        """How new the last k inputs were, (k, n_axes) in [0, 1]; 0 without any models."""
+        """Novelty of the last k inputs, (k, n_axes) in [0, 1]; 0 without any models."""
         novelty = np.zeros_like(like)
         for j, joint in enumerate(self):
             novelty[:, j] = joint.features.new_rows

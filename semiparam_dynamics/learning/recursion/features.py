@@ -92,7 +92,7 @@ class IncrementalNystromFeatures:
 
     @property
     def new(self) -> float:
-        """How new the last input of :meth:`transform` is, from 0, where no centre is due, to 1.
+        """Novelty of the last input of :meth:`transform`, from 0, where no centre is due, to 1.
 
         0, too, where no more centres can be added: what they do not explain may have come before.
         """
