@@ -133,7 +133,7 @@ def test_the_page_comes_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert text.index("Where others are better") < text.index("How to read it")
     has_torch = importlib.util.find_spec("torch") is not None
     assert ("GRU on the rigid body" in names) == has_torch
-    assert has_torch or "GRU on least squares: torch not installed" in text
+    assert has_torch or "GRU on the rigid body: torch not installed" in text
     cells = [row.strip("| ").split(" | ") for row in text.splitlines() if row.startswith("| URDF")]
     assert cells[0][6] == "", "the URDF learns nothing"
     assert "whose sensor sticks" in text and "not measured" not in text[text.index("## Not run") :]
