@@ -99,7 +99,7 @@ def html_page(examination: Examination, name: str) -> str:
         note(f"{name}: {_subject(examination)}"),
         table(headers, rows) if findings else "",
         section("mended", "What doctor.yaml sets", bullets(mended)) if mended else "",
-        section("joints", "Joint by joint", *_pictures(examination)),
+        section("joints", "Joint by joint", *_pictures(examination), folded=True),
     ]
     return page(f"semiparam doctor: {name}", [part for part in body if part])
 

@@ -134,7 +134,7 @@ RECORD = (
 )
 DOCTOR = "Run semiparam doctor on the recording before anything else."
 RUN = (
-    "Run the node with this configuration: ros2 launch semiparam_dynamics "
+    "Run the node with the params.yaml beside the report: ros2 launch semiparam_dynamics "
     "inverse_dynamics.launch.py params_file:=params.yaml."
 )
 IDENTIFY = (

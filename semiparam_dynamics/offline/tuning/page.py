@@ -86,7 +86,7 @@ def tuning_page(tuning: Tuning) -> str:
         section("changes", "What was changed", _changes(tuning)),
         section("result", "Before and after", note(RESULT_NOTE), _result(tuning)),
         *(_search(k, search, tuning) for k, search in enumerate(drawn)),
-        section("how", "How it was judged", bullets(HOW)),
+        section("how", "How it was judged", bullets(HOW), folded=True),
     ]
     return page("Tuning", sections)
 
@@ -143,7 +143,7 @@ def _search(number: int, search: Search, tuning: Tuning) -> str:
     first = (note(SEARCH_NOTE), legend(key)) if number == 0 else ()
     title = search.title[0].upper() + search.title[1:]
     words = note(f"{len(search.tried)} candidates. {outcome}")
-    return section(f"search-{number}", title, *first, words, grid(panels))
+    return section(f"search-{number}", title, *first, words, grid(panels), folded=True)
 
 
 def _panel(number: int, search: Search, name: str, tuning: Tuning) -> str:

@@ -200,6 +200,9 @@ def test_the_page_in_a_browser(result: Tuning, tmp_path: Path) -> None:
         assert headings[-1] == "How it was judged" and "Residual" in headings
         table = browser.evaluate("document.querySelector('#changes table').innerText")
         assert all(name in table for name in result.changes)
+        assert len(browser.evaluate("document.body.innerText").split()) <= 700
+        browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+        assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
         pictures = browser.evaluate(PICTURES)
         assert len(pictures) == 2  # the features' width and ridge
         for label, _, x, y, w, h in pictures:
