@@ -65,6 +65,40 @@ def posterior(
     return A, b
 
 
+def test_least_squares_of_what_was_learned_is_that_of_the_rows() -> None:
+    rigid_body = identifier(MODEL.prior)
+    Phi, y, _ = truth(noise=0.2)
+    shares = np.random.default_rng(1).uniform(0.1, 1.0, len(y))
+    rows = zip(Phi, y, shares, strict=True)
+    weights = np.array([weights_of(rigid_body, *row[:2], k, row[2]) for k, row in enumerate(rows)])
+    roots = np.sqrt(weights * rigid_body.evidence.information)
+    flat = (roots[:, :, None] * Phi).reshape(-1, MODEL.n_parameters)
+    target = (roots * y).ravel()
+    batch = np.linalg.lstsq(flat, target, rcond=1e-12)[0]
+    least, left, usual = (
+        np.sum((target - flat @ pi) ** 2)
+        for pi in (batch, rigid_body.least_squares(), rigid_body.parameters)
+    )
+    assert least <= left < 1.001 * least < usual
+
+
+def test_restricted_to_some_columns_it_is_what_learns_these_alone() -> None:
+    kept = np.array([not label.startswith("stribeck") for label in MODEL.labels])
+    assert 0 < kept.sum() < MODEL.n_parameters
+    whole = identifier(MODEL.prior, unusual=0.0)
+    alone = RigidBodyIdentifier(
+        SCALES.restricted(kept), MODEL.prior[kept], RigidBodyConfig(unusual=0.0)
+    )
+    Phi, y, _ = truth(noise=0.2)
+    learn(whole, Phi, y)
+    learn(alone, np.ascontiguousarray(Phi[:, :, kept]), y)
+    alone._infer()
+    found = whole.restricted(kept)
+    assert not found[~kept].any()
+    both = Phi @ found, Phi[:, :, kept] @ alone._memory.parameters
+    assert np.abs(both[0] - both[1]).max() < 0.01 * np.abs(both[1]).max()
+
+
 def test_is_the_batch_solution_of_all_rows_with_the_evidence_of_the_moment() -> None:
     rigid_body = identifier(MODEL.prior)
     Phi, y, _ = truth(noise=0.2)
