@@ -125,7 +125,7 @@ class BlockPrediction:
 LEARNED = ("rigid_body", "residual", "trust")  # attributes with a state
 # Of the output that is expected, the error where a joint's state is new, root mean square: median
 # of 67 joints of seven recorded arms 0.09, and 0.08 to 0.10 without any one of the arms.
-UNSHOWN_SHARE = 0.1
+NOVEL_ERROR_SHARE = 0.1
 
 
 class SemiparametricEstimator:
@@ -161,7 +161,7 @@ class SemiparametricEstimator:
         self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
         horizon = config.error_horizon
-        self._unshown: Array = (UNSHOWN_SHARE * scales.output) ** 2
+        self._novel_variance: Array = (NOVEL_ERROR_SHARE * scales.output) ** 2
         self.errors = ErrorSpreads(names, model.n_axes, horizon, scales.output)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
@@ -210,7 +210,7 @@ class SemiparametricEstimator:
         s, (rigid, left) = sample, self._parts(sample)
         trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        variance = self.rigid_body.variance(s.regressor) + self._unshown * left.novelty
+        variance = self.rigid_body.variance(s.regressor) + self._novel_variance * left.novelty
         rigid_std, std = deviations(variance, trust * left.confidence, near, far)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
@@ -395,7 +395,7 @@ class SemiparametricEstimator:
     ) -> dict[str, Array]:
         """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
         near, far = spreads["semiparametric"], spreads["rigid_body"]
-        variances = rigid.variances + self._unshown * residual.novelty
+        variances = rigid.variances + self._novel_variance * residual.novelty
         both = blend(residual.confidence[:, None], near, far, variances)
         return {"rigid_body": np.sqrt(far + variances), "semiparametric": both}
 

@@ -754,7 +754,7 @@ class KernelModel:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
         phi = self.features.transform_rows(X)
         outputs, leverages = predict_block(self.core, phi)
-        return outputs, self._confidence(phi, leverages)
+        return outputs, self._confidence(self.features.explained_rows, leverages)
 
     def update_block(
         self, X: Array, targets: Array, weights: Array
@@ -771,11 +771,11 @@ class KernelModel:
             self.core.add_feature()
         most = max(phi.shape[1], GROWING_BLOCK if self.local else FIXED_BLOCK)
         answer = weighted_block(self.core, phi, targets, weights, most=most)
-        confident = self._confidence(phi, answer.leverage)
-        return answer, confident, self._confidence(phi, answer.leverage_before)
-
-    def _confidence(self, phi: Array, leverages: Array) -> Array:
         explained = np.einsum("ij,ij->i", phi, phi) if self.local else 1.0
+        confident = self._confidence(explained, answer.leverage)
+        return answer, confident, self._confidence(explained, answer.leverage_before)
+
+    def _confidence(self, explained: Array | float, leverages: Array) -> Array:
         variance = 1.0 - explained + self.core.penalty * leverages
         confidence: Array = np.clip(1.0 - variance, 0.0, 1.0)
         return confidence
@@ -842,7 +842,7 @@ class FourierFeatures:
     their norm is 1.
     """
 
-    explained = 1.0
+    explained = explained_rows = 1.0
 
     def __init__(self, n_inputs: int, length_scale: float, half: int, seed: int) -> None:
         self.length_scale, self.seed = length_scale, seed

@@ -134,9 +134,9 @@ class SessionReport:
             used, most = residual.centers
             if most and used == most:
                 told += f", and its {most} centres are all in use (nystrom.max_centers)"
-        return told + self._unshown()
+        return told + self._novel_states()
 
-    def _unshown(self) -> str:
+    def _novel_states(self) -> str:
         """Name the joints whose last state was not learned near."""
         if (last := self._session.last) is None:
             return ""

@@ -64,6 +64,7 @@ class IncrementalNystromFeatures:
         self._centers = np.zeros((capacity, n_inputs))
         self._factor = np.zeros((capacity, capacity))
         self.explained = 0.0
+        self.explained_rows: Array = np.zeros(0)  # (k,) of the inputs of `transform_rows`
         self.new_rows: Array = np.zeros(0)  # (k,) `new` of the last several inputs
 
     @property
@@ -92,10 +93,7 @@ class IncrementalNystromFeatures:
 
     @property
     def new(self) -> float:
-        """Novelty of the last input of :meth:`transform`, from 0, where no centre is due, to 1.
-
-        0, too, where no more centres can be added: what they do not explain may have come before.
-        """
+        """Novelty of :meth:`transform`'s input, 0 to 1; 0 if no centre is due or can be added."""
         if self.n_centers == self.capacity:
             return 0.0
         return float(self._new(np.asarray(1.0 - self.explained)))
@@ -122,12 +120,13 @@ class IncrementalNystromFeatures:
         self.n_centers = m + 1
 
     def transform_rows(self, X: Array) -> Array:
-        """:meth:`transform` of inputs (k, d): features (k, m); sets `new_rows`."""
+        """:meth:`transform` of inputs (k, d): features (k, m); sets the attributes of rows."""
         phi = np.zeros((len(X), 0))
         if self.n_centers:
             kernel = gaussian_block(self.centers, X, self.gamma)
             phi = solve_right(kernel, self.factor.T)
-        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
+        self.explained_rows = np.einsum("ij,ij->i", phi, phi)
+        rest = 1.0 - self.explained_rows
         self.new_rows = self._new(rest) if self.n_centers < self.capacity else 0.0 * rest
         return phi
 
@@ -139,7 +138,7 @@ class IncrementalNystromFeatures:
         it was before.
         """
         phi, i = self.transform_rows(X), -1
-        rest = 1.0 - np.einsum("ij,ij->i", phi, phi)
+        rest = 1.0 - self.explained_rows
         room = min(len(X), self.capacity - self.n_centers)
         grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
         while self.n_centers < self.capacity:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, IDENTIFIED, LearnedStates
-from semiparam_dynamics.offline.evaluation.verdict import judge
+from semiparam_dynamics.offline.evaluation.verdict import Verdict, judge
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import OPTIONAL
 from semiparam_dynamics.samples.measurement import Measurement
@@ -231,6 +232,11 @@ class Evaluation:
         self.received += samples.count
         self.skipped.update(samples.dropped)
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The model to use, by these runs as they are when it is first asked for."""
+        return judge(self.model, self.runs)
+
     def repeated_share(self) -> float | None:
         """Share of the frozen samples whose state was learned before; None if it isn't known."""
         frozen = self.runs.get("frozen")
@@ -252,7 +258,7 @@ class Evaluation:
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
             "target": self.model.config.target,
-            "verdict": asdict(judge(self.model, self.runs)),
+            "verdict": asdict(self.verdict),
             "axes": list(self.model.axes),
             "scores": {
                 protocol: {

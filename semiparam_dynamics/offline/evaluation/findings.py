@@ -15,7 +15,7 @@ from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
-from semiparam_dynamics.offline.evaluation.verdict import CONTRARY_NMSE, Verdict, judge
+from semiparam_dynamics.offline.evaluation.verdict import CONTRARY_NMSE, Verdict
 from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
@@ -45,7 +45,7 @@ def find(evaluation: Evaluation) -> Findings:
     judged = {name: evaluation.runs[name] for name in JUDGED if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
     return Findings(
-        verdict=judge(evaluation.model, evaluation.runs),
+        verdict=evaluation.verdict,
         subject=_subject(evaluation),
         warnings=[
             *_contradictions(evaluation),  # first: where there is one, the rest means little
@@ -163,10 +163,10 @@ def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> I
             )
 
 
-def _unshown(evaluation: Evaluation) -> Iterator[str]:
+def _novel_states(evaluation: Evaluation) -> Iterator[str]:
     if (frozen := evaluation.runs.get("frozen")) is None or not frozen.scores.samples:
         return
-    shares = frozen.scored.unshown / frozen.scores.samples
+    shares = frozen.scored.novel / frozen.scores.samples
     new = [i for i in np.argsort(-shares) if shares[i] > MIN_PART]
     if new:
         named = listing(
@@ -213,7 +213,7 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
             "parameters visible; the others stay near where identification started. A motion "
             "that is rich in accelerations and postures excites more."
         )
-    yield from _unshown(evaluation)
+    yield from _novel_states(evaluation)
     yield from _leakage(evaluation)
     if not (estimator.residual.standardizer.ready and estimator.residual.n_features):
         yield "The residual model never began to learn: the motion was shorter than its window."

@@ -20,7 +20,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
 from semiparam_dynamics.offline.evaluation.report import FILES, result_files
-from semiparam_dynamics.offline.evaluation.verdict import LEARNER, NOTHING, RIGID_BODY
+from semiparam_dynamics.offline.evaluation.verdict import NAMES
 from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     cell,
@@ -35,7 +35,6 @@ from semiparam_dynamics.offline.page import (
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
 TITLE = "Inverse dynamics, each bag for itself"
-USES = {LEARNER: "the learner", RIGID_BODY: "the identified rigid body", NOTHING: "nothing yet"}
 
 
 def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
@@ -47,7 +46,7 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             _link(bag),
-            cell(USES[bag["use"]], style="words"),
+            cell(NAMES[bag["use"]], style="words"),
             cell(str(bag["samples"])),
             *(_score(bag["mean_nmse"][p]) for p in protocols),
         ]
@@ -56,7 +55,7 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
     ]
     failed = [bag for bag in summary if bag["error"]]
     uses = Counter(bag["use"] for bag in summary if not bag["error"])
-    told = ", ".join(f"{words} on {uses[use]}" for use, words in USES.items() if uses[use])
+    told = ", ".join(f"{words} on {uses[use]}" for use, words in NAMES.items() if uses[use])
     sections = [
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
         f'<p class="headline">To be used: {told} of {len(rows)} bags.</p>\n',
@@ -212,7 +211,7 @@ def results_table(results: Sequence[BagResult]) -> str:
             for protocol in PROTOCOLS
         )
         cells = [f"{result.name:<{width}}", *(f"{pair:>20}" for pair in pairs)]
-        lines.append(" ".join([*cells, f"  {USES[result.use]}"]))
+        lines.append(" ".join([*cells, f"  {NAMES[result.use]}"]))
     return "\n".join(lines)
 
 

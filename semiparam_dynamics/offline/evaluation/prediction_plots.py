@@ -56,7 +56,7 @@ def mean_rmse(run: ProtocolRun, group: AxisGroup) -> tuple[Array, dict[str, Arra
 def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]:
     """RMSE over time of one group of axes, an <svg> per protocol, all on the same scale."""
     curves = {name: mean_rmse(run, group) for name, run in runs.items() if run.scores.samples}
-    ends = {name: float(runs[name].trace.points()[0][-1]) for name in curves}
+    ends = {name: runs[name].trace.seconds for name in curves}
     last = max(ends.values(), default=0.0)
     low, high, log = _limits([models for _, models in curves.values()])
     panels = []

@@ -34,13 +34,7 @@ from semiparam_dynamics.offline.evaluation.prediction_plots import (
 )
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.offline.evaluation.verdict import (
-    BASELINES,
-    LEARNER,
-    NOTHING,
-    RIGID_BODY,
-    Ratio,
-)
+from semiparam_dynamics.offline.evaluation.verdict import BASELINES, NAMES, Ratio
 from semiparam_dynamics.offline.page import (
     LOOKS,
     MEASURED,
@@ -66,7 +60,6 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK, WEIGHT
 
 TERMINAL_WIDTH = 100  # letters
-USED = {LEARNER: "the learner"} | dict.fromkeys((RIGID_BODY, NOTHING), BASELINES["rigid_body"])
 FILES = ("results.json", "params.yaml", "report.html")
 
 
@@ -128,7 +121,7 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
         gains = {of: ratios[protocol] for of, ratios in found.gains.items() if protocol in ratios}
         told = [f"{_relative(ratio)} of {BASELINES[name]}" for name, ratio in gains.items()]
         if told:
-            lines += _wrapped(f"{protocol}, {USED[found.use]} has {'; '.join(told)}.", "- ")
+            lines += _wrapped(f"{protocol}, {NAMES[found.use]} has {'; '.join(told)}.", "- ")
     if findings.warnings:
         lines += ["", "Be careful:"]
         for sentence in findings.warnings:
@@ -240,6 +233,8 @@ def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: lis
             cells.append(cell(number(nmse), detail, "best" if nmse == best[protocol] else ""))
         rows.append([head(LOOKS[name].name), *cells])
     header = [head("Mean nmse"), *(head(PROTOCOL_TITLES[protocol]) for protocol in compared)]
+    relative = "Below a figure: the error relative to it of {}, and what chance explains."
+    relative = relative.format(NAMES[found.use]) if found.gains else ""
     pictures = [PREDICTED, grid(panels, pairs=True)] if panels else []
     return (
         f'<section id="summary">\n<h1>{TITLE}</h1>\n'
@@ -250,9 +245,8 @@ def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: lis
         + note(
             "nmse: mean squared error over the variance of the measured axis, 0 perfect, 1 as good "
             "as a constant; here its mean over the axes. Frozen: nothing is learned; delayed: half "
-            "a second is predicted before it is learned; sequential: each sample. Below a figure: "
-            f"the error of {USED[found.use]} relative to it, and what chance explains. "
-            "Persistence: the rigid body plus the last residual."
+            "a second is predicted before it is learned; sequential: each sample. Persistence: the "
+            f"rigid body plus the last residual. {relative}"
         )
         + f"\n{warning_box(title, findings.warnings)}\n<p>{escape(findings.subject)}</p>"
         + "\n</section>"

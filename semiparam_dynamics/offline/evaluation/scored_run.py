@@ -224,7 +224,7 @@ class ScoredPredictions:
     rest : of those that were told to be part of it, None before the first.
     repeated, new : of the samples that `repeats` knows, and of the others, if there is one.
     identified : (n_parameters,) of each of the models `IDENTIFIED`, once these are known.
-    unshown : (n_axes,) in how many samples the state of a joint was new to its models.
+    novel : (n_axes,) in how many samples the state of a joint was new to its models.
     trace : errors over time, and the last predictions.
     """
 
@@ -238,7 +238,7 @@ class ScoredPredictions:
         )
         self.trace = Trace(ALL_MODELS, model.n_axes)
         self.identified: Mapping[str, Array] = {}
-        self.unshown: Array = np.zeros(model.n_axes)
+        self.novel: Array = np.zeros(model.n_axes)
 
     def add(
         self, block: SampleBlock, prediction: BlockPrediction, residuals: Array, rest: Mask
@@ -258,7 +258,7 @@ class ScoredPredictions:
         y, stds = block.y, prediction.stds
         self.scores.add(y, values, stds)
         if prediction.novelty is not None:
-            self.unshown += (prediction.novelty > NEW_STATE).sum(axis=0)
+            self.novel += (prediction.novelty > NEW_STATE).sum(axis=0)
         parts: list[tuple[RunningScores, Mask]] = []
         if rest.any():
             if self.rest is None:

@@ -36,6 +36,7 @@ BASELINES = {
     "plain_rigid_body": "a rigid body with viscous and Coulomb friction",
     "rigid_body": "the identified rigid body",
 }
+NAMES = {LEARNER: "the learner", RIGID_BODY: BASELINES["rigid_body"], NOTHING: "nothing yet"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,7 @@ def _percent(ratio: float) -> str:
 class Verdict:
     """The model to use, why, what to do next, and what it gains.
 
-    gains: by baseline and protocol the ratio of that model's error, or the rigid body's where
-    nothing is to be used, to the baseline's.
+    gains: by baseline and protocol the ratio of that model's error to the baseline's.
     """
 
     use: str  # `LEARNER`, `RIGID_BODY` or `NOTHING`
@@ -111,7 +111,7 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
         why = "the identified rigid body predicts no better than a constant"
         if urdf is not None and urdf.high >= 1.0:
             why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
-        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, rigid)
+        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, {})
     why = "The learner diverged"
     if late and stopped:
         worse, where = (stopped, "with learning off") if late.high < 1.0 else (late, ahead)

@@ -88,7 +88,7 @@ def test_facts_about_the_data() -> None:
 def test_motion_that_what_was_learned_does_not_show_is_said_joint_by_joint() -> None:
     evaluation = judged(GOOD)
     assert not about(evaluation, "does not show")
-    evaluation.runs["frozen"].scored.unshown[:] = 4.0, 400.0, 19.0, 100.0
+    evaluation.runs["frozen"].scored.novel[:] = 4.0, 400.0, 19.0, 100.0
     [said] = about(evaluation, "does not show")
     names = evaluation.model.axes
     assert f"{names[1]} (100 % of the time)" in said and f"{names[3]} (25 % of the time)" in said
