@@ -1,7 +1,7 @@
 """The arms of several benchmarks: logs of real ones and splits of them, and simulated ones.
 
-Below DATA/robots each real arm has a folder of its name, with its URDF and its logs; config/robots
-has the settings of some.
+idbench/arms.yaml names the real ones; each has a folder of its name below DATA/robots, with its
+URDF and its logs, and some have settings in config/robots.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from types import SimpleNamespace as Fields
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+import yaml
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.measurement import Measurement, StreamConfig
@@ -35,38 +34,37 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
 ROOT = Path(__file__).resolve().parent.parent
 CONFIG = ROOT / "config" / "robots"
-URDFS = {
-    "xmate7p": "xmate7p.urdf",
-    "ur10": "ur10_robot.urdf",
-    "airbot": "airbot.urdf",
-    "tiago": "tiago.urdf",
-    "tx40": "tx40.urdf",
-    "panda": "panda.urdf",
-    "lwr4": "lwr4.urdf",
-    "baxter": "baxter.urdf",
-}
-# The last is for tests and the others for training; of one log the first 60 % and the rest.
-LOGS = {
-    "xmate7p": ("trajectory_1.npz", "trajectory_2.npz", "trajectory_3.npz"),
-    "ur10": ("ur10_exciting_trajectory.db3",),
-    "airbot": ("unloaded.npz",),
-    "tiago": ("tiago.npz",),
-    "tx40": ("tx40.npz",),
-}
-OTHERS = {
-    "panda": ("panda.npz",),
-    "lwr4": tuple(f"recording_{k}.npz" for k in (1, 2, 3)),
-    "baxter": ("circle_1.npz", "circle_2.npz"),
-}
-PANDA_PERIOD = 13.34  # s, after which its motion repeats
+
+
+class Arm(NamedTuple):
+    """Of an entry of idbench/arms.yaml, what is needed to read its logs."""
+
+    name: str
+    urdf: str
+    logs: Sequence[str]
+    other: str = ""  # a log of another motion, which may not be there
+    target: str = "effort"
+    period: float = 0.0  # s, after which the motion of its only log repeats
+
+
+def _arms() -> dict[str, Arm]:
+    path = Path(__file__).parent / "idbench" / "arms.yaml"
+    entries = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {
+        arm: Arm(**{name: entry[name] for name in Arm._fields if name in entry})
+        for arm, entry in entries.items()
+    }
+
+
+ARMS = _arms()
+LOGS = tuple(key for key, arm in ARMS.items() if arm.target == "effort")
 TUNED = ("xmate7p", "ur10", "tx40")  # whose settings were chosen for their logs
-# Of a robot model: without the kinds of friction that count only where they are seen to help.
+# Of a robot model: viscous and Coulomb friction alone.
 PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False, "loaded": False}
 
 SEVEN = ROOT / "test" / "data" / "seven_joint_arm.urdf"
 SIMULATED = {"sim_small": ROOT / "test" / "data" / "small_arm.urdf", "sim_seven": SEVEN}
 NAMES = (*LOGS, *SIMULATED)  # that `log_splits` has
-WITH_SPLITS = (*LOGS, *OTHERS, *SIMULATED)  # that `splits` has
 # Friction, rotors and elasticity that suit each arm's size: one number holds for all its joints.
 UR10 = {
     "effects.friction_coulomb": 4.0,
@@ -122,16 +120,6 @@ def by_time(recording: list[S], share: float = TRAINING_SHARE) -> tuple[list[S],
 # Samples of the arms' logs
 
 
-class Split(NamedTuple):
-    """A robot, its settings, and samples to learn and to test on."""
-
-    name: str
-    model: RobotModel
-    config: InverseDynamicsConfig
-    train: list[Sample]
-    test: list[Sample]
-
-
 def settings(arm: str) -> InverseDynamicsConfig:
     """An arm's own, or the defaults, with a short start of random features: logs are short."""
     config, path = InverseDynamicsConfig(), CONFIG / f"{arm}.yaml"
@@ -141,7 +129,7 @@ def settings(arm: str) -> InverseDynamicsConfig:
 
 
 def robot(robots: Path, arm: str, config: InverseDynamicsConfig) -> RobotModel:
-    return RobotModel(robots / arm / URDFS[arm], config.robot)
+    return RobotModel(robots / arm / ARMS[arm].urdf, config.robot)
 
 
 def recordings(
@@ -168,68 +156,6 @@ def train_and_test(
     if len(parts) == 1:
         return model, *by_time(parts[0])
     return model, [sample for part in parts[:-1] for sample in part], parts[-1]
-
-
-def splits(data: Path, arm: str, seconds: float = 0.0, **overrides: object) -> Iterator[Split]:
-    """Whole trajectories held out: all assignments of the xMate's three, 40 % of another's log.
-
-    Of the Panda the end of its period, and what repeats it.
-
-    seconds : of a log of an arm without own settings that is used; 0: all.
-    """
-    if arm in TUNED or arm in OTHERS:
-        urdf, logs = read_logs(data / "robots", arm)
-        config = replace(settings(arm), joints=logs[0].names, **overrides)
-        model, parts = RobotModel(urdf, config.robot), []
-        for log in logs:
-            found = samples(model, config, measurements(log, model, config))
-            parts.append([s for s in found if not np.isnan(s.y).any()])
-        if arm == "panda":
-            yield from _periods(model, config, parts[0])
-        elif len(parts) == 1:
-            yield from _both_ways(model, config, parts[0])
-        counts = (2, 1) if arm in TUNED else (len(parts) - 1,)
-        for count in counts if len(parts) > 1 else ():
-            for chosen in itertools.combinations(range(len(parts)), count):
-                train = [sample for k in chosen for sample in parts[k]]
-                name = ",".join(str(k + 1) for k in chosen)
-                for k in set(range(len(parts))) - set(chosen):
-                    yield Split(f"{name} → {k + 1}", model, config, train, parts[k])
-        return
-    for log in log_splits(data, [arm], seconds):
-        config = replace(log.config, **overrides)
-        model = RobotModel(log.urdf, config.robot)
-        measured = [m for part in (*log.train, log.test) for m in measurements(part, model, config)]
-        # A rival has no use for a row of which one axis was not measured.
-        whole = [s for s in samples(model, config, measured) if not np.isnan(s.y).any()]
-        yield from _both_ways(model, config, whole)
-
-
-def _periods(
-    model: RobotModel, config: InverseDynamicsConfig, whole: list[Sample]
-) -> Iterator[Split]:
-    times = [(sample.stamp - whole[0].stamp) / SECOND for sample in whole]
-    period = [sample for sample, t in zip(whole, times, strict=True) if t <= PANDA_PERIOD]
-    first, end = by_time(period, TRAINING_SHARE)
-    yield Split("60 % of the period → rest", model, config, first, end)
-    yield Split("period → repeat", model, config, period, whole[len(period) :])
-
-
-def _both_ways(
-    model: RobotModel, config: InverseDynamicsConfig, whole: list[Sample]
-) -> Iterator[Split]:
-    yield Split("first 60 % → rest", model, config, *by_time(whole, TRAINING_SHARE))
-    test, train = by_time(whole, 1.0 - TRAINING_SHARE)
-    yield Split("last 60 % → rest", model, config, train, test)
-
-
-def learned(model: RobotModel, config: EstimatorConfig, samples: Iterable[Sample]) -> ProtocolRun:
-    """A run that has learned all of the samples in turn, none of them scored."""
-    run = ProtocolRun(SemiparametricEstimator(model, config), "sequential")
-    for sample in samples:
-        run.step(sample, score=False)
-    run.finish()
-    return run
 
 
 # -------------------------------------------------------------------------------------------------
@@ -280,11 +206,12 @@ def _log_split(
 
 def read_logs(robots: Path, arm: str) -> tuple[str, list[JointLog]]:
     """An arm's URDF and its logs."""
-    urdf = (robots / arm / URDFS[arm]).read_text()
-    return urdf, [_read(robots / arm / file, urdf) for file in (LOGS | OTHERS)[arm]]
+    urdf = (robots / arm / ARMS[arm].urdf).read_text()
+    return urdf, [read_arm_log(robots / arm / file, urdf) for file in ARMS[arm].logs]
 
 
-def _read(path: Path, urdf: str) -> JointLog:
+def read_arm_log(path: Path, urdf: str) -> JointLog:
+    """A log, with the names of the arm's joints where it has none."""
     tree = parse_urdf(urdf)
     actuated = tuple(j.name for j in tree.below(tree.root) if j.actuated)
     if path.suffix != ".npz":

@@ -19,7 +19,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-from arms import CONFIG, LOGS, OTHERS, by_time, measurements, read_logs, samples
+from arms import CONFIG, LOGS, by_time, measurements, read_logs, samples
 from output import make_parser, parse, row
 
 from semiparam_dynamics.base.config_files import load_yaml
@@ -42,7 +42,7 @@ Cut = tuple[list[Sample], list[Sample]]
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--arms", nargs="+", choices=(*LOGS, *OTHERS), default=ARMS)
+    parser.add_argument("--arms", nargs="+", choices=LOGS, default=ARMS)
     args = parse(parser)
     head = ["log", "error with gravity", "gravity: [0, 0, 0]", "2 %", "5 %", "10 %"]
     head += [f"{mass:g} kg, {how}" for how in ("with gravity", "10 %") for mass in MASSES]

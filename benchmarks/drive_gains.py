@@ -12,7 +12,7 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS, read_logs
+from arms import ARMS, read_logs
 from changes import UR10
 from output import make_parser, parse
 
@@ -81,7 +81,7 @@ def real(robots: Path, name: str) -> None:
     urdf, logs = read_logs(robots, name)
     config = from_flat(InverseDynamicsConfig, {"target": "effort"}).robot
     model = RobotModel(urdf, config)
-    for file, log in zip(LOGS[name], logs, strict=True):
+    for file, log in zip(ARMS[name].logs, logs, strict=True):
         columns = make_columns(dataclasses.replace(log, dq=None), model, CUTOFF.get(name, 5.0))
         found = drive_gains(model.joint_names, model, columns)
         gains = ", ".join(

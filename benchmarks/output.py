@@ -89,11 +89,15 @@ def header() -> str:
     script = _script()
     name = str(script.relative_to(ROOT)) if script.is_relative_to(ROOT) else script.name
     words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
+    about = f"{datetime.date.today()}, commit {commit()}; {machine()}."
+    return f"    {shlex.join(['python', name, *words])}\n\n{about}\n"
+
+
+def commit() -> str:
+    """The commit that is measured."""
     describe = ["git", "describe", "--always", "--dirty= (modified)"]
     asked = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=False)
-    commit = asked.stdout.strip() or "unknown"
-    about = f"{datetime.date.today()}, commit {commit}; {machine()}."
-    return f"    {shlex.join(['python', name, *words])}\n\n{about}\n"
+    return asked.stdout.strip() or "unknown"
 
 
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

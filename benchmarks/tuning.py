@@ -13,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from arms import CONFIG, URDFS, by_time, read_logs, recordings, robot
+from arms import CONFIG, LOGS, by_time, read_logs, recordings, robot
 from output import make_parser, parse
 
 from semiparam_dynamics.base.config_files import load_yaml
@@ -32,7 +32,7 @@ from semiparam_dynamics.samples.measurement import Measurement
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--arms", nargs="+", default=[*URDFS], choices=[*URDFS])
+    parser.add_argument("--arms", nargs="+", default=LOGS, choices=LOGS)
     parser.add_argument("--from-scratch", action="store_true", help="not from config/robots")
     parser.add_argument("--keep", nargs="*", default=[], help="parameters that are not tuned")
     parser.add_argument("--journals", type=Path, help="folder for the journals")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from arms import LOGS, OTHERS, measurements, read_logs, settings
+from arms import LOGS, measurements, read_logs
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import replace
@@ -53,15 +53,14 @@ FAULTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("data", type=Path)
-    arms = (*LOGS, *OTHERS)
-    parser.add_argument("--arms", nargs="+", choices=arms, default=arms)
+    parser.add_argument("--arms", nargs="+", choices=LOGS, default=LOGS)
     args = parse(parser)
     print("| arm | recording | to be used | a longer log shows | frozen, delayed there | |")
     print("|---" * 6 + "|")
     right = cases = 0
     for arm in args.arms:
         urdf, logs = read_logs(args.data / "robots", arm)
-        config = replace(settings(arm), joints=logs[0].names)
+        config = replace(InverseDynamicsConfig(), joints=logs[0].names)
         model = RobotModel(urdf, config.robot)
         whole = [list(measurements(log, model, config)) for log in logs]
         first, others = whole[0], whole[1:]

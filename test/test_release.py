@@ -82,7 +82,7 @@ def test_links_lead_from_another_site_to_the_files_of_the_version(
     text = given["long_description"]
     assert given["url"] == place
     assert f"]({place}/blob/{given['version']}/docs/install.md)" in text
-    assert f"({place}/raw/{given['version']}/docs/live_page.png)" in text
+    assert f"({place}/raw/{given['version']}/docs/benchmark.png)" in text
     links = re.findall(r"\]\((.+?)\)", text)
     assert len(links) > 10 and all(link.startswith("https://") for link in links)
     for link in links:

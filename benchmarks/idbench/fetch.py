@@ -10,9 +10,11 @@ are all written, or none. Without --from, GitHub and PyPI are asked.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import http.client
 import io
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from rosbags.typesys import Stores, get_typestore
 from scipy.spatial.transform import Rotation
 
 from semiparam_dynamics.base.arrays import Array
@@ -93,7 +96,9 @@ def log(recipe: Mapping[str, Any], source: Callable[[str], bytes]) -> dict[str, 
 def table(content: bytes, path: str, spec: Mapping[str, Any]) -> Array:
     """(rows, columns) of an array in an npz file, or of text with blanks or commas between."""
     try:
-        if path.endswith(".npz"):
+        if path.endswith(".db3"):
+            values = trajectory(content, spec["array"])
+        elif path.endswith(".npz"):
             with np.load(io.BytesIO(content)) as file:
                 values = file[spec["array"]]
         else:
@@ -103,6 +108,20 @@ def table(content: bytes, path: str, spec: Mapping[str, Any]) -> Array:
         return np.asarray(values).reshape(-1, width)
     except (ValueError, KeyError, IndexError, zipfile.BadZipFile) as error:
         raise SampleError(f"{path} is no table as its recipe says: {error}") from error
+
+
+def trajectory(content: bytes, name: str) -> Array:
+    """A field of the points of the JointTrajectory that is a bag's only message; times in s."""
+    with tempfile.TemporaryDirectory() as place:
+        (file := Path(place) / "bag.db3").write_bytes(content)
+        with contextlib.closing(sqlite3.connect(file)) as bag:
+            (raw,) = bag.execute("SELECT data FROM messages").fetchone()
+    store = get_typestore(Stores.ROS2_HUMBLE)
+    message: Any = store.deserialize_cdr(raw, "trajectory_msgs/msg/JointTrajectory")
+    values = [getattr(point, name) for point in message.points]
+    if name == "time_from_start":
+        values = [time.sec + 1e-9 * time.nanosec for time in values]
+    return np.array(values)
 
 
 def converted(values: Array, path: str, spec: Mapping[str, Any]) -> Array:

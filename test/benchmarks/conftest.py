@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-for folder in ("tables", "thesis", "performance", "field", "rivals", "."):
+for folder in ("tables", "thesis", "performance", "field", "idbench", "."):
     sys.path.insert(0, str(BENCHMARKS / folder))
 
 Main = Callable[[Sequence[str]], int]

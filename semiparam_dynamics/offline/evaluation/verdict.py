@@ -23,7 +23,7 @@ from semiparam_dynamics.robot.model import RobotModel
 
 LEARNER, RIGID_BODY, NOTHING = "semiparametric", "rigid_body", "nothing"
 PIECE_S = 2.0  # s of motion, of a piece
-MIN_PIECES = 3  # of fewer no interval is worth a word
+MIN_PIECES = 2  # the least that an interval can be had of: with one degree of freedom it is wide
 CONFIDENCE = 0.9  # of the intervals, two-sided
 MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
 MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more

@@ -98,9 +98,9 @@ def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigi
 
 def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_verdict() -> None:
     config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
-    found = evaluate(small_arm(), config, [list(measurements(small_arm(), 12.0))])
+    found = evaluate(small_arm(), config, [list(measurements(small_arm(), 9.0))])
     assert verdict(found).use == NOTHING
-    assert "less than 6 s of motion" in verdict(found).why
+    assert "less than 4 s of motion" in verdict(found).why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
     assert verdict(longer).use == LEARNER
     assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]

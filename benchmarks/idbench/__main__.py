@@ -1,0 +1,122 @@
+"""Learning of inverse dynamics on logs of real arms, by any method.
+
+    python benchmarks/idbench DATA --out FOLDER [--arms ...] [--methods ...]
+    python benchmarks/idbench --publish FOLDER
+
+DATA holds robots/ARM (`python benchmarks/idbench/fetch.py DATA`); two simulated arms need none. A
+method is a file of `methods/`; `package` is this package with defaults, as `semiparam evaluate`
+scores it, and `settings` with those of config/robots. Figures are kept in FOLDER/idbench.json case
+by case: methods that are run later are added, and tables of all are written to FOLDER/idbench.md.
+`--publish` writes what README.md and docs/ say by these figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
+from arms import CONFIG, NAMES, SIMULATED  # noqa: E402
+from cases import Case, cases  # noqa: E402
+from output import commit, machine  # noqa: E402
+from page import page, publish, rounded  # noqa: E402
+from protocols import BUDGET, Prepared, method_scores, package_scores, prepare  # noqa: E402
+from threadpoolctl import threadpool_limits  # noqa: E402
+
+from semiparam_dynamics.base.config_files import load_yaml  # noqa: E402
+from semiparam_dynamics.base.errors import ConfigurationError  # noqa: E402
+from semiparam_dynamics.learner.config import InverseDynamicsConfig  # noqa: E402
+from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
+
+PACKAGE, SETTINGS = "package", "settings"
+METHODS = sorted(path.stem for path in (Path(__file__).parent / "methods").glob("*.py"))
+TUNED = ("rigid_body", "semiparametric")  # what of `settings` is kept
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser."""
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("idbench", description=__doc__, formatter_class=raw)
+    parser.add_argument("data", type=Path, nargs="?", help="folder with robots/")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the figures are kept")
+    parser.add_argument("--arms", nargs="+", choices=NAMES, default=NAMES)
+    known = (PACKAGE, SETTINGS, *METHODS)
+    parser.add_argument("--methods", nargs="+", choices=known, default=known)
+    parser.add_argument("--seconds", type=float, default=0.0, help="of a simulated arm, 0: 60")
+    parser.add_argument("--publish", type=Path, metavar="FOLDER", help="with the figures there")
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure or publish; the exit code is that of `semiparam`."""
+    return run_command(lambda: run(make_parser().parse_args(arguments)), "idbench")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run the methods on the cases, and keep the figures."""
+    if args.publish:
+        publish(json.loads((args.publish / "idbench.json").read_text()))
+        return
+    if args.data is None or args.out is None:
+        raise ConfigurationError("name DATA, the folder with robots/, and --out FOLDER")
+    file, figures = args.out / "idbench.json", {"methods": {}, "cases": {}}
+    if file.exists():
+        figures = json.loads(file.read_text())
+    with threadpool_limits(limits=1):
+        for arm in args.arms:
+            if arm not in SIMULATED and not (args.data / "robots" / arm).is_dir():
+                print(f"{arm}: no folder robots/{arm}", file=sys.stderr)
+                continue
+            for case in cases(args.data, arm, args.seconds):
+                entry = figures["cases"].setdefault(arm, {}).setdefault(case.name, {})
+                for method, seconds in measure(case, args.methods, entry):
+                    about = {"date": str(datetime.date.today()), "commit": commit()}
+                    figures["methods"][method] = about | {"machine": machine()}
+                    print(f"{arm} {case.name}: {method}, {seconds:.0f} s", file=sys.stderr)
+                args.out.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(rounded(figures), indent=1) + "\n")
+                file.with_suffix(".md").write_text(page(rounded(figures)))
+
+
+def measure(
+    case: Case, methods: Sequence[str], entry: dict[str, Any]
+) -> Iterator[tuple[str, float]]:
+    """Put the figures of a case into `entry`; yields each method that is done, and its time, s."""
+    prepared: Prepared | None = None
+    for method in methods:
+        if method == SETTINGS and not (CONFIG / f"{case.arm}.yaml").exists():
+            continue
+        if method == SETTINGS:
+            config = load_yaml(CONFIG / f"{case.arm}.yaml", InverseDynamicsConfig)
+            for protocol, name, figures in package_scores(prepare(case, config).evaluation):
+                if name in TUNED:
+                    entry.setdefault(protocol, {})[f"{name}, tuned"] = figures
+            yield method, 0.0
+            continue
+        prepared = prepared or prepare(case, InverseDynamicsConfig())
+        if method == PACKAGE:
+            entry["samples"] = len(prepared.test)
+            for protocol, name, figures in package_scores(prepared.evaluation):
+                entry.setdefault(protocol, {})[name] = figures
+            yield method, 0.0
+            continue
+        try:
+            made = importlib.import_module(f"methods.{method}").Method()
+        except ImportError as error:
+            print(f"{method} is left out: {error}", file=sys.stderr)
+            continue
+        for protocol, figures, seconds in method_scores(made, prepared):
+            entry.setdefault(protocol, {})[method] = figures | {"seconds": seconds}
+        if seconds > BUDGET:
+            print(f"{method} took more than the budget of {BUDGET:g} s", file=sys.stderr)
+        yield method, seconds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
