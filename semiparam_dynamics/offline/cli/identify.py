@@ -29,9 +29,10 @@ from semiparam_dynamics.simulation.urdf import require
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
 pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion does not
-show stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
-friction and all else as it was, and parameters.csv: of each parameter the URDF's and the identified
-value, its standard deviation, and how much the data determined it, from 0 to 1."""
+show stays as the URDF has it. Says first what the files gain on motion that was not learned. Writes
+identified.urdf, the URDF with these inertias and joint friction and all else as it was, and
+parameters.csv: of each parameter the URDF's and the identified value, its standard deviation, how
+much the data determined it, from 0 to 1, and what the files hold."""
 EXAMPLES = (
     "semiparam identify BAG --urdf robot.urdf --out identified",
     "semiparam identify BAG1 BAG2 --test BAG3 --mjcf --out identified",

@@ -35,6 +35,7 @@ from semiparam_dynamics.offline.evaluation.verdict import (
     left_out,
 )
 from semiparam_dynamics.offline.identification.urdf_export import (
+    effects_of_files,
     export_urdf,
     joint_dynamics,
     link_inertias,
@@ -44,7 +45,7 @@ from semiparam_dynamics.simulation.mjcf_export import export_mjcf, mjcf_efforts,
 
 URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
 MJCF_FILE = "identified.xml"
-COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
+COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation", "files")
 GIVEN = "URDF given"
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
 _CHUNK = 512  # states whose regressors are there at once
@@ -102,25 +103,39 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
+class Fit:
+    """Parameters identified twice on the same data: all, and without what no file can hold."""
+
+    full: ConsistentParameters
+    filed: ConsistentParameters
+
+    @classmethod
+    def of(cls, model: RobotModel, data: AxisFactors, weight: float) -> Fit:
+        """Both; see `consistent` and `effects_of_files`."""
+        filed = consistent(model, data, weight, effects_of_files(model))
+        return cls(consistent(model, data, weight), filed)
+
+
+@dataclass(frozen=True)
 class Identification:
     """Parameters identified on all of the bags, and motion to score their files on.
 
-    trial: the parameters whose files are scored: `found` where there are bags to test on, else
-        those of each bag's first part; None where there is no motion to identify or to score.
+    trial: those whose files are scored: `found` where there are bags to test on, else those of
+        each bag's first part; None where there is no motion to identify or to score.
     """
 
     model: RobotModel
-    found: ConsistentParameters
-    trial: ConsistentParameters | None
+    found: Fit
+    trial: Fit | None
     held_out: HeldOut
 
-    def files(self, found: ConsistentParameters, *, mjcf: bool) -> dict[str, str]:
-        """By name, the texts of the files that hold these parameters.
+    def files(self, fit: Fit, *, mjcf: bool) -> dict[str, str]:
+        """By name, the texts of the files that hold the parameters `filed`.
 
         The URDF has the identified inertias and joint friction, all else as it was; for MuJoCo's
         see `export_mjcf`. Raises RobotModelError where MuJoCo can't take the robot.
         """
-        model = self.model
+        model, found = self.model, fit.filed
         friction = joint_dynamics(model, found.values)
         urdf = export_urdf(model.urdf_text, link_inertias(model, found), friction)
         if not mjcf:
@@ -156,9 +171,10 @@ def identify_on_bags(
                 first.add(sample)
         if whole.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
-        found = trial = consistent(model, whole, weight)
-        if not bags.test:
-            trial = consistent(model, first, weight) if first.n_samples else None
+        found = Fit.of(model, whole, weight)
+        trial = found if bags.test else None
+        if first.n_samples:
+            trial = Fit.of(model, first, weight)
     if little := check_motion(stamps):
         bags.warnings.append(little)
     return Identification(model, found, trial if len(held_out) else None, held_out)
@@ -166,12 +182,15 @@ def identify_on_bags(
 
 def parameters_csv(identification: Identification) -> str:
     """A line for each parameter, in SI units; the columns are `COLUMNS`."""
-    model, found = identification.model, identification.found
+    model, found = identification.model, identification.found.full
     urdf = np.concatenate((model.inertial_prior, effect_prior(model)))
+    filed = identification.found.filed.values
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    numbers = np.column_stack((urdf, found.values, found.standard_deviations, found.excitation))
+    numbers = np.column_stack(
+        (urdf, found.values, found.standard_deviations, found.excitation, filed)
+    )
     for label, row in zip(model.full_labels, numbers, strict=True):
         writer.writerow([label, *(f"{value:.12g}" for value in row)])
     return text.getvalue()
@@ -191,9 +210,9 @@ def write_identification(
 
 
 def identification_text(identification: Identification, *, mjcf: bool = False) -> str:
-    """What identified.urdf gains, in words and in a table of errors, for a terminal."""
+    """The gain of identified.urdf, in words and in a table of errors, for a terminal."""
     model, held_out = identification.model, identification.held_out
-    inertial = identification.found.excitation[: model.inertial_prior.size]
+    inertial = identification.found.full.excitation[: model.inertial_prior.size]
     fact = (
         f"{int(np.sum(inertial < _MOSTLY))} of {inertial.size} inertial parameters are rather the "
         "URDF's than the data's"
@@ -202,10 +221,10 @@ def identification_text(identification: Identification, *, mjcf: bool = False) -
         return f"What {URDF_FILE} gains is not known: too little motion. {RECORD}\n{fact}"
     squares = held_out.squares(identification.files(trial, mjcf=mjcf))
     errors = {name: values.mean(axis=0) for name, values in squares.items()}
-    errors["all parameters"] = held_out.factors.nmse(trial.base)
+    errors["all parameters"] = held_out.factors.nmse(trial.full.base)
     scored = np.isfinite(errors["all parameters"])  # an axis that nothing happens on has no nmse
     lines = [_gain(identification, squares, float(errors[URDF_FILE][scored].mean())), fact]
-    lines.append("normalised mean squared error there, of files and of all that is in the table:")
+    lines.append(f"normalised mean squared error there, of files and of all in {TABLE_FILE}:")
     width = max(len(axis) for axis in (*model.axes, "mean"))
     lines.append(f"{'axis':<{width}}" + "".join(f"{name:>17}" for name in errors))
     rows = np.where(scored[:, None], np.column_stack(list(errors.values())), np.nan)
@@ -215,7 +234,7 @@ def identification_text(identification: Identification, *, mjcf: bool = False) -
 
 
 def _gain(identification: Identification, squares: dict[str, Array], error: float) -> str:
-    """Whether the files are to be used, and by which figures."""
+    """Advice to use the files or not, and the figures that say so."""
     held_out, given = identification.held_out, squares[GIVEN]
     ratio, pieces = held_out.ratio(squares[URDF_FILE], given)
     if ratio is None:
@@ -239,7 +258,7 @@ def _gain(identification: Identification, squares: dict[str, Array], error: floa
         lines.append(f"{MJCF_FILE} has {mujoco.words()}, by MuJoCo's inverse dynamics.")
     if identification.trial is not identification.found:
         lines.append(
-            f"These figures are of files identified on the first {100 * TRAINING_SHARE:.0f} % of each "
-            "bag and scored on the rest; the files written are identified on all."
+            f"These figures are of files identified on the first {100 * TRAINING_SHARE:.0f} % of "
+            "each bag and scored on the rest; the files written are identified on all."
         )
     return "\n".join(lines)
