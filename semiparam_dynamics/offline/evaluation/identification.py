@@ -41,6 +41,7 @@ from semiparam_dynamics.offline.identification.urdf_export import (
     link_inertias,
 )
 from semiparam_dynamics.robot.model import RobotModel
+from semiparam_dynamics.robot.regressor import WEIGHT
 from semiparam_dynamics.simulation.mjcf_export import export_mjcf, mjcf_efforts, rotor_inertias
 
 URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
@@ -49,6 +50,20 @@ COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation", "fi
 GIVEN = "URDF given"
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
 _CHUNK = 512  # states whose regressors are there at once
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters identified twice on the same data: all, and without what no file can hold."""
+
+    full: ConsistentParameters
+    filed: ConsistentParameters
+
+    @classmethod
+    def of(cls, model: RobotModel, data: AxisFactors, weight: float) -> Fit:
+        """Both; see `consistent` and `effects_of_files`."""
+        filed = consistent(model, data, weight, effects_of_files(model))
+        return cls(consistent(model, data, weight), filed)
 
 
 class HeldOut:
@@ -74,22 +89,26 @@ class HeldOut:
             self._rows.append(np.concatenate((sample.q, sample.dq, sample.ddq, sample.y)))
             self._stamps.append(sample.stamp)
 
-    def squares(self, files: dict[str, str]) -> dict[str, Array]:
+    def squares(self, files: dict[str, str], fit: Fit) -> dict[str, Array]:
         """Squared errors (n, n_axes) over the variance, of the URDF given and of files' texts.
 
         URDFs mean what `effect_prior` says, and MuJoCo's XML what MuJoCo makes of it. The latter
-        has no wrench.
+        has no wrench. No file knows a six-axis sensor's zero, nor the weight that a driver gets
+        wrong: these are added to all, as `fit` has them.
         """
         model, n = self._model, self._model.n_joints
         q, dq, ddq, y = np.split(np.array(self._rows), [n, 2 * n, 3 * n], axis=1)
         new = RobotModel(files[URDF_FILE], model.config, locked=model.locked)
-        both = np.stack((urdf_parameters(model), urdf_parameters(model, new)), axis=1)
+        read = [label.startswith((WEIGHT, "offset")) for label in model.full_labels]
+        own = model.base.project(np.where(read, fit.filed.values, 0.0))
+        columns = np.column_stack((urdf_parameters(model), urdf_parameters(model, new), own))
         parts = (slice(start, start + _CHUNK) for start in range(0, len(y), _CHUNK))
-        efforts = np.concatenate([model.regressors(q[p], dq[p], ddq[p]) @ both for p in parts])
-        found = {GIVEN: efforts[:, :, 0], URDF_FILE: efforts[:, :, 1]}
+        efforts = [model.regressors(q[p], dq[p], ddq[p]) @ columns for p in parts]
+        given, urdf, added = np.moveaxis(np.concatenate(efforts), 2, 0)
+        found = {GIVEN: given, URDF_FILE: urdf}
         if MJCF_FILE in files and model.config.target == "effort":
             found[MJCF_FILE] = mjcf_efforts(files[MJCF_FILE], model, q, dq, ddq)
-        return {name: (value - y) ** 2 / variances(y) for name, value in found.items()}
+        return {name: (value + added - y) ** 2 / variances(y) for name, value in found.items()}
 
     def ratio(self, mine: Array, others: Array) -> tuple[Ratio | None, int]:
         """The ratio of the means of two of `squares`, and by how many pieces its interval is."""
@@ -100,20 +119,6 @@ class HeldOut:
         sums = np.add.reduceat(np.column_stack((mine.sum(1), others.sum(1))), starts, axis=0)
         weights = left_out(k) if k >= MIN_PIECES else np.ones((1, k))
         return jackknife(*(weights @ sums).T), k
-
-
-@dataclass(frozen=True)
-class Fit:
-    """Parameters identified twice on the same data: all, and without what no file can hold."""
-
-    full: ConsistentParameters
-    filed: ConsistentParameters
-
-    @classmethod
-    def of(cls, model: RobotModel, data: AxisFactors, weight: float) -> Fit:
-        """Both; see `consistent` and `effects_of_files`."""
-        filed = consistent(model, data, weight, effects_of_files(model))
-        return cls(consistent(model, data, weight), filed)
 
 
 @dataclass(frozen=True)
@@ -219,7 +224,7 @@ def identification_text(identification: Identification, *, mjcf: bool = False) -
     )
     if (trial := identification.trial) is None:
         return f"What {URDF_FILE} gains is not known: too little motion. {RECORD}\n{fact}"
-    squares = held_out.squares(identification.files(trial, mjcf=mjcf))
+    squares = held_out.squares(identification.files(trial, mjcf=mjcf), trial)
     errors = {name: values.mean(axis=0) for name, values in squares.items()}
     errors["all parameters"] = held_out.factors.nmse(trial.full.base)
     scored = np.isfinite(errors["all parameters"])  # an axis that nothing happens on has no nmse

@@ -248,11 +248,9 @@ def jackknife(mine: Array, others: Array) -> Ratio | None:
     With a single error each, k = 0, it has no interval. None where one is infinite or 0.
     """
     k, reach = len(mine) - 1, 0.0
-    if not (np.minimum(mine, others) > 0.0).all():  # NaN is not, either
+    if not all(((0.0 < errors) & (errors < np.inf)).all() for errors in (mine, others)):  # nor NaN
         return None
     logs = np.log(mine) - np.log(others)
-    if not np.isfinite(logs).all():
-        return None
     if k > 0:
         deviation = np.sqrt((k - 1.0) * np.mean((logs[1:] - logs[1:].mean()) ** 2))
         reach = deviation * stats.t.ppf(0.5 * (1.0 + CONFIDENCE), k - 1)

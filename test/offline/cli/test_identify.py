@@ -11,6 +11,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.conversion.convert import convert_log
@@ -133,6 +134,26 @@ def test_what_is_said_of_a_file_is_what_pinocchio_makes_of_it(
     ):
         lines = [line.split() for line in said.splitlines() if line.startswith(f"{joint} ")]
         assert [float(line[2]) for line in lines] == pytest.approx([nmse] * 2, rel=1e-3)
+
+
+@pytest.mark.parametrize("kind", [{"sensor_frame": "grip"}, {"effort_gravity": "compensated"}])
+def test_what_no_file_can_know_is_not_held_against_it(kind: dict[str, str], tmp_path: Path) -> None:
+    """A six-axis sensor's zero, and the weight of a link that the driver takes for massless."""
+    target = "wrench" if "sensor_frame" in kind else "effort"
+    model = small_arm(**kind, target=target)
+    zero = [20.0, -5.0, 9.0, 1.0, 2.0, -3.0] if target == "wrench" else np.zeros(4)
+    weight = [label.startswith("weight_m gripper") for label in model.full_labels]
+    y = model.base.project(0.3 * np.array(weight))
+    moving = []
+    for m in measurements(model, 15.0):
+        moving.append(replace(m, y=m.y + zero + model.regressor(m.q, m.dq, 0.0 * m.q) @ y))
+    write_measurements(tmp_path / "bag", model.joint_names, moving, target)
+    bags = Bags((), (tmp_path / "bag",), urdf=URDF)
+    config = from_flat(InverseDynamicsConfig, kind | {"target": target})
+    found = identify_on_bags(bags, config)
+    assert found.trial is not None
+    squares = found.held_out.squares(found.files(found.trial, mjcf=False), found.trial)
+    assert squares["identified.urdf"].mean() < 0.05
 
 
 def thinned(log: Path, folder: Path) -> Path:
