@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.dynamics.evidence import Evidence
 from semiparam_dynamics.dynamics.moments import Moments
@@ -60,19 +60,25 @@ class ConsistentParameters:
     base: Array  # (k,) the same values as base parameters
 
 
-def consistent(model: RobotModel, data: AxisFactors, weight: float = 1.0) -> ConsistentParameters:
+def consistent(
+    model: RobotModel, data: AxisFactors, weight: float = 1.0, effects: Mask | None = None
+) -> ConsistentParameters:
     """Identify consistent parameters.
 
     weight: of the URDF's parameters; 1 counts as much as one sample whose error is as large as the
-    measurements. Raises ConfigurationError where it isn't above 0, RobotModelError where the URDF
-    has no mass at all, and LearningError without samples or a solution.
+    measurements. effects: (n_effects,) which are identified, the others stay the URDF's; None: all.
+    Raises ConfigurationError where the weight isn't above 0, RobotModelError where the URDF has no
+    mass at all, and LearningError without samples or a solution.
     """
     if not weight > 0.0:
         raise ConfigurationError(f"the weight of the URDF must be above 0, not {weight}")
     prior = _Prior(model)
     R, U, rest = data.weighted(axis_weights(model, data))
     problem = prior.problem(R, U, data.n_samples, weight)
-    values = problem.minimize(prior.values)
+    kept = np.ones(len(prior.values), dtype=bool)
+    kept[problem.bodies.size :] = True if effects is None else effects
+    problem.columns[:, ~kept] = 0.0  # what no column shows stays the prior's, but for rounding
+    values = np.where(kept, problem.minimize(prior.values), prior.values)
     left = problem.columns @ values - U
     noise = (left @ left + rest) / (data.n_samples * model.n_axes)
     variance, by_prior, transforms = _uncertainty(problem, values)

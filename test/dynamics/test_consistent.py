@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,21 @@ def test_where_a_driver_takes_gravity_out_bodies_and_its_errors_are_apart() -> N
     none = np.where(np.arange(len(full)) < weight.start, full, 0.0)
     none[weight.stop :] = full[weight.stop :]
     assert other.nmse(model.base.project(none)).max() > 1e-3
+
+
+def test_effects_that_are_not_identified_are_as_if_the_model_had_no_such_columns() -> None:
+    model, other = small_arm(), small_arm(offset=False)
+    data = samples(model, model.base.project(other_robot(model)))
+    regressors = other.regressors(
+        *(np.array([getattr(s, k) for s in data]) for k in ("q", "dq", "ddq"))
+    )
+    same = [replace(s, regressor=r) for s, r in zip(data, regressors, strict=True)]
+    wanted = np.array([not label.startswith("offset") for label in effect_labels(model)])
+    found = consistent(model, factors(model, data), effects=wanted)
+    labels = [label in other.full_labels for label in model.full_labels]
+    expected = consistent(other, factors(other, same))
+    assert np.allclose(found.values[labels], expected.values, rtol=1e-5, atol=1e-7)
+    assert not found.values[np.logical_not(labels)].any()
 
 
 def test_what_is_no_robot_becomes_one() -> None:

@@ -11,7 +11,9 @@ import pytest
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.offline.identification.urdf_export import export_urdf
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
-from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
+from semiparam_dynamics.simulation.mjcf_export import export_mjcf, mjcf_efforts, rotor_inertias
+
+from ..robot.pinocchio_states import torques
 
 mujoco = pytest.importorskip("mujoco")
 URDF = Path(__file__).parents[1] / "data" / "small_arm.urdf"
@@ -26,24 +28,20 @@ def test_mujocos_inverse_dynamics_are_the_identified_models() -> None:
     urdf = export_urdf(
         text, {}, {joint: {"damping": d, "friction": 0.25} for joint, d in dampings.items()}
     )
-    loaded = mujoco.MjModel.from_xml_string(export_mjcf(urdf, armatures))
-    places = [loaded.joint(joint).dofadr[0] for joint in model.joint_names]
-    np.testing.assert_allclose(loaded.dof_frictionloss[places], 0.25)
-    loaded.dof_frictionloss[:] = 0.0  # MuJoCo's is a soft constraint
-    loaded.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
-    data = mujoco.MjData(loaded)
-    tree = pin.buildModelFromXML(text)
-    state = tree.createData()
-    for _ in range(20):
-        q, dq, ddq = rng.uniform(-1.0, 1.0, (3, model.n_joints))
-        data.qpos[places], data.qvel[places], data.qacc[places] = q, dq, ddq
-        mujoco.mj_inverse(loaded, data)
-        expected = pin.rnea(tree, state, pin.integrate(tree, pin.neutral(tree), q), dq, ddq)
-        expected += np.array([armatures[j] for j in model.joint_names]) * ddq
-        expected += np.array([dampings[j] for j in model.joint_names]) * dq
-        np.testing.assert_allclose(
-            data.qfrc_inverse[places], expected, rtol=1e-5, atol=1e-5
-        )  # six digits
+    q, dq, ddq = rng.uniform(-1.0, 1.0, (3, 20, model.n_joints))
+    low, high = model.position_limits
+    q = np.clip(q, low + 0.01, high - 0.01)
+    dq += 0.1 * np.sign(dq)  # MuJoCo's friction is a soft constraint
+    expected = torques(pin.buildModelFromXML(text), model.joint_names, q, dq, ddq)
+    expected += np.array([armatures[j] for j in model.joint_names]) * ddq
+    expected += np.array([dampings[j] for j in model.joint_names]) * dq + 0.25 * np.sign(dq)
+    efforts = mjcf_efforts(export_mjcf(urdf, armatures), model, q, dq, ddq)
+    np.testing.assert_allclose(efforts, expected, rtol=1e-5, atol=1e-5)  # six digits
+
+
+def test_links_without_mass_may_move() -> None:
+    text = URDF.read_text().replace('<mass value="0.3"/>', '<mass value="0"/>')
+    assert mujoco.MjModel.from_xml_string(export_mjcf(text, {})).body_mass.min() < 1e-8
 
 
 @pytest.mark.parametrize("gravity", [(0.0, -9.81, 0.0), (3.0, 0.0, -9.34)])
@@ -71,6 +69,6 @@ def test_rotor_inertias_are_those_of_the_parameters() -> None:
 
 def test_what_mujoco_does_not_take_is_refused_in_a_sentence() -> None:
     with pytest.raises(RobotModelError, match="MuJoCo"):
-        export_mjcf(URDF.read_text().replace('<mass value="', '<mass value="-'), {})
+        export_mjcf(URDF.read_text().replace('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>'), {})
     with pytest.raises(RobotModelError):
         export_mjcf("<robot name='r'/>", {})

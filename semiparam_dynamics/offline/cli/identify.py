@@ -20,7 +20,7 @@ from semiparam_dynamics.offline.evaluation.identification import (
     MJCF_FILE,
     TABLE_FILE,
     URDF_FILE,
-    identification_table,
+    identification_text,
     identify_on_bags,
     write_identification,
 )
@@ -29,13 +29,14 @@ from semiparam_dynamics.simulation.urdf import require
 DESCRIPTION = """\
 Identify the robot's parameters on bags such that a robot can have them: every mass positive, every
 pseudo-inertia positive definite, friction and rotor inertias not below 0. What the motion does not
-show stays as the URDF has it. Writes identified.urdf, the URDF with these inertias and joint
-friction and all else as it was, and parameters.csv: of each parameter the URDF's and the identified
-value, its standard deviation, and how much the data determined it, from 0 to 1."""
+show stays as the URDF has it. Says first what the files gain on motion that was not learned. Writes
+identified.urdf, the URDF with these inertias and joint friction and all else as it was, and
+parameters.csv: of each parameter the URDF's and the identified value, its standard deviation, how
+much the data determined it, from 0 to 1, and what the files hold."""
 EXAMPLES = (
     "semiparam identify BAG --urdf robot.urdf --out identified",
     "semiparam identify BAG1 BAG2 --test BAG3 --mjcf --out identified",
-    "semiparam identify BAG --hold-out 0.4 --set rotor_inertia=false --out without",
+    "semiparam identify BAG --set rotor_inertia=false --out without",
 )
 
 
@@ -43,14 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
     add_bags(parser)
     parser.add_argument(
-        "--test", metavar="BAG", nargs="+", default=[], help="bags that are only scored"
-    )
-    parser.add_argument(
-        "--hold-out",
-        metavar="SHARE",
-        type=float,
-        default=0.0,
-        help="last part of each bag's time that is only scored, such as 0.4 (default: 0)",
+        "--test",
+        metavar="BAG",
+        nargs="+",
+        default=[],
+        help="bags that the files are scored on (default: the last 40 %% of each bag, with files "
+        "identified on the first 60 %%)",
     )
     parser.add_argument(
         "--weight",
@@ -70,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Identify, write the files, and print the errors."""
+    """Identify, write the files, and print what they gain."""
     config = learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
@@ -81,12 +80,10 @@ def run(args: argparse.Namespace) -> int:
     with reserved(files, overwrite=args.overwrite):
         try:
             with ProgressBar("reading", sys.stderr) as progress:
-                identification = identify_on_bags(
-                    bags, config, args.weight, args.hold_out, progress
-                )
+                identification = identify_on_bags(bags, config, args.weight, progress)
         finally:
             warn(bags.warnings)  # they may say why there is nothing to learn
         write_identification(identification, out, mjcf=args.mjcf)
-    print(identification_table(identification))
+    print(identification_text(identification, mjcf=args.mjcf))
     print(*files, sep="\n")
     return 0

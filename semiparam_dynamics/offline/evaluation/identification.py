@@ -1,10 +1,9 @@
-"""Physically consistent parameters from bags: how well they fit, and the files they go into."""
+"""Physically consistent parameters from bags: the files they go into, and what these gain."""
 
 from __future__ import annotations
 
 import csv
 import io
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,106 +12,190 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import BagError, ConfigurationError
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.dynamics.consistent import (
     AxisFactors,
     ConsistentParameters,
     consistent,
     effect_prior,
-    unconstrained,
     urdf_parameters,
 )
-from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE
+from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Sample
+from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
+from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
+from semiparam_dynamics.offline.evaluation.verdict import (
+    MIN_PIECES,
+    PIECE_S,
+    RECORD,
+    Ratio,
+    jackknife,
+    left_out,
+)
 from semiparam_dynamics.offline.identification.urdf_export import (
+    effects_of_files,
     export_urdf,
     joint_dynamics,
     link_inertias,
 )
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.simulation.mjcf_export import export_mjcf, rotor_inertias
+from semiparam_dynamics.robot.regressor import WEIGHT
+from semiparam_dynamics.simulation.mjcf_export import export_mjcf, mjcf_efforts, rotor_inertias
 
 URDF_FILE, TABLE_FILE = "identified.urdf", "parameters.csv"
 MJCF_FILE = "identified.xml"
-COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation")
-MODELS = ("URDF", "unconstrained", "consistent", "new URDF")
+COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation", "files")
+GIVEN = "URDF given"
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
+_CHUNK = 512  # states whose regressors are there at once
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Parameters identified twice on the same data: all, and without what no file can hold."""
+
+    full: ConsistentParameters
+    filed: ConsistentParameters
+
+    @classmethod
+    def of(cls, model: RobotModel, data: AxisFactors, weight: float) -> Fit:
+        """Both; see `consistent` and `effects_of_files`."""
+        filed = consistent(model, data, weight, effects_of_files(model))
+        return cls(consistent(model, data, weight), filed)
+
+
+class HeldOut:
+    """Measured samples in motion that nothing was identified on, to score files by.
+
+    Attributes
+    ----------
+    factors: of the same samples, to score parameters by that no file holds.
+    """
+
+    def __init__(self, model: RobotModel) -> None:
+        self._model = model
+        self.factors = AxisFactors(model.n_axes, model.n_parameters)
+        self._rows: list[Array] = []
+        self._stamps: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, sample: Sample) -> None:
+        """Add a sample, if it has all of a measurement and is of motion."""
+        if self.factors.add(sample) and sample.y is not None:
+            self._rows.append(np.concatenate((sample.q, sample.dq, sample.ddq, sample.y)))
+            self._stamps.append(sample.stamp)
+
+    def squares(self, files: dict[str, str], fit: Fit) -> dict[str, Array]:
+        """Squared errors (n, n_axes) over the variance, of the URDF given and of files' texts.
+
+        URDFs mean what `effect_prior` says, and MuJoCo's XML what MuJoCo makes of it. The latter
+        has no wrench. No file knows a six-axis sensor's zero, nor the weight that a driver gets
+        wrong: these are added to all, as `fit` has them.
+        """
+        model, n = self._model, self._model.n_joints
+        q, dq, ddq, y = np.split(np.array(self._rows), [n, 2 * n, 3 * n], axis=1)
+        new = RobotModel(files[URDF_FILE], model.config, locked=model.locked)
+        read = [label.startswith((WEIGHT, "offset")) for label in model.full_labels]
+        own = model.base.project(np.where(read, fit.filed.values, 0.0))
+        columns = np.column_stack((urdf_parameters(model), urdf_parameters(model, new), own))
+        parts = (slice(start, start + _CHUNK) for start in range(0, len(y), _CHUNK))
+        efforts = [model.regressors(q[p], dq[p], ddq[p]) @ columns for p in parts]
+        given, urdf, added = np.moveaxis(np.concatenate(efforts), 2, 0)
+        found = {GIVEN: given, URDF_FILE: urdf}
+        if MJCF_FILE in files and model.config.target == "effort":
+            found[MJCF_FILE] = mjcf_efforts(files[MJCF_FILE], model, q, dq, ddq)
+        return {name: (value + added - y) ** 2 / variances(y) for name, value in found.items()}
+
+    def ratio(self, mine: Array, others: Array) -> tuple[Ratio | None, int]:
+        """The ratio of the means of two of `squares`, and by how many pieces its interval is."""
+        steps = np.diff(self._stamps, prepend=self._stamps[0]) * 1e-9
+        elapsed = np.cumsum(np.where((steps > 0.0) & (steps <= 1.0), steps, 0.0))
+        k = max(int(elapsed[-1] / PIECE_S), 1)
+        starts = np.searchsorted(elapsed, np.arange(k) * elapsed[-1] / k)
+        sums = np.add.reduceat(np.column_stack((mine.sum(1), others.sum(1))), starts, axis=0)
+        weights = left_out(k) if k >= MIN_PIECES else np.ones((1, k))
+        return jackknife(*(weights @ sums).T), k
 
 
 @dataclass(frozen=True)
 class Identification:
-    """Parameters identified on `train`, and scored there and on `test`."""
+    """Parameters identified on all of the bags, and motion to score their files on.
+
+    trial: those whose files are scored: `found` where there are bags to test on, else those of
+        each bag's first part; None where there is no motion to identify or to score.
+    """
 
     model: RobotModel
-    unconstrained: Array  # (n_parameters,) base parameters
-    found: ConsistentParameters
-    train: AxisFactors
-    test: AxisFactors  # without samples where nothing was held out
-    seconds: float  # for both identifications, without reading
+    found: Fit
+    trial: Fit | None
+    held_out: HeldOut
 
-    def nmse(self, data: AxisFactors) -> Array:
-        """(n_axes, 4) by `MODELS`."""
-        file = RobotModel(identified_urdf(self), self.model.config, locked=self.model.locked)
-        models = (
-            urdf_parameters(self.model),
-            self.unconstrained,
-            self.found.base,
-            urdf_parameters(self.model, file),
-        )
-        return np.column_stack([data.nmse(parameters) for parameters in models])
+    def files(self, fit: Fit, *, mjcf: bool) -> dict[str, str]:
+        """By name, the texts of the files that hold the parameters `filed`.
+
+        The URDF has the identified inertias and joint friction, all else as it was; for MuJoCo's
+        see `export_mjcf`. Raises RobotModelError where MuJoCo can't take the robot.
+        """
+        model, found = self.model, fit.filed
+        friction = joint_dynamics(model, found.values)
+        urdf = export_urdf(model.urdf_text, link_inertias(model, found), friction)
+        if not mjcf:
+            return {URDF_FILE: urdf}
+        armatures = rotor_inertias(model, found.values)
+        return {URDF_FILE: urdf, MJCF_FILE: export_mjcf(urdf, armatures, model.config.gravity)}
 
 
 def identify_on_bags(
     bags: Bags,
     config: InverseDynamicsConfig,
     weight: float = 1.0,
-    hold_out: float = 0.0,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Identification:
-    """Identify on `bags.train`, but for the last share `hold_out` of the time of each.
+    """Identify on `bags.train`; what the files gain is scored on `bags.test`.
 
-    What is held out, and `bags.test`, is only scored. `weight` is that of `consistent`. Raises
-    BagError, RobotModelError or ConfigurationError with what is missing.
+    Without those it is scored on the last part of each bag, with parameters of the first part.
+    `weight` is that of `consistent`. Raises BagError, RobotModelError or ConfigurationError with
+    what is missing.
     """
-    if not 0.0 <= hold_out < 1.0:
-        raise ConfigurationError(f"the held-out share must be from 0 to below 1, not {hold_out:g}")
     model, config = robot_of(bags, config)
-    train, test = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
-    paths = (*bags.train, *bags.test)
-    stamps: list[int] = []
+    whole, first = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
+    held_out, stamps = HeldOut(model), list[int]()
+    paths, share = (*bags.train, *bags.test), 0.0 if bags.test else 1.0 - TRAINING_SHARE
     with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-        read = samples_of(paths, bags, model, config, progress, hold_out)
-        for number, held_out, sample in read:
-            to_train = number < len(bags.train) and not held_out
-            if (train if to_train else test).add(sample) and to_train:
+        for number, late, sample in samples_of(paths, bags, model, config, progress, share):
+            to_train = number < len(bags.train)
+            if to_train and whole.add(sample):
                 stamps.append(sample.stamp)
-        if train.n_samples == 0:
+            if late or not to_train:
+                held_out.add(sample)
+            elif not bags.test:
+                first.add(sample)
+        if whole.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
-        started = time.perf_counter()
-        base = unconstrained(model, train)
-        found = consistent(model, train, weight)
+        found = Fit.of(model, whole, weight)
+        trial = found if bags.test else None
+        if first.n_samples:
+            trial = Fit.of(model, first, weight)
     if little := check_motion(stamps):
         bags.warnings.append(little)
-    return Identification(model, base, found, train, test, time.perf_counter() - started)
-
-
-def identified_urdf(identification: Identification) -> str:
-    """The URDF with the identified inertias and joint friction, all else as it was."""
-    model, found = identification.model, identification.found
-    friction = joint_dynamics(model, found.values)
-    return export_urdf(model.urdf_text, link_inertias(model, found), friction)
+    return Identification(model, found, trial if len(held_out) else None, held_out)
 
 
 def parameters_csv(identification: Identification) -> str:
     """A line for each parameter, in SI units; the columns are `COLUMNS`."""
-    model, found = identification.model, identification.found
+    model, found = identification.model, identification.found.full
     urdf = np.concatenate((model.inertial_prior, effect_prior(model)))
+    filed = identification.found.filed.values
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    numbers = np.column_stack((urdf, found.values, found.standard_deviations, found.excitation))
+    numbers = np.column_stack(
+        (urdf, found.values, found.standard_deviations, found.excitation, filed)
+    )
     for label, row in zip(model.full_labels, numbers, strict=True):
         writer.writerow([label, *(f"{value:.12g}" for value in row)])
     return text.getvalue()
@@ -121,43 +204,66 @@ def parameters_csv(identification: Identification) -> str:
 def write_identification(
     identification: Identification, directory: Path, *, mjcf: bool = False
 ) -> None:
-    """Write identified.urdf and parameters.csv into `directory`, made if need be.
+    """Write identified.urdf, parameters.csv and, if asked for, identified.xml into `directory`.
 
-    mjcf: identified.xml as well, see `export_mjcf`. Raises StorageError where writing fails, and
-    RobotModelError, with nothing written, where MuJoCo can't take the robot.
+    It is made if need be. Raises StorageError where writing fails, and RobotModelError, with
+    nothing written, where MuJoCo can't take the robot.
     """
-    urdf, table = identified_urdf(identification), parameters_csv(identification)
-    files = {directory / URDF_FILE: urdf, directory / TABLE_FILE: table}
-    if mjcf:
-        model = identification.model
-        armatures = rotor_inertias(model, identification.found.values)
-        files[directory / MJCF_FILE] = export_mjcf(urdf, armatures, model.config.gravity)
-    write_files(files)
+    texts = identification.files(identification.found, mjcf=mjcf)
+    texts[TABLE_FILE] = parameters_csv(identification)
+    write_files({directory / name: text for name, text in texts.items()})
 
 
-def identification_table(identification: Identification) -> str:
-    """A table of the errors of the three models, a line for each axis, for a terminal."""
-    model, found = identification.model, identification.found
-    inertial = found.excitation[: model.inertial_prior.size]
-    parts = [("identified on", identification.train), ("held out", identification.test)]
-    parts = [(name, data) for name, data in parts if data.n_samples]
-    width = max(len(axis) for axis in (*model.axes, "mean"))
-    lines = [
-        f"{identification.train.n_samples} samples, {identification.seconds:.1f} s; "
+def identification_text(identification: Identification, *, mjcf: bool = False) -> str:
+    """The gain of identified.urdf, in words and in a table of errors, for a terminal."""
+    model, held_out = identification.model, identification.held_out
+    inertial = identification.found.full.excitation[: model.inertial_prior.size]
+    fact = (
         f"{int(np.sum(inertial < _MOSTLY))} of {inertial.size} inertial parameters are rather the "
-        "URDF's than the data's",
-        "normalised mean squared error of the URDF, of unconstrained base parameters, of "
-        "consistent ones, and of what of them the new URDF alone holds",
-        " " * width + "".join(f"  {f'{name}, {d.n_samples} samples':>51}" for name, d in parts),
-        f"{'axis':<{width}}" + "  {:>12} {:>13} {:>11} {:>12}".format(*MODELS) * len(parts),
+        "URDF's than the data's"
+    )
+    if (trial := identification.trial) is None:
+        return f"What {URDF_FILE} gains is not known: too little motion. {RECORD}\n{fact}"
+    squares = held_out.squares(identification.files(trial, mjcf=mjcf), trial)
+    errors = {name: values.mean(axis=0) for name, values in squares.items()}
+    errors["all parameters"] = held_out.factors.nmse(trial.full.base)
+    scored = np.isfinite(errors["all parameters"])  # an axis that nothing happens on has no nmse
+    lines = [_gain(identification, squares, float(errors[URDF_FILE][scored].mean())), fact]
+    lines.append(f"normalised mean squared error there, of files and of all in {TABLE_FILE}:")
+    width = max(len(axis) for axis in (*model.axes, "mean"))
+    lines.append(f"{'axis':<{width}}" + "".join(f"{name:>17}" for name in errors))
+    rows = np.where(scored[:, None], np.column_stack(list(errors.values())), np.nan)
+    for name, row in zip((*model.axes, "mean"), (*rows, rows[scored].mean(axis=0)), strict=True):
+        lines.append(f"{name:<{width}}" + "".join(f"{value:>17.4g}" for value in row))
+    return "\n".join(lines)
+
+
+def _gain(identification: Identification, squares: dict[str, Array], error: float) -> str:
+    """Advice to use the files or not, and the figures that say so."""
+    held_out, given = identification.held_out, squares[GIVEN]
+    ratio, pieces = held_out.ratio(squares[URDF_FILE], given)
+    if ratio is None:
+        return f"What {URDF_FILE} gains is not known: there is no error to compare."
+    words = ratio.words()
+    why = ""
+    if error >= 1.0:
+        why = "It predicts no better than a constant."
+    elif pieces < MIN_PIECES:
+        why = f"That is less than {MIN_PIECES * PIECE_S:g} s of motion, and may be chance."
+    elif ratio.low <= 1.0 <= ratio.high:
+        why = "That may be chance."
+    use = ratio.value < 1.0 and not why
+    lines = [
+        f"{'Use' if use else 'Do not rely on'} {URDF_FILE}{'' if use else ' yet'}: compared with "
+        f"the URDF given it has {words} on motion that was not learned ({len(held_out)} samples)."
     ]
-    errors = np.hstack([identification.nmse(data) for _, data in parts])
-    # An axis that nothing happens on has no nmse.
-    scored = np.isfinite(errors)
-    with np.errstate(invalid="ignore"):
-        means = np.where(scored, errors, 0.0).sum(axis=0) / scored.sum(axis=0)
-    for name, row in zip((*model.axes, "mean"), (*errors, means), strict=True):
-        groups = row.reshape(-1, len(MODELS)).tolist()
-        cells = ("  {:>12.4g} {:>13.4g} {:>11.4g} {:>12.4g}".format(*group) for group in groups)
-        lines.append(f"{name:<{width}}" + "".join(cells))
+    if not use:
+        lines[0] += f" {why} {RECORD}"
+    if MJCF_FILE in squares and (mujoco := held_out.ratio(squares[MJCF_FILE], given)[0]):
+        lines.append(f"{MJCF_FILE} has {mujoco.words()}, by MuJoCo's inverse dynamics.")
+    if identification.trial is not identification.found:
+        lines.append(
+            f"These figures are of files identified on the first {100 * TRAINING_SHARE:.0f} % of "
+            "each bag and scored on the rest; the files written are identified on all."
+        )
     return "\n".join(lines)

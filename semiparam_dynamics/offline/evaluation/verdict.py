@@ -130,7 +130,7 @@ SHORT = (
 )
 RECORD = (
     "Record a few minutes of motion that moves all joints through their ranges, slowly and fast "
-    "(semiparam excite plans one), and evaluate again."
+    "(semiparam excite plans one), and try again."
 )
 DOCTOR = "Run semiparam doctor on the recording before anything else."
 RUN = (
@@ -233,14 +233,26 @@ class Pieces:
         if not self._axes.any():
             return None
         k = len(self._sums[protocol][1])
-        weights = np.concatenate((np.ones((1, k)), 1.0 - np.eye(k)))  # all, and without each
-        mine, others = (self._errors(protocol, name, weights) for name in (model, other))
-        if k < MIN_PIECES or not (np.minimum(mine, others) > 0.0).all():  # NaN is not, either
-            return None
-        logs = np.log(mine) - np.log(others)
-        if not np.isfinite(logs).all():
-            return None
+        mine, others = (self._errors(protocol, name, left_out(k)) for name in (model, other))
+        return jackknife(mine, others) if k >= MIN_PIECES else None
+
+
+def left_out(k: int) -> Array:
+    """(1 + k, k) how often each of k pieces counts: all, then without each in turn."""
+    return np.concatenate((np.ones((1, k)), 1.0 - np.eye(k)))
+
+
+def jackknife(mine: Array, others: Array) -> Ratio | None:
+    """The ratio of two models' errors (1 + k,), of k pieces weighed by `left_out`.
+
+    With a single error each, k = 0, it has no interval. None where one is infinite or 0.
+    """
+    k, reach = len(mine) - 1, 0.0
+    if not all(((0.0 < errors) & (errors < np.inf)).all() for errors in (mine, others)):  # nor NaN
+        return None
+    logs = np.log(mine) - np.log(others)
+    if k > 0:
         deviation = np.sqrt((k - 1.0) * np.mean((logs[1:] - logs[1:].mean()) ** 2))
         reach = deviation * stats.t.ppf(0.5 * (1.0 + CONFIDENCE), k - 1)
-        low, value, high = np.exp(logs[0] + reach * np.array([-1.0, 0.0, 1.0]))
-        return Ratio(float(value), float(low), float(high))
+    low, value, high = np.exp(logs[0] + reach * np.array([-1.0, 0.0, 1.0]))
+    return Ratio(float(value), float(low), float(high))

@@ -11,17 +11,23 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import RobotModelError
-from semiparam_dynamics.dynamics.consistent import DYNAMICS_COLUMNS, ConsistentParameters
+from semiparam_dynamics.dynamics.consistent import (
+    DYNAMICS_COLUMNS,
+    ConsistentParameters,
+    effect_labels,
+)
 from semiparam_dynamics.robot.inertia import (
     inertial_parameters,
     is_body,
     pseudo_inertia,
 )
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import PRESLIDING
+from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK
 from semiparam_dynamics.robot.urdf import INERTIA_ENTRIES, parse_urdf
+
+NOWHERE = ("offset", STRIBECK, ASYMMETRY, LOADED)  # kinds that no file has a place for
 
 
 def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, Array | None]:
@@ -62,14 +68,27 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
     return shared
 
 
+def effects_of_files(model: RobotModel) -> Mask:
+    """(n_effects,) which effects a file of the robot can hold, or hold as friction or not at all.
+
+    Offsets of efforts, and what dry friction has more near standstill, in one of the directions or
+    under load, have no place in a URDF or in MuJoCo's XML. A file that is identified without them
+    is better than one that leaves them out afterwards: what bodies and friction can do of them,
+    they do.
+    """
+    parts = (label.partition(" ") for label in effect_labels(model))
+    return np.array(
+        [kind not in NOWHERE or name not in model.joint_names for kind, _, name in parts]
+    )
+
+
 def joint_dynamics(model: RobotModel, parameters: Array) -> dict[str, dict[str, float]]:
     """By joint, the attributes of its <dynamics> that were identified.
 
     parameters: (10 * bodies + n_effects,) in the order of `model.full_labels`. Units: N m s/rad
     and N m, of prismatic joints N s/m and N. Friction is what is left after a long way: Coulomb's
-    and all that builds up. Over which way it does, what it has more near standstill, in one of
-    the directions or under load, offsets, rotor inertias and the columns of coupled joints have no
-    place in a URDF.
+    and all that builds up. Over which way it does, rotor inertias and the columns of coupled joints
+    have no place in a URDF, nor has what `effects_of_files` leaves out.
     """
     values = dict(zip(model.full_labels, parameters, strict=True))
     for label, value in list(values.items()):

@@ -45,7 +45,6 @@ MISTAKES = [
     ("train BAG --out file", "the results can't be written to file"),
     ("tune BAG --out t.yaml --keep nystrom.width", "no such parameter or group"),
     ("tune BAG --out t.yaml --jobs -1", "can't be less than one process"),
-    ("identify BAG --out out --hold-out 1", "held-out share must be from 0 to below 1"),
     ("identify BAG --out out --weight 0", "weight of the URDF must be above 0"),
     ("identify BAG --out out --target wrench", "no topic of type geometry_msgs/msg/WrenchStamped"),
     ("identify BAG --out out --urdf nowhere.urdf", "nowhere.urdf"),
