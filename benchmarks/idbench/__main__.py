@@ -68,6 +68,7 @@ def run(args: argparse.Namespace) -> None:
     file, figures = args.out / "idbench.json", {"methods": {}, "cases": {}}
     if file.exists():
         figures = json.loads(file.read_text())
+    about = {"date": str(datetime.date.today()), "commit": commit(), "machine": machine()}
     with threadpool_limits(limits=1):
         for arm in args.arms:
             if arm not in SIMULATED and not (args.data / "robots" / arm).is_dir():
@@ -76,8 +77,7 @@ def run(args: argparse.Namespace) -> None:
             for case in cases(args.data, arm, args.seconds):
                 entry = figures["cases"].setdefault(arm, {}).setdefault(case.name, {})
                 for method, seconds in measure(case, args.methods, entry):
-                    about = {"date": str(datetime.date.today()), "commit": commit()}
-                    figures["methods"][method] = about | {"machine": machine()}
+                    figures["methods"][method] = about
                     print(f"{arm} {case.name}: {method}, {seconds:.0f} s", file=sys.stderr)
                 args.out.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(rounded(figures), indent=1) + "\n")

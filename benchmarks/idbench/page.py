@@ -163,10 +163,9 @@ def tuned(figures: Figures) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits."""
-    return (
-        f"{value:.3g}" if value >= 0.0995 else f"{value:.2g}" if value >= 0.01 else f"{value:.4f}"
-    )
+    """Three digits, and four decimals at most."""
+    decimals = 4 if value < 0.0995 else 3 if value < 0.9995 else 2 if value < 9.995 else 0
+    return f"{value:.{decimals}f}"
 
 
 def _title(model: str) -> str:
