@@ -378,16 +378,16 @@ class _Judge:
     def tried(self) -> float:
         """Trials that the scores in the storage are worth, those of the configuration aside."""
         n = self.recordings.n_folds
-        return (len(self._kept.user_attrs) - 2 * n) / ((n + 1) / 2)
+        return (len(self._kept.user_attrs) - 2 * n) / (2.0 - 2.0 ** (1 - n))
 
     def times(self, before: Candidate, own: Candidate) -> tuple[float, float]:
         """Time of a confirmation, and of a trial, in s, by the scores of the configuration.
 
         Every fold learns all samples, so that all take alike; but the first evaluations, `before`,
-        load compiled code, too. Half of the candidates are given up after their first fold.
+        load compiled code, too. On each fold half of the candidates are given up.
         """
         n, jobs = self.recordings.n_folds, at_a_time(self._executor)
-        rounds = math.ceil(BATCH / jobs) + (n - 1) * math.ceil(BATCH / 2 / jobs)
+        rounds = sum(math.ceil(BATCH / 2**k / jobs) for k in range(n))
         trial = statistics.median(score.seconds for score in own.scores) * rounds / BATCH
         return math.ceil(n / jobs) * min(score.seconds for score in before.scores), trial
 
