@@ -53,8 +53,10 @@ class ProgressBar:
         units = {"s": 1.0, "min": 60.0, "h": 3600.0}
         unit = next((unit for unit, size in units.items() if seconds < 99.0 * size), "h")
         where = f" on {jobs} processes" if jobs > 1 else ""
-        about = f"{self._bar.desc} takes about {seconds / units[unit]:.2g} {unit}{where}"
-        self._bar.write(about, file=self._bar.fp)
+        self._bar.clear()
+        self._bar.fp.write(
+            f"{self._bar.desc} takes about {seconds / units[unit]:.2g} {unit}{where}\n"
+        )
 
     def __enter__(self) -> ProgressBar:
         return self
