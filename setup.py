@@ -83,7 +83,7 @@ EXTRAS = {
     # A camera or a video file as images; distributions' python3-opencv does, too.
     "camera": ["opencv-python-headless>=4.5", "pillow>=10.1"],
     "lerobot": ["pyarrow>=14"],  # LeRobot data sets as input of `convert`
-    "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # what benchmarks/idbench compares with
+    "rivals": ["torch>=2.2", "gpytorch>=1.11", "xrfm>=0.4"],  # other methods of benchmarks/idbench
     "distributed": ["dask[array,distributed]>=2024.1", *LEARNING],
     # What `make docs` builds the site with.
     "docs": ["mkdocs-material>=9.5", "mkdocstrings[python]>=0.26", "latex2mathml>=3.77"],

@@ -13,8 +13,10 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from semiparam_dynamics.robot.model import RobotModel
 
@@ -22,7 +24,7 @@ from semiparam_dynamics.robot.model import RobotModel
 # Names, colours and units, the same in every plot and table of an evaluation.
 
 INK = "#1f2328"
-FAINT = "#6e7781"
+FAINT = "#57606a"
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,14 @@ def draw(
     return _inline(buffer.getvalue(), name, description)
 
 
+def plain_numbers(axis: Axis, low: float, high: float) -> None:
+    """Mark a logarithmic axis with plain numbers: a page has no formulas."""
+    subs = (1.0, 2.0, 5.0) if high < 10.0**2.5 * low else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
 def _inline(text: str, name: str, description: str) -> str:
     """Leave out what belongs to a file, and make ids unique."""
     body = text[text.index("<svg") :]
@@ -214,8 +224,8 @@ body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background:
 h1 { font-size: 1.1rem; font-weight: 600; color: var(--faint); margin: 0 0 .75rem; }
 h2 { font-size: 1.3rem; margin: 3rem 0 .25rem; padding-top: 1rem;
     border-top: 1px solid var(--line); }
-summary { cursor: pointer; margin-top: 1rem; border-top: 1px solid var(--line); }
-summary h2 { display: inline-block; margin: 0; padding: .6rem 0; border: 0; font-size: 1.1rem; }
+summary { cursor: pointer; margin-top: 1rem; padding: .6rem 0; border-top: 1px solid var(--line); }
+summary h2 { display: inline; padding: 0; border: 0; font-size: 1.1rem; }
 h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
 h3 small { font-weight: 400; color: var(--faint); }
 p { margin: .4rem 0; max-width: 48rem; }
@@ -255,10 +265,15 @@ svg text { font-family: var(--font) !important; }
 svg path { stroke-linejoin: round; }
 svg.bar { width: 11rem; height: 1rem; vertical-align: middle; }
 code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
+/* On a phone a row that ends in a sentence is a paragraph: columns would leave the screen. */
 @media (max-width: 40rem) { body { padding: 1.25rem .9rem 3rem; }
     p.headline { font-size: 1.2rem; } th, td { padding: .3rem .4rem; }
-    td small { white-space: normal; } #summary tbody th { min-width: 5rem; }
-    td.words { min-width: 12rem; } td.words:last-child { min-width: 24rem; } }
+    #summary table { font-size: .8rem; } #summary tbody th { min-width: 5rem; }
+    #summary td small, tr > .unit:first-child { white-space: normal; }
+    table:has(td.words:last-child) thead { display: none; }
+    tr:has(> td.words:last-child) { display: block; border-bottom: 1px solid var(--line); }
+    tr:has(> td.words:last-child) > * { display: inline-block; min-width: 0; border: 0; }
+    tr > td.words:last-child { display: block; min-width: 0; } }
 /* In the dark all is dark with its hues kept, the plots too; the window itself is not body. */
 @media screen and (prefers-color-scheme: dark) { html { color-scheme: dark; background: #1a1a1a; }
     body { min-height: 100vh; filter: invert(.9) hue-rotate(180deg); } }

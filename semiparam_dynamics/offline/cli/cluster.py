@@ -23,7 +23,7 @@ class _ClusterExecutor(ThreadPoolExecutor):
 
     def __init__(self, client: Any) -> None:
         super().__init__(MAX_WAITING)
-        self._client = client
+        self._client, self.workers = client, len(client.scheduler_info()["workers"])
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a worker run ``fn(*args, **kwargs)``."""

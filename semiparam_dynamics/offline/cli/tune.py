@@ -75,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
                     journal=out.with_suffix(".journal"),
                     executor=executor,
                     progress=progress,
+                    tell=progress.tell,
                 )
         except KeyboardInterrupt:
             print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)

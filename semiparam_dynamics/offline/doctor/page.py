@@ -92,7 +92,7 @@ def html_page(examination: Examination, name: str) -> str:
         ]
         for f in findings
     ]
-    headers = [head(""), *(head(t, style="words") for t in ("finding", "evidence", "what to do"))]
+    headers = [head(""), *(head(t, style="words") for t in ("Finding", "Evidence", "What to do"))]
     mended = [f"{key}: {_value(examination, key)}" for key in examination.mended]
     body = [
         f"<h1>semiparam doctor</h1>\n<p class='headline'>{escape(verdict(examination))}</p>",

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation
 
 from semiparam_dynamics.base.arrays import Array
@@ -23,6 +22,7 @@ from semiparam_dynamics.offline.page import (
     AxisGroup,
     ModelLook,
     draw,
+    plain_numbers,
     shorten,
 )
 
@@ -95,11 +95,7 @@ def scale_axis(axes: Axes, low: float, high: float, log: bool) -> None:
     """Limit the vertical axis, with plain numbers where it is logarithmic."""
     if log:
         axes.set_yscale("log")
-        decades = np.log10(high / low)
-        subs = (1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)
-        axes.yaxis.set_major_locator(LogLocator(subs=subs, numticks=12))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_numbers(axes.yaxis, low, high)
     axes.set_ylim(low, high)
 
 

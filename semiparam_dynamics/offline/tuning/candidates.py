@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from dataclasses import replace as replace_fields
 from typing import Any
 
@@ -16,13 +17,13 @@ from semiparam_dynamics.base.parameters import Value, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import variances
+from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
 from semiparam_dynamics.offline.tuning.recordings import Fold
 from semiparam_dynamics.robot.model import RobotModel
 
 CRITERIA = ("delayed", "frozen")
 TRAIN_BLOCK = 512  # samples learned at once: larger blocks are no faster
 WINDOW_SHARE = 0.25  # of a short training motion, to standardize the residual's inputs by
-PIECE_SECONDS = 3.0  # s, of errors averaged as one draw: filtered errors are alike for a second
 SIGNIFICANCE = 0.01  # of the one-sided paired test; small, as many candidates are tried
 AXIS_LIMIT = 1.02  # times the rigid body's frozen error, that the worst axis may have
 FROZEN_MARGIN = 0.01  # of the rigid body's error: no difference between frozen errors
@@ -36,11 +37,12 @@ class FoldScore:
     """
 
     fold: str
-    delayed: tuple[float, ...]  # of each piece of `PIECE_SECONDS`, while learning continues
+    delayed: tuple[float, ...]  # of each piece of `PIECE_S`, while learning continues
     frozen: tuple[float, ...]  # the same, with learning switched off
     rigid_delayed: float  # of the rigid body alone, mean over all pieces
     rigid_frozen: float
     worst_axis: float  # frozen, of the worst axis, times the rigid body's
+    seconds: float = field(default=0.0, compare=False)  # that the evaluation took
 
     def error(self, protocol: str) -> float:
         """Mean over the pieces."""
@@ -145,6 +147,7 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
 
     delay : s, of a block of held-out motion that is predicted before any of it is learned.
     """
+    began = time.perf_counter()
     with threadpool_limits(limits=1):  # candidates fill the cores
         estimator = SemiparametricEstimator(model, _with_window(config, fold))
         for motion in fold.train:
@@ -174,6 +177,7 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
         rigid_delayed=float(np.mean(_means(squares["delayed"]["rigid_body"], pieces))),
         rigid_frozen=float(np.mean(_means(squares["frozen"]["rigid_body"], pieces))),
         worst_axis=float(np.max(axes / np.maximum(rigid_axes, 1e-300), initial=0.0)),
+        seconds=time.perf_counter() - began,
     )
 
 
@@ -233,9 +237,8 @@ def _pieces(motions: Sequence[Motion]) -> Indices:
     numbers: list[Indices] = []
     first = 0
     for motion in motions:
-        _, own = np.unique(
-            _spans(motion.stamps, int(motion.stamps[0]), PIECE_SECONDS), return_inverse=True
-        )
+        spans = _spans(motion.stamps, int(motion.stamps[0]), PIECE_S)
+        _, own = np.unique(spans, return_inverse=True)
         numbers.append(first + own)
         first += int(own.max()) + 1
     return np.concatenate(numbers)

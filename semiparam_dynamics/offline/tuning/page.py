@@ -12,6 +12,7 @@ from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
 from semiparam_dynamics.offline.page import (
     LOOKS,
     ModelLook,
@@ -24,16 +25,13 @@ from semiparam_dynamics.offline.page import (
     legend,
     note,
     page,
+    plain_numbers,
     section,
     setting,
     table,
+    warning_box,
 )
-from semiparam_dynamics.offline.tuning.candidates import (
-    AXIS_LIMIT,
-    PIECE_SECONDS,
-    SIGNIFICANCE,
-    Candidate,
-)
+from semiparam_dynamics.offline.tuning.candidates import AXIS_LIMIT, SIGNIFICANCE, Candidate
 from semiparam_dynamics.offline.tuning.recordings import PART_NAME
 from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, number_of
 
@@ -57,10 +55,10 @@ HOW = (
     "Whole recordings were held out in turn, or each third of the only one; never samples between "
     "those that were learned.",
     "A value is taken only if it makes the error smaller on every held-out motion, by more than "
-    f"chance: a paired test over pieces of {PIECE_SECONDS:g} s, one-sided at {SIGNIFICANCE:.0%}.",
+    f"chance: a paired test over pieces of {PIECE_S:g} s, one-sided at {100 * SIGNIFICANCE:g} %.",
     "With learning switched off it may not make the rigid body's error larger, on the mean of any "
-    f"held-out motion or by more than {AXIS_LIMIT - 1.0:.0%} on any axis, where the configuration "
-    "did not.",
+    f"held-out motion or by more than {100.0 * (AXIS_LIMIT - 1.0):.0f} % on any axis, where the "
+    "configuration did not.",
     "The searches left out samples that repeat their neighbours. The configuration and the choice "
     "were then compared once more, with all samples, by the same test.",
 )
@@ -82,7 +80,7 @@ def tuning_page(tuning: Tuning) -> str:
     drawn = [search for search in tuning.searches if _names(search)]
     sections = [
         f'<h1>Tuning</h1>\n<p class="headline">{escape(headline(tuning))}</p>\n'
-        f'<div class="warnings">{bullets(findings(tuning))}</div>',
+        + warning_box("Be careful", findings(tuning)),
         section("changes", "What was changed", _changes(tuning)),
         section("result", "Before and after", note(RESULT_NOTE), _result(tuning)),
         *(_search(k, search, tuning) for k, search in enumerate(drawn)),
@@ -160,6 +158,7 @@ def _panel(number: int, search: Search, name: str, tuning: Tuning) -> str:
             axes.plot(x, y, color=color, marker="o", markersize=4, linestyle="")
         if values.min() > 0.0:
             axes.set_xscale("log")
+            plain_numbers(axes.xaxis, values.min(), values.max())
         start = to_flat(tuning.before)[name]
         axes.axvline(
             number_of(search.chosen.settings.get(name, start)),

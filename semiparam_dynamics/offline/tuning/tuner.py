@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
@@ -21,6 +22,7 @@ from semiparam_dynamics import __version__
 from semiparam_dynamics.base.errors import ConfigurationError, StorageError
 from semiparam_dynamics.base.extras import require
 from semiparam_dynamics.base.parameters import Value, parameters, replace, to_flat
+from semiparam_dynamics.base.progress import at_a_time
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
@@ -35,11 +37,11 @@ from semiparam_dynamics.offline.tuning.candidates import (
 from semiparam_dynamics.offline.tuning.recordings import Fold, Recordings
 
 Progress = Callable[[float], None]
+Tell = Callable[[float, int], None]
 
 BATCH = 8  # trials proposed together: so many processes can work at a time
 SEARCH_DELAY = 2.0  # s, of a search's blocks: longer than the protocol's, as each block costs time
 DELAY = 0.5  # s, of the delayed protocol, by which the choice is confirmed
-CONFIRMING = 8  # trials that take as long as the confirmation, for the progress
 MAX_CUTOFF = 0.2  # of the messages' rate: nearer to half of it the filter hardly filters
 MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
 MIN_MEMORIES = 10.0  # of a memory in the recordings, for it to be tried: they show what it loses
@@ -140,6 +142,7 @@ def tune_on_bags(
     journal: Path | None = None,
     executor: Executor | None = None,
     progress: Progress = lambda share: None,
+    tell: Tell = lambda left, jobs: None,
 ) -> Tuning:
     """Tune on `bags.train`; the other arguments are those of `tune`, and so is what it raises.
 
@@ -150,7 +153,7 @@ def tune_on_bags(
     measurements = [list(BagToRead(path, bags, model, config)) for path in bags.train]
     names = [Path(path).name for path in bags.train]
     recordings = Recordings(model, config, names, measurements)
-    tuning = tune(recordings, keep, criterion, journal, executor, progress)
+    tuning = tune(recordings, keep, criterion, journal, executor, progress, tell)
     tuning.doubts = tuple(dict.fromkeys(bags.doubts))
     return tuning
 
@@ -162,6 +165,7 @@ def tune(
     journal: Path | None = None,
     executor: Executor | None = None,
     progress: Progress = lambda share: None,
+    tell: Tell = lambda left, jobs: None,
 ) -> Tuning:
     """Choose `recordings.config`'s hyperparameters by motion that is held out.
 
@@ -173,6 +177,8 @@ def tune(
     journal : a file to resume from; results of other recordings in it stay.
     executor : of concurrent.futures, evaluates candidates.
     progress : called with the share done.
+    tell : called once, as soon as the configuration's own evaluations were measured, with the time
+        in s that the rest may take, and the number of processes.
 
     Raises BagError where the recordings don't suffice, ConfigurationError for unknown names,
     StorageError where the journal can't be used, MissingExtraError without Optuna.
@@ -183,18 +189,22 @@ def tune(
     folds = recordings.folds(config.filter.cutoff, thinned=False)
     tuning = Tuning(config, config, folds, criterion)
     judge = _Judge(recordings, _storage(journal), executor, criterion)
-    planned = stages(config, sum(fold.seconds for fold in folds))
-    total, done = sum(stage.trials for stage in planned) + CONFIRMING, 0
-    [own] = judge.scores([config])
+    found = stages(config, sum(fold.seconds for fold in folds))
+    planned = [each for each in found if _space(each, config, keep, recordings.rate)]
+    [before], [own] = judge.scores([config], thinned=False), judge.scores([config])
+    trials, (confirming, trial) = sum(each.trials for each in planned), judge.times(before, own)
+    left = max(trials - judge.tried(), 0.0) * trial + confirming / 2.0  # half of the choices change
+    tell(left, min(at_a_time(executor), BATCH))
+    done, total = confirming / trial, trials + 2.0 * confirming / trial
     for stage in planned:
 
-        def advance(share: float, first: int = done, trials: int = stage.trials) -> None:
+        def advance(share: float, first: float = done, trials: int = stage.trials) -> None:
             progress((first + share * trials) / total)
 
         config, own = _search(judge, stage, config, own, keep, advance)
         done += stage.trials
     tuning.searches = judge.searches
-    before, tuned = judge.scores([tuning.before, config], thinned=False)
+    [tuned] = judge.scores([config], thinned=False)
     tuning.confirmed = {"configured": before, "tuned": before}
     if config != tuning.before:
         tuning.config = config
@@ -233,8 +243,6 @@ def _search(
 ) -> tuple[InverseDynamicsConfig, Candidate]:
     """The configuration after a stage, and its scores; both as they were where none is better."""
     space = _space(stage, config, keep, judge.recordings.rate)
-    if not space:
-        return config, own
     study = judge.study(stage.title, to_flat(config), sorted(space))
     while (done := len(_settings(study))) < stage.trials:
         study.sampler = _sampler(config.estimator.seed + done)
@@ -342,15 +350,20 @@ class _Judge:
         """The candidates' scores on all folds, or up to one where it is no rival of `own`."""
         candidates = [Candidate({}, ()) for _ in configs]
         folds: dict[float, list[Fold]] = {}
-        for number in range(self.recordings.n_folds):
+        numbers = range(self.recordings.n_folds)
+        for together in [numbers] if own is None else [[number] for number in numbers]:
             rivals = [
                 k
                 for k, each in enumerate(candidates)
                 if own is None or each.rivals(own, self.criterion)
             ]
-            keys = [_digest(to_flat(configs[k]), number, thinned) for k in rivals]
+            keys = {
+                (k, number): _digest(to_flat(configs[k]), number, thinned)
+                for k in rivals
+                for number in together
+            }
             tasks = {}
-            for k, key in zip(rivals, keys, strict=True):
+            for (k, number), key in keys.items():
                 if key not in self._kept.user_attrs:
                     cutoff = configs[k].filter.cutoff
                     if cutoff not in folds:
@@ -358,9 +371,25 @@ class _Judge:
                     tasks[key] = configs[k].estimator, folds[cutoff][number]
             self._evaluate(tasks, SEARCH_DELAY if thinned else DELAY)
             known = self._kept.user_attrs
-            for k, key in zip(rivals, keys, strict=True):
+            for (k, _), key in keys.items():
                 candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))
         return candidates
+
+    def tried(self) -> float:
+        """Trials that the scores in the storage are worth, those of the configuration aside."""
+        n = self.recordings.n_folds
+        return (len(self._kept.user_attrs) - 2 * n) / (2.0 - 2.0 ** (1 - n))
+
+    def times(self, before: Candidate, own: Candidate) -> tuple[float, float]:
+        """Time of a confirmation, and of a trial, in s, by the scores of the configuration.
+
+        Every fold learns all samples, so that all take alike; but the first evaluations, `before`,
+        load compiled code, too. On each fold half of the candidates are given up.
+        """
+        n, jobs = self.recordings.n_folds, at_a_time(self._executor)
+        rounds = sum(math.ceil(BATCH / 2**k / jobs) for k in range(n))
+        trial = statistics.median(score.seconds for score in own.scores) * rounds / BATCH
+        return math.ceil(n / jobs) * min(score.seconds for score in before.scores), trial
 
     def _evaluate(self, tasks: Mapping[str, tuple[EstimatorConfig, Fold]], delay: float) -> None:
         """Keep the scores of tasks by their keys as soon as they are there."""

@@ -78,7 +78,8 @@ def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
         assert f"<h2>{heading}</h2>" in page
     assert page.count("<svg") >= 2 and "src=" not in page and 'href="http' not in page
     assert main([*command, "--jobs", "1", "--out", str(out), "--overwrite"]) == 0
-    assert "all from the journal" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "all from the journal" in printed.out and "tuning takes about" in printed.err
 
 
 def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(

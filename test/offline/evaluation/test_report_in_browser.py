@@ -20,7 +20,7 @@ from semiparam_dynamics.offline.page import LOOKS, MEASURED
 from ...browser import Browser
 from ...dynamics.arms import measurements, small_arm
 
-WIDTHS = (1280, 400)
+WIDTHS = (1280, 390)
 HEADINGS = {
     "summary": "Inverse dynamics, learned and judged",
     "errors": "Error over time",
@@ -48,6 +48,9 @@ CUT_OFF = """[...document.querySelectorAll('svg[role=img] text')].filter(text =>
     const t = text.getBoundingClientRect(), s = text.closest('svg').getBoundingClientRect();
     return t.left < s.left - 1 || t.right > s.right + 1 || t.top < s.top - 1 ||
         t.bottom > s.bottom + 1}).map(text => text.textContent)"""
+TEXTS = """['h1', '.headline', '.note', 'td', 'td small', 'thead th', 'li', 'svg text'].map(
+    s => [...document.querySelectorAll(s)].find(e => e.textContent.trim())).filter(e => e).map(
+    e => e.getBoundingClientRect()).map(b => [b.x, b.y + scrollY, b.width, b.height])"""
 LINES = """Math.max(...[...document.querySelectorAll('td, th')].map(
     e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)))"""
 
@@ -114,6 +117,21 @@ def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None
     text = (repository / "docs" / "report.md").read_text(encoding="utf-8")
     told = re.findall("^## (.*)$", text, re.MULTILINE)
     assert told[1:] == list(HEADINGS.values())[1:]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_can_be_read_in_the_light_and_in_the_dark(
+    browser: Browser, page: Path, scheme: str
+) -> None:
+    features = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.call("Emulation.setEmulatedMedia", features=features)
+    browser.open(page, 390)
+    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    for box in browser.evaluate(TEXTS):
+        luminance = browser.picture(*box) ** 2.2 @ [0.2126, 0.7152, 0.0722] + 0.05
+        assert luminance.max() / luminance.min() >= 4.5
+        assert (np.median(luminance) > 0.5) == (scheme == "light")
+    browser.call("Emulation.setEmulatedMedia", features=[])
 
 
 @pytest.mark.parametrize("width", WIDTHS)

@@ -19,7 +19,7 @@ from semiparam_dynamics.offline.tuning.page import RIVAL, findings, headline, te
 from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, stages, tune
 
 from ...browser import Browser
-from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES
+from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES, WIDTHS
 from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
 from .recorded import CONFIG, recordings
 
@@ -59,9 +59,16 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tuning") / "tuned.journal"
 
 
+TOLD: list[tuple[float, int]] = []  # the time left, and the number of processes
+
+
+def tell(left: float, jobs: int) -> None:
+    TOLD.append((left, jobs))
+
+
 @pytest.fixture(scope="module")
 def result(journal: Path) -> Tuning:
-    return tuned(journal)
+    return tuned(journal, tell=tell)
 
 
 def test_a_poor_configuration_is_bettered_with_all_samples_too(result: Tuning) -> None:
@@ -122,6 +129,14 @@ def test_from_its_journal_it_gives_the_same_without_computing(
     with ThreadPoolExecutor(1) as executor:
         other = tuned(None, executor=executor)
     assert same(other, result)
+
+
+def test_the_time_is_told_once_and_less_where_the_journal_has_it(
+    result: Tuning, journal: Path, tmp_path: Path
+) -> None:
+    tuned(shutil.copy(journal, tmp_path / "tuned.journal"), tell=tell)
+    (first, jobs), (again, _) = TOLD
+    assert first > again >= 0.0 and jobs == 1
 
 
 def test_interrupted_it_resumes_and_ends_the_same(result: Tuning, tmp_path: Path) -> None:
@@ -189,12 +204,11 @@ def test_the_page_in_a_browser(result: Tuning, tmp_path: Path) -> None:
     page = tmp_path / "tuned.html"
     page.write_text(tuning_page(result))
     with Browser(tmp_path / "profile") as browser:
-        browser.open(page, 400)
-        assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
-        browser.open(page, 1280)
+        for width in reversed(WIDTHS):
+            browser.open(page, width)
+            assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
         assert not browser.complaints
         assert [address for address in browser.requests if not address.startswith("file:")] == []
-        assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
         headings = browser.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
         assert headings[:2] == ["What was changed", "Before and after"]
         assert headings[-1] == "How it was judged" and "Residual" in headings
