@@ -4,10 +4,10 @@
     python benchmarks/idbench --publish FOLDER
 
 DATA holds robots/ARM (`python benchmarks/idbench/fetch.py DATA`); two simulated arms need none. A
-method is a file of `methods/`; `package` is this package with defaults, as `semiparam evaluate`
-scores it, and `settings` with those of config/robots. Figures are kept in FOLDER/idbench.json case
-by case: methods that are run later are added, and tables of all are written to FOLDER/idbench.md.
-`--publish` writes what README.md and docs/ say by these figures.
+method is a file of `methods/`. This package with defaults, as `semiparam evaluate` scores it, is
+always run; `settings` is this package with those of config/robots. Figures are kept in
+FOLDER/idbench.json case by case: methods that are run later are added, and tables of all are
+written to FOLDER/idbench.md. `--publish` writes what README.md and docs/ say by these figures.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import datetime
 import importlib
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ from semiparam_dynamics.base.config_files import load_yaml  # noqa: E402
 from semiparam_dynamics.base.errors import ConfigurationError  # noqa: E402
 from semiparam_dynamics.learner.config import InverseDynamicsConfig  # noqa: E402
 from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
+from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS  # noqa: E402
 
-PACKAGE, SETTINGS = "package", "settings"
+SETTINGS = "settings"
 METHODS = sorted(path.stem for path in (Path(__file__).parent / "methods").glob("*.py"))
 TUNED = ("rigid_body", "semiparametric")  # what of `settings` is kept
 
@@ -46,76 +48,89 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("data", type=Path, nargs="?", help="folder with robots/")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the figures are kept")
     parser.add_argument("--arms", nargs="+", choices=NAMES, default=NAMES)
-    known = (PACKAGE, SETTINGS, *METHODS)
-    parser.add_argument("--methods", nargs="+", choices=known, default=known)
+    known = (SETTINGS, *METHODS)
+    parser.add_argument("--methods", nargs="*", choices=known, default=known)
     parser.add_argument("--seconds", type=float, default=0.0, help="of a simulated arm, 0: 60")
     parser.add_argument("--publish", type=Path, metavar="FOLDER", help="with the figures there")
     return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure or publish; the exit code is that of `semiparam`."""
+    """Measure or publish; the exit code is that of `semiparam`, 1 where a method failed."""
     return run_command(lambda: run(make_parser().parse_args(arguments)), "idbench")
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     """Run the methods on the cases, and keep the figures."""
     if args.publish:
         publish(json.loads((args.publish / "idbench.json").read_text()))
-        return
+        return 0
     if args.data is None or args.out is None:
         raise ConfigurationError("name DATA, the folder with robots/, and --out FOLDER")
+    if taken := set(METHODS) & {*ALL_MODELS, SETTINGS, "package"}:
+        raise ConfigurationError(f"a row of the package has this name already: {', '.join(taken)}")
     file, figures = args.out / "idbench.json", {"methods": {}, "cases": {}}
+    args.out.mkdir(parents=True, exist_ok=True)
     if file.exists():
         figures = json.loads(file.read_text())
     about = {"date": str(datetime.date.today()), "commit": commit(), "machine": machine()}
+    failed = False
     with threadpool_limits(limits=1):
         for arm in args.arms:
             if arm not in SIMULATED and not (args.data / "robots" / arm).is_dir():
-                print(f"{arm}: no folder robots/{arm}", file=sys.stderr)
+                print(f"{arm}: no folder {args.data / 'robots' / arm}", file=sys.stderr)
                 continue
             for case in cases(args.data, arm, args.seconds):
+                print(f"{arm} {case.name}: the package", file=sys.stderr)
                 entry = figures["cases"].setdefault(arm, {}).setdefault(case.name, {})
-                for method, seconds in measure(case, args.methods, entry):
-                    figures["methods"][method] = about
-                    print(f"{arm} {case.name}: {method}, {seconds:.0f} s", file=sys.stderr)
-                args.out.mkdir(parents=True, exist_ok=True)
+                prepared = prepare(case, InverseDynamicsConfig())
+                keep_package(prepared, entry)
+                figures["methods"]["package"] = about
+                for method in args.methods:
+                    print(f"{arm} {case.name}: {method}", file=sys.stderr)
+                    try:
+                        if method == SETTINGS:
+                            keep_settings(case, entry)
+                        else:
+                            measure(method, prepared, entry)
+                        figures["methods"][method] = about
+                    except ImportError as error:
+                        print(f"{method} is left out: {error}", file=sys.stderr)
+                    except Exception:  # in whatever way a method fails, the others go on
+                        failed = True
+                        traceback.print_exc()
+                        print(f"{method} failed on {arm} {case.name}", file=sys.stderr)
                 file.write_text(json.dumps(rounded(figures), indent=1) + "\n")
                 file.with_suffix(".md").write_text(page(rounded(figures)))
+    if not file.exists():
+        raise ConfigurationError(f"{args.data} has no logs of {', '.join(args.arms)}")
+    return int(failed)
 
 
-def measure(
-    case: Case, methods: Sequence[str], entry: dict[str, Any]
-) -> Iterator[tuple[str, float]]:
-    """Put the figures of a case into `entry`; yields each method that is done, and its time, s."""
-    prepared: Prepared | None = None
-    for method in methods:
-        if method == SETTINGS and not (CONFIG / f"{case.arm}.yaml").exists():
-            continue
-        if method == SETTINGS:
-            config = load_yaml(CONFIG / f"{case.arm}.yaml", InverseDynamicsConfig)
-            for protocol, name, figures in package_scores(prepare(case, config).evaluation):
-                if name in TUNED:
-                    entry.setdefault(protocol, {})[f"{name}, tuned"] = figures
-            yield method, 0.0
-            continue
-        prepared = prepared or prepare(case, InverseDynamicsConfig())
-        if method == PACKAGE:
-            entry["samples"] = len(prepared.test)
-            for protocol, name, figures in package_scores(prepared.evaluation):
-                entry.setdefault(protocol, {})[name] = figures
-            yield method, 0.0
-            continue
-        try:
-            made = importlib.import_module(f"methods.{method}").Method()
-        except ImportError as error:
-            print(f"{method} is left out: {error}", file=sys.stderr)
-            continue
-        for protocol, figures, seconds in method_scores(made, prepared):
-            entry.setdefault(protocol, {})[method] = figures | {"seconds": seconds}
-        if seconds > BUDGET:
-            print(f"{method} took more than the budget of {BUDGET:g} s", file=sys.stderr)
-        yield method, seconds
+def keep_package(prepared: Prepared, entry: dict[str, Any]) -> None:
+    """Put the figures of the package's models with defaults into a case's entry."""
+    entry["samples"] = len(prepared.test)
+    for protocol, name, figures in package_scores(prepared.evaluation):
+        entry.setdefault(protocol, {})[name] = figures
+
+
+def keep_settings(case: Case, entry: dict[str, Any]) -> None:
+    """Put those with the arm's own settings into it, where there are such."""
+    path = CONFIG / f"{case.arm}.yaml"
+    if path.exists():
+        config = load_yaml(path, InverseDynamicsConfig)
+        for protocol, name, figures in package_scores(prepare(case, config).evaluation):
+            if name in TUNED:
+                entry.setdefault(protocol, {})[f"{name}, tuned"] = figures
+
+
+def measure(method: str, prepared: Prepared, entry: dict[str, Any]) -> None:
+    """Put a method's figures into it."""
+    made = importlib.import_module(f"methods.{method}").Method()
+    for protocol, figures, seconds in method_scores(made, prepared):
+        entry.setdefault(protocol, {})[method] = figures | {"seconds": seconds}
+    if seconds > BUDGET:
+        print(f"{method} took more than the budget of {BUDGET:g} s", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,19 +50,22 @@ def cases(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Case]:
         period = ARMS[arm].period
     if len(logs) == 1:
         (log,) = logs
-        yield Case(arm, "first 60 %", urdf, (), log)
+        yield Case(arm, "first 60 % → rest", urdf, (), log)
         if period:
-            yield Case(arm, "first 60 % of the period", urdf, (), log.rows(log.times <= period))
+            yield Case(arm, "60 % of the period → rest", urdf, (), log.rows(log.times <= period))
         else:
             late = log.times > (1.0 - TRAINING_SHARE) * log.times[-1]
-            yield Case(arm, "last 60 %", urdf, (log.rows(late),), log.rows(~late))
+            yield Case(arm, "last 60 % → rest", urdf, (log.rows(late),), log.rows(~late))
     for count in range(len(logs) - 1, 0, -1):
         for chosen in itertools.combinations(range(len(logs)), count):
             for k in set(range(len(logs))) - set(chosen):
                 name = f"{', '.join(str(j + 1) for j in chosen)} → {k + 1}"
                 yield Case(arm, name, urdf, tuple(logs[j] for j in chosen), logs[k])
-    if arm in ARMS and (path := data / "robots" / arm / ARMS[arm].other).is_file():
-        yield Case(arm, "all → another motion", urdf, tuple(logs), read_arm_log(path, urdf))
+    if arm in ARMS and ARMS[arm].other:
+        if (path := data / "robots" / arm / ARMS[arm].other).is_file():
+            yield Case(arm, "all → another motion", urdf, tuple(logs), read_arm_log(path, urdf))
+        else:
+            print(f"{arm}: no {path.name}, one case less than in the documents", file=sys.stderr)
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,11 @@ class Data:
     y: Array
     moving: Mask
     choosing: Data | None = None
+
+    def __post_init__(self) -> None:
+        for entry in dataclasses.fields(self)[:-1]:  # what one method writes another would read
+            array: Array = getattr(self, entry.name)
+            array.flags.writeable = False
 
     @classmethod
     def of(cls, blocks: list[SampleBlock], base: list[Array]) -> Data:

@@ -30,7 +30,7 @@ SIMULATED_NAMES = {"sim_small": "small, simulated", "sim_seven": "seven joints, 
 PICTURE = "docs/benchmark.png"
 PAGES = {"README.md": False, "docs/benchmark.md": True}  # whether with the range over cases
 BEGIN, END = "<!-- idbench: begin -->\n", "<!-- idbench: end -->"
-CONFIDENCE = 0.9  # of the intervals over arms, two-sided
+CONFIDENCE, MIN_ARMS = 0.9, 4  # of the intervals over arms, two-sided
 
 
 def rounded(figures: Any) -> Any:
@@ -85,8 +85,12 @@ def page(figures: Figures) -> str:
     parts = [HEAD]
     for protocol in ("frozen", "delayed", "sequential"):
         parts += [f"## {TITLES[protocol]}", by_arm(figures, protocol)]
-    parts += ["## Case by case", CASES, by_case(figures), "## Cost", COST, cost(figures)]
-    parts += ["## With other settings than the defaults", TUNED, tuned(figures)]
+    parts += ["## Case by case", CASES, by_case(figures)]
+    if rivals(figures):
+        parts += ["## Other methods, case by case", OTHERS, by_rival(figures)]
+        parts += ["## Cost", COST, cost(figures)]
+    if "settings" in figures["methods"]:
+        parts += ["## With other settings than the defaults", TUNED, tuned(figures)]
     parts += [
         "## When and where",
         markdown(("method", "date", "commit", "machine"), _about(figures)),
@@ -102,17 +106,19 @@ def by_arm(figures: Figures, protocol: str) -> str:
     """A row for each method: its errors relative to the plain rigid body's, by arm."""
     arms, rows = list(figures["cases"]), []
     for model in (*ALL_MODELS, *rivals(figures)):
-        of_arms = [mean(ratios(figures, arm, protocol, model)) for arm in arms]
-        if np.isfinite(of_arms).any():
-            cells = [number(ratio) if np.isfinite(ratio) else "" for ratio in of_arms]
-            rows.append([_title(model), *cells, _over_arms(of_arms)])
-    return markdown(("method", *map(arm_name, arms), "all"), rows)
+        of_arms = {arm: mean(ratios(figures, arm, protocol, model)) for arm in arms}
+        if np.isfinite(list(of_arms.values())).any():
+            cells = [number(ratio) if np.isfinite(ratio) else "" for ratio in of_arms.values()]
+            real = [ratio for arm, ratio in of_arms.items() if arm in ARMS]
+            rows.append([_title(model), *cells, _over_arms(real)])
+    heads = [f"{arm_name(arm)}, {len(figures['cases'][arm])}" for arm in arms]
+    return markdown(("method; arm, cases", *heads, "real arms"), rows)
 
 
 def _over_arms(of_arms: Sequence[float]) -> str:
     """Geometric mean over the arms and its interval; empty where one is missing."""
     logs = np.log(of_arms)
-    if not np.isfinite(logs).all() or len(logs) < 2:
+    if not np.isfinite(logs).all() or len(logs) < MIN_ARMS:
         return ""
     reach = (
         stats.t.ppf(0.5 * (1.0 + CONFIDENCE), len(logs) - 1) * logs.std(ddof=1) / len(logs) ** 0.5
@@ -134,6 +140,17 @@ def by_case(figures: Figures) -> str:
             rows.append(cells)
     head = ["plain", "rigid body", "both", "worst joint", "covered"]
     return markdown(["case", "samples", *head, *(f"delayed: {name}" for name in head)], rows)
+
+
+def by_rival(figures: Figures) -> str:
+    """A row for each case: frozen errors of the rigid body and of other methods on it."""
+    models, rows = (RIGID, BOTH, *rivals(figures)), []
+    for arm, cases in figures["cases"].items():
+        for name, case in cases.items():
+            found = [case["frozen"].get(model) for model in models]
+            cells = [number(figures["nmse"]) if figures else "" for figures in found]
+            rows.append([f"{arm_name(arm)}, {name}", *cells])
+    return markdown(("case", "rigid body", "both", *models[2:]), rows)
 
 
 def cost(figures: Figures) -> str:
@@ -175,18 +192,18 @@ def _title(model: str) -> str:
 HEAD = """\
 # IDBench
 
-Written by `python benchmarks/idbench DATA --out benchmarks/results`; [how to
-enter](../../docs/benchmark.md).
+Written by `python benchmarks/idbench DATA --out FOLDER`; docs/benchmark.md says how to enter.
 
 Mean squared errors relative to those of a rigid body with viscous and Coulomb friction alone
-(*plain rigid body*) on the same samples: geometric means over an arm's cases. *All*: over the
-arms, and in brackets the interval that the choice of these arms explains (Student, 90 %). *Least
+(*plain rigid body*) on the same samples: geometric means over an arm's cases. *Real arms*: over
+these, and in brackets the interval that the choice of these arms explains (Student, 90 %). *Least
 squares* and the rigid body, on which other methods are, have all kinds of friction of this
 package. All with defaults, whatever the arm."""
 CASES = """\
 Normalised mean squared errors, means over joints, as `semiparam evaluate` prints them. *Worst
 joint*: of the semiparametric relative to the rigid body. *Covered*: within two standard
 deviations, mean (worst joint)."""
+OTHERS = "Normalised mean squared errors with learning off, means over joints."
 COST = """\
 Of one thread; a method's choice of settings, on a part of what it learns, is included."""
 TUNED = """\

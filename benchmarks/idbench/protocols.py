@@ -18,6 +18,7 @@ from arms import measurements
 from cases import Case, Data
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import SampleBlock
@@ -51,13 +52,14 @@ class Method(Protocol):
 class Prepared:
     """A case whose rigid body is identified.
 
-    blocks: of what is learned, by recording, and of what is tested.
+    before: (k,) s, times of what is learned of the recording that is tested.
     """
 
     evaluation: Evaluation
     train: Data
     test: Data
     test_block: SampleBlock
+    before: Array
 
 
 def prepare(case: Case, config: InverseDynamicsConfig) -> Prepared:
@@ -76,7 +78,8 @@ def prepare(case: Case, config: InverseDynamicsConfig) -> Prepared:
         if (seen := each.rows(each.informative & ~held)).stamps.size:
             rigid.update_block(seen.regressors, seen.y, seen.stamps, seen.weights)
     train = dataclasses.replace(train, choosing=_data(blocks, rigid.parameters))
-    return Prepared(evaluation, train, tested, block)
+    before = train.times[: 0 if case.train else len(train)]
+    return Prepared(evaluation, train, tested, block, before)
 
 
 def _data(blocks: list[SampleBlock], parameters: Array) -> Data:
@@ -129,35 +132,57 @@ def _figures(
 def method_scores(
     method: Method, prepared: Prepared
 ) -> Iterator[tuple[str, dict[str, object], float]]:
-    """Protocol, figures and seconds of learning of another method."""
-    blind = dataclasses.replace(prepared.test, y=np.full_like(prepared.test.y, np.nan))
+    """Protocol, figures and seconds of learning of another method.
+
+    Raises ConfigurationError where its predictions are not finite or have another shape than `y`.
+    """
     started = time.perf_counter()
     method.fit(prepared.train)
     seconds = time.perf_counter() - started
-    rigid = _nmse(prepared.test.base, prepared.test.y)
-    yield "frozen", _figures(_nmse(method.predict(blind), prepared.test.y), rigid), seconds
+    data = prepared.test
+    rigid = _nmse(data.base, data.y)
+    yield "frozen", _figures(_nmse(_predicted(method, data), data.y), rigid), seconds
     if not hasattr(method, "update"):
         return
     estimator = prepared.evaluation.runs["frozen"].estimator.copy()
     in_turn = estimator.update_rigid_body_block(prepared.test_block).values
-    data = dataclasses.replace(prepared.test, base=in_turn)
+    data = dataclasses.replace(data, base=in_turn)
     rigid = _nmse(in_turn, data.y)
     for protocol, length in (("delayed", BLOCK), ("sequential", 0.0)):
         method.fit(prepared.train)
         found = []
-        for part in _parts(data, length):
-            found.append(method.predict(dataclasses.replace(part, y=np.full_like(part.y, np.nan))))
+        for rows in _parts(prepared.before, data.times, length):
+            part = data.rows(rows)
+            found.append(_predicted(method, part))
             method.update(part)
         yield protocol, _figures(_nmse(np.concatenate(found), data.y), rigid), seconds
 
 
-def _parts(data: Data, length: float) -> Iterator[Data]:
-    """The samples in parts of so many seconds, each of one sample at least."""
-    begin = 0
-    while begin < len(data):
-        end = int(np.searchsorted(data.times, data.times[begin] + length - TICK)) + 1
-        yield data.rows(slice(begin, max(end, begin + 1)))
-        begin = max(end, begin + 1)
+def _predicted(method: Method, data: Data) -> Array:
+    """What a method predicts, to which the efforts are hidden."""
+    blind = dataclasses.replace(data, y=np.full_like(data.y, np.nan))
+    values = np.asarray(method.predict(blind))
+    if values.shape != data.y.shape or not np.isfinite(values).all():
+        finite = "finite" if np.isfinite(values).all() else "not all finite"
+        raise ConfigurationError(
+            f"predict has to return finite efforts of shape {data.y.shape}; these are {finite}, "
+            f"of shape {values.shape}"
+        )
+    return values
+
+
+def _parts(before: Array, times: Array, length: float) -> Iterator[slice]:
+    """Rows of the test in parts of so many seconds, each of one sample at least.
+
+    They go on from those of the samples `before`, as the package's do.
+    """
+    whole, first, begin = np.concatenate((before, times)), len(before), 0
+    while begin < len(whole):
+        end = int(np.searchsorted(whole, whole[begin] + length - TICK)) + 1
+        end = max(end, begin + 1)
+        if end > first:
+            yield slice(max(begin - first, 0), end - first)
+        begin = end
 
 
 def _nmse(predicted: Array, y: Array) -> Array:

@@ -17,7 +17,9 @@ from matplotlib.image import imread
 from page import PAGES, PICTURE, digest, number, page, published
 from PIL import Image
 from protocols import Prepared, method_scores, package_scores, prepare
+from threadpoolctl import threadpool_limits
 
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 
@@ -46,10 +48,26 @@ def test_the_method_of_the_page_is_the_packages_persistence(prepared: Prepared) 
     expected = {p: f for p, name, f in package_scores(prepared.evaluation) if name == "persistence"}
     found = {p: figures for p, figures, _ in method_scores(of_page().Method(), prepared)}
     assert found.keys() == expected.keys() == {"frozen", "delayed", "sequential"}
-    for protocol, figures in found.items():
+    # Of the half second in which the test begins a method has learned what comes before it.
+    for protocol, near in (("frozen", 0.01), ("sequential", 0.01), ("delayed", 0.05)):
         for name in ("nmse", "worst"):
-            # Before the test the package's is of a rigid body that has not learned that sample yet.
-            assert figures[name] == pytest.approx(expected[protocol][name], rel=0.01), protocol
+            assert found[protocol][name] == pytest.approx(expected[protocol][name], near), protocol
+
+
+@pytest.mark.parametrize(
+    "values", [lambda y: np.zeros(len(y)), lambda y: y], ids=["another shape", "not finite"]
+)
+def test_what_cannot_be_scored_is_refused(values, prepared: Prepared) -> None:
+    class Careless:
+        def fit(self, train: Data) -> None:
+            with pytest.raises(ValueError, match="read-only"):
+                train.base += 0.0  # type: ignore[misc]
+
+        def predict(self, test: Data) -> np.ndarray:
+            return np.asarray(values(test.y))
+
+    with pytest.raises(ConfigurationError, match="finite efforts of shape"):
+        list(method_scores(Careless(), prepared))
 
 
 def test_the_efforts_of_the_test_are_hidden_until_they_are_learned(prepared: Prepared) -> None:
@@ -96,7 +114,8 @@ def test_each_method_fits_a_page_and_learns_something(path: Path, prepared: Prep
         method: Any = importlib.import_module(f"methods.{path.stem}").Method()
     except ImportError as error:
         pytest.skip(str(error))
-    (_, figures, seconds), *_ = method_scores(method, prepared)
+    with threadpool_limits(1):
+        (_, figures, seconds), *_ = method_scores(method, prepared)
     rigid = np.nanmean((prepared.test.base - prepared.test.y) ** 2 / prepared.test.y.var(axis=0))
     assert figures["nmse"] < 1.2 * rigid and seconds > 0.0
 
@@ -113,8 +132,8 @@ def test_pages_and_picture_say_what_the_figures_do(tmp_path: Path) -> None:
 def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: None) -> None:
     idbench = command_line("idbench").main
     given = ["DATA", "--out", str(tmp_path), "--arms", "sim_small", "ur10", "--seconds", "12"]
-    for method in ("package", "boosting"):
-        assert idbench([*given, "--methods", method]) == 0
+    for methods in ([], ["boosting"]):
+        assert idbench([*given, "--methods", *methods]) == 0
     figures = json.loads((tmp_path / "idbench.json").read_text())
     assert figures["methods"].keys() == {"package", "boosting"}
     (cases,) = figures["cases"].values()  # there is no folder robots/ur10
@@ -140,7 +159,7 @@ def test_a_users_command_prints_the_figures(arm: str, data_folder: Path, tmp_pat
     assert main([*command, "--target", "effort"]) == 0
     found = json.loads((tmp_path / "out" / "results.json").read_text())["scores"]
     name, figures = next(iter(FIGURES["cases"][arm].items()))
-    assert name in ("first 60 %", "1, 2 → 3", "1 → 2")
+    assert name in ("first 60 % → rest", "1, 2 → 3", "1 → 2")
     for protocol in ("frozen", "delayed", "sequential"):
         models = found.get(f"{protocol}_rest", found[protocol])
         for model in ("plain_rigid_body", "rigid_body", "semiparametric"):
