@@ -101,7 +101,7 @@ def processes(jobs: int, most: int = 0) -> Iterator[Executor | None]:
 
 
 def at_a_time(executor: Executor | None) -> int:
-    """How many tasks an executor works on at a time; 1 where there is none."""
+    """Number of tasks that an executor works on at a time; 1 where there is none."""
     return int(getattr(executor, "workers", getattr(executor, "_max_workers", 1)))
 
 
