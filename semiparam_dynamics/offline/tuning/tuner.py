@@ -26,6 +26,7 @@ from semiparam_dynamics.base.progress import at_a_time
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
+from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
 from semiparam_dynamics.offline.tuning.candidates import (
     Candidate,
     FoldScore,
@@ -177,8 +178,7 @@ def tune(
     journal : a file to resume from; results of other recordings in it stay.
     executor : of concurrent.futures, evaluates candidates.
     progress : called with the share done.
-    tell : called once, as soon as the configuration's own evaluations were measured, with the time
-        in s that the rest may take, and the number of processes.
+    tell : called once the configuration was evaluated, with s that the rest takes and processes.
 
     Raises BagError where the recordings don't suffice, ConfigurationError for unknown names,
     StorageError where the journal can't be used, MissingExtraError without Optuna.
@@ -325,7 +325,7 @@ class _Judge:
         self.computed = 0
         self._storage, self._executor = storage, executor
         model, own = recordings.model, recordings.config
-        robot = model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
+        robot = PIECE_S, model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
         self._data = _digest(__version__, recordings.fingerprint(), recordings.names, *robot)
         self._kept = self.study("scores")
 
