@@ -6,8 +6,7 @@ URDF and its logs, and some have settings in config/robots.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace as Fields
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 import yaml
 
-from semiparam_dynamics.base.arrays import SECOND
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.parameters import replace
@@ -228,12 +227,25 @@ def read_arm_log(path: Path, urdf: str) -> JointLog:
 
 
 def simulated_log(
-    urdf: Path, seconds: float, rate: float = 100.0, seed: int = 0
+    urdf: Path,
+    seconds: float,
+    rate: float = 100.0,
+    seed: int = 0,
+    force: Callable[[int], Array] | None = None,
 ) -> tuple[str, JointLog]:
-    """The exciting motion of a simulated arm with friction and elasticity, and its URDF."""
+    """The exciting motion of a simulated arm with friction and elasticity, and its URDF.
+
+    force: by the number of a reading, (3,) N at the hand from then on.
+    """
     effects = options(SMALL_EFFECTS)
     arm = ArmSimulator(str(urdf), motion="exciting", rate=rate, seed=seed, **effects)
-    readings = list(itertools.islice(simulated(arm, "effort", SECOND), round(seconds * rate)))
+    readings = []
+    for k, reading in enumerate(simulated(arm, "effort", SECOND)):
+        readings.append(reading)
+        if len(readings) == round(seconds * rate):
+            break
+        if force is not None:
+            arm.hand.push(force(k))
     q, dq, y = (np.array([getattr(m, field) for m in readings]) for field in ("q", "dq", "y"))
     stamps = np.array([m.stamp for m in readings], dtype=np.int64)
     return arm.urdf, JointLog(tuple(arm.joint_names), stamps, q, dq, y)

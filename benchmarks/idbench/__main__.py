@@ -24,10 +24,18 @@ from typing import Any
 
 sys.path.insert(1, str(Path(__file__).resolve().parents[1]))  # what all benchmarks share
 from arms import CONFIG, NAMES, SIMULATED  # noqa: E402
-from cases import Case, cases  # noqa: E402
+from cases import Case, cases, pushed_case  # noqa: E402
 from output import commit, machine  # noqa: E402
 from page import page, publish, rounded  # noqa: E402
-from protocols import BUDGET, Prepared, method_scores, package_scores, prepare  # noqa: E402
+from protocols import (  # noqa: E402
+    BUDGET,
+    Prepared,
+    contact_score,
+    contact_values,
+    method_scores,
+    package_scores,
+    prepare,
+)
 from threadpoolctl import threadpool_limits  # noqa: E402
 
 from semiparam_dynamics.base.config_files import load_yaml  # noqa: E402
@@ -100,11 +108,34 @@ def run(args: argparse.Namespace) -> int:
                         failed = True
                         traceback.print_exc()
                         print(f"{method} failed on {arm} {case.name}", file=sys.stderr)
-                file.write_text(json.dumps(rounded(figures), indent=1) + "\n")
-                file.with_suffix(".md").write_text(page(rounded(figures)))
+                write(file, figures)
+            if arm in SIMULATED:
+                contacts = figures.setdefault("contacts", {}).setdefault(arm, {})
+                keep_contacts(arm, args, contacts)
+                write(file, figures)
     if not file.exists():
         raise ConfigurationError(f"{args.data} has no logs of {', '.join(args.arms)}")
     return int(failed)
+
+
+def write(file: Path, figures: dict[str, Any]) -> None:
+    """Write figures and tables."""
+    file.write_text(json.dumps(rounded(figures), indent=1) + "\n")
+    file.with_suffix(".md").write_text(page(rounded(figures)))
+
+
+def keep_contacts(arm: str, args: argparse.Namespace, contacts: dict[str, float]) -> None:
+    """Put the areas of contacts on a simulated arm into `contacts`, by method."""
+    case = pushed_case(arm, args.seconds)
+    prepared = prepare(case, InverseDynamicsConfig())
+    for name in (None, *(set(args.methods) - {SETTINGS})):
+        print(f"{arm} {case.name}: {name or 'the package'}", file=sys.stderr)
+        try:
+            made = name and importlib.import_module(f"methods.{name}").Method()
+            for model, values in contact_values(made, prepared).items():
+                contacts[model or name] = contact_score(case, prepared, values)
+        except Exception as error:  # the others go on
+            print(f"{name} failed: {error}", file=sys.stderr)
 
 
 def keep_package(prepared: Prepared, entry: dict[str, Any]) -> None:

@@ -23,6 +23,7 @@ from semiparam_dynamics.dynamics.sample import SampleBlock
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 
+PUSHES, PUSH_S, PUSH_PERIOD_S = (1.0, 20.0), 0.5, 2.0  # N, s
 HELD_OUT = 0.2  # of what is learned, its end, where there is one recording
 
 
@@ -31,6 +32,7 @@ class Case:
     """Logs to learn and one to test.
 
     train: none where the first 60 % of `test` are learned and the rest is tested.
+    pushed: (n,) in which of the test's rows a force acts on the hand; None: in none.
     """
 
     arm: str
@@ -38,6 +40,7 @@ class Case:
     urdf: str
     train: tuple[JointLog, ...]
     test: JointLog
+    pushed: Mask | None = None
 
 
 def cases(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Case]:
@@ -66,6 +69,25 @@ def cases(data: Path, arm: str, seconds: float = 0.0) -> Iterator[Case]:
             yield Case(arm, "all → another motion", urdf, tuple(logs), read_arm_log(path, urdf))
         else:
             print(f"{arm}: no {path.name}, one case less than in the documents", file=sys.stderr)
+
+
+def pushed_case(arm: str, seconds: float = 0.0) -> Case:
+    """A simulated arm's minute, and another motion in which its hand is pushed.
+
+    Half a second of every two, by 1 to 20 N in any direction.
+    """
+    rate, seconds = 100.0, seconds or 60.0
+    urdf, first = simulated_log(SIMULATED[arm], seconds, rate)
+    rng, on = np.random.default_rng(0), round(PUSH_S * rate)
+    pushed = np.arange(len(first)) % round(PUSH_PERIOD_S * rate) < on
+    begins = pushed & ~np.roll(pushed, 1)
+    ways = rng.standard_normal((len(first), 3))
+    sizes = PUSHES[0] * (PUSHES[1] / PUSHES[0]) ** rng.uniform(size=(len(first), 1))
+    forces = sizes * ways / np.linalg.norm(ways, axis=1, keepdims=True)
+    forces = forces[np.maximum.accumulate(np.where(begins, np.arange(len(first)), 0))]
+    forces = np.where(pushed[:, None], forces, 0.0)
+    _, second = simulated_log(SIMULATED[arm], seconds, rate, 1, lambda k: forces[k])
+    return Case(arm, "pushed", urdf, (first,), second, np.roll(pushed, 1))
 
 
 @dataclass(frozen=True)

@@ -89,6 +89,13 @@ def page(figures: Figures) -> str:
     if rivals(figures):
         parts += ["## Other methods, case by case", OTHERS, by_rival(figures)]
         parts += ["## Cost", COST, cost(figures)]
+    if contacts := figures.get("contacts"):
+        models = sorted({model for of_arm in contacts.values() for model in of_arm})
+        rows = [
+            [_title(m), *(f"{of[m]:.3f}" if m in of else "" for of in contacts.values())]
+            for m in models
+        ]
+        parts += ["## Contacts", CONTACTS, markdown(("method", *map(arm_name, contacts)), rows)]
     if "settings" in figures["methods"]:
         parts += ["## With other settings than the defaults", TUNED, tuned(figures)]
     parts += [
@@ -204,6 +211,11 @@ Normalised mean squared errors, means over joints, as `semiparam evaluate` print
 joint*: of the semiparametric relative to the rigid body. *Covered*: within two standard
 deviations, mean (worst joint)."""
 OTHERS = "Normalised mean squared errors with learning off, means over joints."
+CONTACTS = """\
+Simulated arms, learning off; the hand is pushed for half a second of every two, by 1 to 20 N in
+any direction. Area under the receiver operating characteristic of calling a sample a contact by
+its largest error, each axis in units of what the rigid body leaves of what is learned: 1 is
+perfect, 0.5 chance."""
 COST = """\
 Of one thread; a method's choice of settings, on a part of what it learns, is included."""
 TUNED = """\

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 from arms import measurements
 from cases import Case, Data
+from sklearn.metrics import roc_auc_score
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
@@ -156,6 +157,28 @@ def method_scores(
             found.append(_predicted(method, part))
             method.update(part)
         yield protocol, _figures(_nmse(np.concatenate(found), data.y), rigid), seconds
+
+
+def contact_score(case: Case, prepared: Prepared, values: Array) -> float:
+    """The area under the receiver operating characteristic of contacts, by predictions alone.
+
+    A sample is called a contact by its largest error, each axis in units of what the rigid body
+    leaves of what is learned; 0.5 is chance.
+    """
+    assert case.pushed is not None
+    scale = np.sqrt(np.nanmean(prepared.train.residual**2, axis=0))
+    size = np.nanmax(np.abs(prepared.test.y - values) / scale, axis=1)
+    truth = np.isin(prepared.test_block.stamps, case.test.stamps[case.pushed])
+    return float(roc_auc_score(truth, size))
+
+
+def contact_values(method: Method | None, prepared: Prepared) -> dict[str, Array]:
+    """Predictions of a pushed arm with learning off: of a method, or None, of the package."""
+    if method is not None:
+        method.fit(prepared.train)
+        return {"": _predicted(method, prepared.test)}
+    estimator = prepared.evaluation.runs["frozen"].estimator
+    return dict(estimator.predict_block(prepared.test_block).values)
 
 
 def _predicted(method: Method, data: Data) -> Array:

@@ -136,6 +136,9 @@ def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: N
         assert idbench([*given, "--methods", *methods]) == 0
     figures = json.loads((tmp_path / "idbench.json").read_text())
     assert figures["methods"].keys() == {"package", "boosting"}
+    (contacts,) = figures["contacts"].values()
+    assert contacts.keys() == {"rigid_body", "semiparametric", "boosting"}
+    assert all(0.85 < area < 1.0 for area in contacts.values())
     (cases,) = figures["cases"].values()  # there is no folder robots/ur10
     for case in cases.values():
         assert {"plain_rigid_body", "batch", "persistence", "boosting"} <= case["frozen"].keys()
