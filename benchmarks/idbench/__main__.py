@@ -131,8 +131,7 @@ def keep_contacts(arm: str, args: argparse.Namespace, contacts: dict[str, float]
     for name in (None, *(set(args.methods) - {SETTINGS})):
         print(f"{arm} {case.name}: {name or 'the package'}", file=sys.stderr)
         try:
-            made = name and importlib.import_module(f"methods.{name}").Method()
-            for model, values in contact_values(made, prepared).items():
+            for model, values in contact_values(name and load(name), prepared).items():
                 contacts[model or name] = contact_score(case, prepared, values)
         except Exception as error:  # the others go on
             print(f"{name} failed: {error}", file=sys.stderr)
@@ -155,10 +154,14 @@ def keep_settings(case: Case, entry: dict[str, Any]) -> None:
                 entry.setdefault(protocol, {})[f"{name}, tuned"] = figures
 
 
+def load(method: str) -> Any:
+    """A method that has learned nothing. Raises ImportError where it needs what is not there."""
+    return importlib.import_module(f"methods.{method}").Method()
+
+
 def measure(method: str, prepared: Prepared, entry: dict[str, Any]) -> None:
     """Put a method's figures into it."""
-    made = importlib.import_module(f"methods.{method}").Method()
-    for protocol, figures, seconds in method_scores(made, prepared):
+    for protocol, figures, seconds in method_scores(load(method), prepared):
         entry.setdefault(protocol, {})[method] = figures | {"seconds": seconds}
     if seconds > BUDGET:
         print(f"{method} took more than the budget of {BUDGET:g} s", file=sys.stderr)

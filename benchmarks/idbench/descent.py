@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +74,7 @@ def _scaled(data: Data, units: tuple[Array, Array, Array, Array]) -> tuple[torch
     return tuple(torch.from_numpy(np.asarray(values, dtype=np.float32)) for values in both)
 
 
-class Descent:
+class Descent(ABC):
     """A method that learns what the rigid body leaves by gradient descent.
 
     A subclass says what model, by `make`, `loss` and `outputs`, and which of `SETTINGS` it may
@@ -84,17 +85,17 @@ class Descent:
     BATCH, RATE = 64, 3e-3  # the rate falls to 0 by half a cosine
     setting = 0.0
 
+    @abstractmethod
     def make(self, rows: Indices) -> Any:
         """A model that has learned nothing and predicts 0, for these rows of `scaled`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def loss(self, model: Any, batch: Indices, n: int) -> torch.Tensor:
         """The loss on a batch of n rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def outputs(self, model: Any, rows: Indices | slice, scaled: Scaled) -> torch.Tensor:
         """(m, k) what a model predicts of T."""
-        raise NotImplementedError
 
     def fit(self, train: Data) -> None:
         """Choose, and learn all."""

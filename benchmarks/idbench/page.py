@@ -269,17 +269,13 @@ def sentences(figures: Figures, arms: Sequence[str]) -> str:
     worst = {arm: _worst(figures, arm) for arm in arms}
     first, second = sorted(worst.values(), reverse=True)[:2]
     named = next(arm_name(arm) for arm, ratio in worst.items() if ratio == first)
-    better = [
-        arm for arm in arms if _best(figures, arm) < mean(ratios(figures, arm, "frozen", BOTH))
-    ]
-    others = mean(
-        [mean(ratios(figures, arm, "frozen", BOTH)) / _best(figures, arm) for arm in arms]
-    )
+    gains = [mean(ratios(figures, arm, "frozen", BOTH)) / _best(figures, arm) for arm in arms]
+    better, others = sum(gain > 1.0 for gain in gains), mean(gains)
     return (
         f"The kernel model makes single joints worse, {named}'s by up to {first:.2f} times, "
         f"others' by {second:.2f}. With learning off, the best of {len(rivals(figures))} other "
         f"methods on the same rigid body, chosen for each arm afterwards, was better on "
-        f"{len(better)} of {len(arms)} arms; this package has {others:.2f} times its error."
+        f"{better} of {len(arms)} arms; this package has {others:.2f} times its error."
     )
 
 
