@@ -39,7 +39,7 @@ URDF = Path(__file__).resolve().parent.parent / "test" / "data" / "small_arm.urd
 SETTINGS = {
     "nystrom.window": 0.2,
     "nystrom.max_centers": 40,
-    "nystrom.joint_max_centers": 10,
+    "nystrom.wide_max_centers": 10,
 }
 FULL_EVERY = 4  # lives
 DELAY = 0.005  # s at most, so that the kill falls anywhere in a sample and in a write

@@ -124,7 +124,7 @@ def _learner(
     """A learner for a feed-forward; the rigid body's doesn't depend on the residual."""
     changes: dict[str, object] = {"comparison": False}
     if feedforward == "rigid_body":
-        changes |= {"nystrom__max_centers": MIN_CENTERS, "nystrom__joint_max_centers": 0}
+        changes |= {"nystrom__max_centers": MIN_CENTERS, "nystrom__wide_max_centers": 0}
     return InverseDynamicsLearner(model, replace(config, **changes))
 
 

@@ -192,7 +192,7 @@ def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outc
     started = time.perf_counter()
     model = RobotModel(serial_arm_urdf(), presliding=())
     memory = {"rigid_body.memory": 5.0, f"{residual}.memory": 5.0, f"{residual}.window": 0.2}
-    sizes = {"nystrom.max_centers": 60, "nystrom.joint_max_centers": 20}
+    sizes = {"nystrom.max_centers": 60, "nystrom.wide_max_centers": 20}
     sizes |= {"random_fourier.n_features": 60}
     options = {"residual": residual, "rigid_body.forgetting": forgetting}
     learner = SemiparametricEstimator(model, **memory, **sizes, **options)

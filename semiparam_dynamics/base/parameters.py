@@ -27,8 +27,13 @@ C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
-    "nystrom.joint_penalty": "a joint's ridge follows from the data",
-    "nystrom.joint_length_scale": "a joint's two kernels have one width each",
+    "nystrom.joint_penalty": "the wide kernel's ridge follows from the data",
+    "nystrom.joint_length_scale": "the wide kernel is as wide as the motion",
+    "nystrom.joint_max_centers": "a wide kernel of all joints has `nystrom.wide_max_centers`",
+    **dict.fromkeys(
+        ("trust.memory", "trust.threshold", "trust.learning"),
+        "the residual always counts in full",
+    ),
     **dict.fromkeys(
         ("position_width", "velocity_width", "acceleration_width", "rigid_body_width"),
         "inputs are standardized; `length_scale` is the width of all",

@@ -20,7 +20,12 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 # Twice as local as the arm's own residual, whose errors a load changes from place to place; what is
 # learned in seconds must count soon, so less ridge.
 CONFIG = NystromConfig(
-    max_centers=200, length_scale=0.1, novelty=0.2, penalty=0.05, joint_max_centers=0
+    max_centers=200,
+    length_scale=0.1,
+    novelty=0.2,
+    penalty=0.05,
+    wide_max_centers=0,
+    window=10.0,
 )
 GROUPS = ("position", "velocity")
 
@@ -55,7 +60,7 @@ class HeldResidual:
             turning=model.turning,
             floors=input_floors(model, GROUPS),
         )
-        self._blank = self._residual.shared.state()
+        self._blank = self._residual.model.state()
         self._last: tuple[Sample, Array, ResidualPrediction] | None = None
         self.n_learned = 0
 
@@ -74,7 +79,7 @@ class HeldResidual:
         """Forget all that was learned: the load is gone, or another."""
         self._last = None
         if self.n_learned:
-            self._residual.shared.restore(self._blank)
+            self._residual.model.restore(self._blank)
             self.n_learned = 0
 
     def value(self, sample: Sample, prediction: Prediction, theta: Array) -> Array:

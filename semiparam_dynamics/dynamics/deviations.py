@@ -1,34 +1,21 @@
-"""Trust in the residual, and standard deviations of predictions.
+"""Standard deviations of predictions.
 
-A place that a motion only crosses may be known from another motion, and what friction left there
-then, at rest above all, need not hold now: the confidence of a single sample is misleading, and
-the residual is worse than none. Motion that was learned is known for longer. So the residual's
-weight, its :class:`Trust`, follows the mean of the confidences over the last seconds; a confidence
-is one minus a Gaussian process' posterior variance (Rasmussen and Williams 2006, Gaussian Processes
-for Machine Learning, equation 2.26). Where the motion itself is being learned, what is near is of
-this very passage, and counts in full. The standard deviations (:func:`deviations`) follow recent
-errors, the uncertainty of the parameters, and how new a joint's state is; :class:`ErrorSpreads`
-holds them to covering 95 % of what is being learned. Of an axis of which nothing was learned yet,
-no error is known: its standard deviation is the size of its output that is expected of the URDF,
-not 0.
+They follow recent errors, the uncertainty of the parameters, and how new a joint's state is.
+:class:`ErrorSpreads` holds them to covering 95 % of what is being learned. Of an axis of which
+nothing was learned yet, no error is known: its standard deviation is the size of its output that is
+expected of the URDF, not 0.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
-from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
-
-NO_STAMP = -1  # stamp of no sample
-MAX_STEP_S = 1.0  # s that a sample stands for, however long there was none before it
 
 # Coverage: two standard deviations are to miss a share MISS_RATE of the samples.
 MISS_RATE = 0.05
@@ -41,189 +28,6 @@ FACTOR_HOLD_S = 0.5  # so long a factor holds after a sample was learned; at twi
 # and the bound with it, grows by up to MAX_ERROR_RATIO^2 / horizon a second: 7 at 20 s. A filter
 # draws one wild effort out over 0.3 s, in which 30 expected ones, 45 a second, bound nothing.
 MAX_ERROR_RATIO, MIN_ERROR_SHARE, MIN_ERRORS = 12.0, 0.01, 20.0
-
-
-@dataclass(frozen=True)
-class TrustConfig:
-    """Trust in the residual `nystrom`."""
-
-    memory: float = parameter(
-        2.0,
-        "time over which the residual's confidence is averaged, before it decides how much the "
-        "residual counts",
-        unit="s",
-        low=1e-3,
-        high=1e4,
-        live=True,
-        internal="the residual's trust has one setting, which was measured on six arms",
-    )
-    threshold: float = parameter(
-        0.2,
-        "mean confidence from which on the residual counts in full; below it counts in "
-        "proportion; 0: always in full",
-        low=0.0,
-        high=1.0,
-        live=True,
-        internal="the residual's trust has one setting, which was measured on six arms",
-    )
-    learning: float = parameter(
-        0.5,
-        "time after a learned sample in which the residual counts in full, whatever its "
-        "confidence; up to twice this time in part",
-        unit="s",
-        low=1e-3,
-        high=1e4,
-        live=True,
-        internal="the residual's trust has one setting, which was measured on six arms",
-    )
-
-
-class Trust:
-    """The residual's weight in [0, 1], from sample to sample.
-
-    The mean is of how well each sample was known just before it was learned. Where learning comes
-    later, :meth:`learn` goes back to the last sample learned, and what was weighed since is weighed
-    anew. A recording that begins anew, with an earlier stamp, isn't known yet, nor is time without
-    samples beyond a second. With `always` the weight is 1.
-
-    Attributes
-    ----------
-    config: may be changed at any time.
-    """
-
-    def __init__(self, config: TrustConfig, *, always: bool = False) -> None:
-        self.config = config
-        self.always = always
-        # At the last sample weighed, and at the last one learned.
-        self._levels: Array = np.zeros(2)
-        self._stamps: Indices = np.full(2, NO_STAMP)
-
-    @property
-    def level(self) -> float:
-        """The mean confidence of the last seconds, in [0, 1]."""
-        return float(self._levels[0])
-
-    @property
-    def weight(self) -> float:
-        """The factor on the residual now, in [0, 1]."""
-        if self.always:
-            return 1.0
-        c = self.config
-        return float(_weight(self._levels, self._stamps, c.threshold, c.learning))
-
-    def weigh(self, stamp: int, confidence: float) -> float:
-        """The weight of a sample at `stamp` (ns), whose residual has this confidence.
-
-        It counts from then on, once however often it is asked. A stamp of 0 is of no instant: its
-        weight is the one of now.
-        """
-        if stamp != 0 and not self.always:
-            _weigh(self._levels, self._stamps, stamp, confidence, self.config.memory)
-        return self.weight
-
-    def learn(self, stamp: int, confidence: float) -> None:
-        """Count a sample, of this confidence before, as learned; later ones are weighed anew."""
-        if stamp != 0 and not self.always:
-            _learn(self._levels, self._stamps, stamp, confidence, self.config.memory)
-
-    def go_back(self, stamp: int) -> None:
-        """Take back what was weighed later than `stamp`, since the last sample was learned.
-
-        A sample of then is to be weighed only now; else it would begin a recording anew.
-        """
-        if self._stamps[1] <= stamp < self._stamps[0]:
-            self._levels[0], self._stamps[0] = self._levels[1], self._stamps[1]
-
-    def weigh_block(self, stamps: Indices, confidence: Array) -> Array:
-        """:meth:`weigh` of k samples in turn: (k,) of (k,) stamps and confidences."""
-        return self._rows(stamps, confidence, False)
-
-    def learn_block(self, stamps: Indices, confidence: Array) -> Array:
-        """:meth:`weigh` and :meth:`learn` of k samples in turn, (k,)."""
-        return self._rows(stamps, confidence, True)
-
-    def _rows(self, stamps: Indices, confidence: Array, learned: bool) -> Array:
-        c, weights = self.config, np.ones(len(stamps))
-        if not self.always:
-            numbers = c.memory, c.threshold, c.learning, learned
-            _fill(self._levels, self._stamps, stamps, confidence, *numbers, weights)
-        return weights
-
-    def copy(self) -> Trust:
-        """Another one that continues from here on its own."""
-        other = Trust(self.config, always=self.always)
-        other._levels, other._stamps = self._levels.copy(), self._stamps.copy()
-        return other
-
-    def state(self) -> dict[str, Array]:
-        """The arrays that :meth:`restore` needs: as it was when a sample was last learned."""
-        stamp: Any = self._stamps[1:].copy()  # an integer beside the other arrays
-        return {"level": self._levels[1:].copy(), "stamp": stamp}
-
-    def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`. Raises ValueError where it is of another shape."""
-        if state["level"].shape != (1,) or state["stamp"].shape != (1,):
-            raise ValueError("the trust has another number of levels")
-        self._levels = np.repeat(state["level"].astype(np.float64), 2)
-        self._stamps = np.repeat(state["stamp"].astype(np.intp), 2)
-
-
-@compiled_as_written
-def _after(level: float, since: int, stamp: int, confidence: float, memory: float) -> float:
-    if since == NO_STAMP or stamp < since:
-        return 0.0
-    if not 0.0 <= confidence <= 1.0:  # of a damaged model
-        confidence = 0.0
-    gap = (stamp - since) * 1e-9
-    new = 1.0 - math.exp(-min(gap, MAX_STEP_S) / memory)
-    return math.exp(-gap / memory) * level + new * confidence
-
-
-@compiled_as_written
-def _weigh(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
-    if stamp != stamps[0]:
-        levels[0] = _after(levels[0], stamps[0], stamp, confidence, memory)
-        stamps[0] = stamp
-
-
-@compiled_as_written
-def _learn(levels: Array, stamps: Indices, stamp: int, confidence: float, memory: float) -> None:
-    if stamp < stamps[0]:  # others were weighed since
-        stamps[0], levels[0] = stamps[1], levels[1]
-    _weigh(levels, stamps, stamp, confidence, memory)
-    stamps[1], levels[1] = stamps[0], levels[0]
-
-
-@compiled_as_written
-def _weight(levels: Array, stamps: Indices, threshold: float, learning: float) -> float:
-    if threshold <= 0.0:
-        return 1.0
-    known: float = min(levels[0] / threshold, 1.0)
-    if stamps[1] == NO_STAMP or stamps[0] < stamps[1]:
-        return known
-    since = (stamps[0] - stamps[1]) * 1e-9
-    recent: float = min(2.0 - since / learning, 1.0)
-    return max(known, recent)
-
-
-@compiled_as_written
-def _fill(
-    levels: Array,
-    last: Indices,
-    stamps: Indices,
-    confidence: Array,
-    memory: float,
-    threshold: float,
-    learning: float,
-    learned: bool,
-    weights: Array,
-) -> None:
-    for i in range(len(stamps)):
-        if stamps[i] != 0:
-            _weigh(levels, last, stamps[i], confidence[i], memory)
-        weights[i] = _weight(levels, last, threshold, learning)
-        if learned and stamps[i] != 0:
-            _learn(levels, last, stamps[i], confidence[i], memory)
 
 
 def blend(

@@ -19,13 +19,7 @@ from semiparam_dynamics.base.storage import (
     save_state,
     sub_state,
 )
-from semiparam_dynamics.dynamics.deviations import (
-    ErrorSpreads,
-    Trust,
-    TrustConfig,
-    blend,
-    deviations,
-)
+from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend, deviations
 from semiparam_dynamics.dynamics.limits import LearningGate, OutputBound, OutputConfig
 from semiparam_dynamics.dynamics.residual import (
     KernelConfig,
@@ -73,7 +67,6 @@ class EstimatorConfig:
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
     random_fourier: RandomFourierConfig = group(RandomFourierConfig)
-    trust: TrustConfig = group(TrustConfig)
     output: OutputConfig = group(OutputConfig)
 
     @property
@@ -122,7 +115,7 @@ class BlockPrediction:
         return cls(values, stds, novelty=np.concatenate(known) if known else None)
 
 
-LEARNED = ("rigid_body", "residual", "trust")  # attributes with a state
+LEARNED = ("rigid_body", "residual")  # attributes with a state
 # Of the output that is expected, the error where a joint's state is new, root mean square: median
 # of 67 joints of seven recorded arms 0.09, and 0.08 to 0.10 without any one of the arms.
 NOVEL_ERROR_SHARE = 0.1
@@ -137,7 +130,7 @@ class SemiparametricEstimator:
 
     Attributes
     ----------
-    rigid_body, residual, trust, errors, bound, gate : the stages; only to look at.
+    rigid_body, residual, errors, bound, gate : the stages; only to look at.
     """
 
     def __init__(
@@ -158,7 +151,6 @@ class SemiparametricEstimator:
             turning=model.turning,
             floors=input_floors(model, kernel.INPUTS),
         )
-        self.trust = Trust(config.trust, always=not self.residual.local)
         names = ("rigid_body", "semiparametric")
         horizon = config.error_horizon
         self._novel_variance: Array = (NOVEL_ERROR_SHARE * scales.output) ** 2
@@ -202,28 +194,26 @@ class SemiparametricEstimator:
     def predict(self, sample: Sample, *, fast: bool = False) -> Prediction:
         """Predict the outputs at a sample's state; its measurement is not used.
 
-        Samples are predicted in their order: the trust in the residual follows them. The standard
-        deviations of an axis of which nothing was learned are its `expected_scales`.
+        The standard deviations of an axis of which nothing was learned are its `expected_scales`.
 
         fast : also predict `sample.fast`.
         """
         s, (rigid, left) = sample, self._parts(sample)
-        trust = self.trust.weigh(s.stamp, left.confidence)
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         variance = self.rigid_body.variance(s.regressor) + self._novel_variance * left.novelty
-        rigid_std, std = deviations(variance, trust * left.confidence, near, far)
+        rigid_std, std = deviations(variance, left.confidence, near, far)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
         if not self.errors.all_seen:
             self.errors.complete({"rigid_body": rigid_std, "semiparametric": std})
             factor = np.where(self.errors.unseen, np.inf, factor)
-        both = self.bound(rigid + left.weighed(trust), rigid)
+        both = self.bound(rigid + left.value, rigid)
         before = None
         if fast and s.fast is not None:
             own, beyond = self._parts(s.fast)
-            before = self.bound.within(own + beyond.weighed(trust))
-        return Prediction(rigid, both, rigid_std, std, left, trust, factor, before)
+            before = self.bound.within(own + beyond.value)
+        return Prediction(rigid, both, rigid_std, std, left, factor, before)
 
     def _parts(self, sample: Sample) -> tuple[Array, ResidualPrediction]:
         """The rigid body's prediction and the residual's."""
@@ -260,19 +250,12 @@ class SemiparametricEstimator:
         return self.rigid_body.update(sample.regressor, sample.y, sample.stamp, sample.weight)
 
     def update_residual(
-        self, sample: Sample, prediction: Prediction, rigid: RigidBodyBlock, *, late: bool = False
+        self, sample: Sample, prediction: Prediction, rigid: RigidBodyBlock
     ) -> None:
-        """The second half, with what the first one returned.
-
-        late : the trust follows how well the residual knows the sample now, instead of when it was
-            predicted.
-        """
+        """The second half, with what the first one returned."""
         s, p, y = sample, prediction, sample.y
         assert y is not None
-        x, confidence = self._inputs(s, p.rigid_body), p.residual.confidence
-        if late:
-            confidence = self.residual.predict(x, self.rigid_body.parameters).confidence
-        self.trust.learn(s.stamp, confidence)
+        x = self._inputs(s, p.rigid_body)
         self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, rigid)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
@@ -290,7 +273,6 @@ class SemiparametricEstimator:
     def _predict_block(self, block: SampleBlock, rigid: RigidBodyBlock) -> BlockPrediction:
         """:meth:`predict_block` after the rigid body."""
         residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
-        residual = residual.weighed(self.trust.weigh_block(block.stamps, residual.confidence))
         return self._block(block.stamps, rigid, residual, self.errors)
 
     def update_block(
@@ -317,7 +299,6 @@ class SemiparametricEstimator:
         if block.informative.all():
             return self._update_block(block, rigid, late)
         before = self._residual_block(block.q, block.dq, block.ddq, rigid)
-        before = before.weighed(self.trust.copy().weigh_block(block.stamps, before.confidence))
         delayed = self._block(block.stamps, rigid, before, late)
         parts = []
         for rows, informative in block.runs():
@@ -335,8 +316,6 @@ class SemiparametricEstimator:
         y, stamps = block.y, block.stamps
         inputs = self.residual.inputs(block.q, block.dq, block.ddq, rigid.values)
         now, before = self.residual.update_block(stamps, inputs, y, block.regressors, rigid)
-        before = before.weighed(self.trust.copy().weigh_block(stamps, before.confidence))
-        now = now.weighed(self.trust.learn_block(stamps, now.confidence))
         delayed = self._block(stamps, rigid, before, late)
         values = self._values(rigid, now)
         errors = {name: y - value for name, value in values.items()}
@@ -368,7 +347,7 @@ class SemiparametricEstimator:
         A sample that was predicted and waits to be learned is learned as if nothing had been asked.
         """
         rigid = self.rigid_body.predict_block(self.model.regressors(q, dq, ddq, stops))
-        residual = self._residual_block(q, dq, ddq, rigid).weighed(self.trust.weight)
+        residual = self._residual_block(q, dq, ddq, rigid)
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
@@ -414,7 +393,6 @@ class SemiparametricEstimator:
         self.check(config)
         self.rigid_body.configure(config.rigid_body)
         self.residual.configure(config.kernel)
-        self.trust.config = config.trust
         self.errors.set_horizon(config.error_horizon)
         counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
         self.bound.counts.update(counts)
@@ -442,12 +420,10 @@ class SemiparametricEstimator:
     def copy_from(self, other: SemiparametricEstimator) -> None:
         """Know what `other`, of the same robot and configuration, knows; in the memory at hand.
 
-        The gate and the counts of the bound stay this estimator's own, and the trust is the other's
-        as it was when a sample was last learned.
+        The gate and the counts of the bound stay this estimator's own.
         """
         self.residual.copy_from(other.residual)
         self.rigid_body.copy_from(other.rigid_body)
-        self.trust.restore(other.trust.state())
         self.errors.restore(other.errors.state())
 
     def state(self) -> dict[str, Array]:

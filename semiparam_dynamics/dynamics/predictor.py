@@ -1,14 +1,14 @@
 """Predictions by weights, of what an estimator knew at one moment: a few products, nothing solved.
 
 With the rigid body's parameters fixed, the residual of each axis is one sum of kernel rows, or of
-random features, times weights. What takes triangular solves, the confidence and with it the trust
-and the standard deviations, is the estimator's answer on a sample just before.
+random features, times weights. What takes triangular solves, the confidence and the standard
+deviations, is the estimator's answer on a sample just before.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -19,10 +19,9 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.jit import compiled, compiled_in_turn, subnormals_as_zero
 from semiparam_dynamics.dynamics.limits import OutputBound
-from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, JointModel, KernelModel
+from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, KernelResidual
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.learning.recursion.features import fourier_row_times, kernel_row_times
-from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
 
 if TYPE_CHECKING:
     from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -43,14 +42,14 @@ class Predictor:
         residual, parameters = estimator.residual, estimator.rigid_body.parameters
         self._bound = bound
         self._n_axes = estimator.model.n_axes
-        standardizer, shared = residual.standardizer, residual.shared
+        standardizer, wide = residual.standardizer, residual.wide
         self._ready = standardizer.ready
-        features, gamma = shared.features, 0.0
+        features, gamma = residual.model.features, 0.0
         if isinstance(features, FourierFeatures):
             points = features.frequencies
         else:
             points, gamma = features.centers.copy(), features.gamma
-        weights = _weights(shared, parameters)
+        weights, wide_weights = _weights(residual, parameters)
         groups = [GROUPS.index(group) for group in residual.groups]
         self._limit = bound.limit
         self._model: tuple[Any, ...] = (
@@ -62,7 +61,9 @@ class Predictor:
             points,
             gamma,
             weights,
-            *_joint_rows((*residual.wide, *residual.narrow), parameters),
+            wide.centers,
+            wide.gamma,
+            wide_weights,
         )
 
     def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
@@ -73,20 +74,20 @@ class Predictor:
         fast : also predict `sample.fast`.
         """
         before = sample.fast if fast else None
-        found = np.empty((4 if before is None else 8, self._n_axes))
+        found = np.empty((3 if before is None else 6, self._n_axes))
         states = sample.q, sample.dq, sample.ddq, sample.regressor
         beside = states if before is None else (before.q, before.dq, before.ddq, before.regressor)
-        within, within_fast = _predict(states, beside, last.trust, found, self._limit, self._model)
-        rigid, value, own, both = found[:4]
+        within, within_fast = _predict(states, beside, found, self._limit, self._model)
+        rigid, value, both = found[:3]
         if not within:
             both = self._bound(both, rigid)
         assessed = last.residual
-        left = ResidualPrediction(value, own, assessed.confidence, assessed.novelty, self._ready)
+        left = ResidualPrediction(value, assessed.confidence, assessed.novelty, self._ready)
         stds = last.rigid_body_std, last.semiparametric_std
         sharp = None
         if before is not None:
-            sharp = found[7] if within_fast else self._bound.within(found[7])
-        return Prediction(rigid, both, *stds, left, last.trust, last.factor, sharp)
+            sharp = found[5] if within_fast else self._bound.within(found[5])
+        return Prediction(rigid, both, *stds, left, last.factor, sharp)
 
 
 class PublishedModel:
@@ -144,17 +145,10 @@ class PublishedModel:
     def assess(self, estimator: SemiparametricEstimator, sample: Sample) -> Prediction:
         """Have the estimator predict a sample, for what predictions take from it; returns that.
 
-        Confidence, trust and deviations need its features, which learning needs, too.
+        Confidence and deviations need its features, which learning needs, too.
         """
-        estimator.trust.go_back(sample.stamp)  # later ones may have been assessed meanwhile
         self.last = estimator.predict(sample)
         return self.last
-
-    def follow(self, estimator: SemiparametricEstimator, sample: Sample) -> None:
-        """Assess a sample of which nothing is learned; copies take the trust, all else stays."""
-        self.assess(estimator, sample)
-        for copy, _ in self._copies:
-            copy.trust = estimator.trust.copy()
 
     def write(self, estimator: SemiparametricEstimator) -> None:
         """Take what `estimator` has learned; later predictions are by that."""
@@ -168,50 +162,36 @@ class PublishedModel:
 
 
 @subnormals_as_zero
-def _weights(model: KernelModel, parameters: Array) -> Array:
-    """W (m, n_axes): the residuals y - Phi pi are the kernel's rows, or the features, times W."""
+def _weights(residual: KernelResidual, parameters: Array) -> tuple[Array, Array]:
+    """Weights by which kernel rows, or features, are the residual y - Phi pi.
+
+    Those of the first model, (m, n_axes) or with the constant's one more, and the wide kernel's.
+    """
+    model, wide = residual.model, residual.wide
     model.core.apply_pending()
-    U, n = model.core.U, model.n_axes
-    folded = U[:, :n].copy()
-    if len(model.axis):
-        on_axis = model.axis[:, None] == np.arange(n)
-        folded -= U[:, n:] @ (parameters[model.column, None] * on_axis)
-    return np.ascontiguousarray(model.features.weights(model.core.solve(folded)))
-
-
-def _joint_rows(joints: Sequence[JointModel], parameters: Array) -> tuple[Array | Indices, ...]:
-    """The joints' models as arrays: inputs, sizes, gammas, centres (inputs first) and weights."""
-    widest = max((len(joint.inputs) for joint in joints), default=0)
-    most = max((joint.features.n_centers for joint in joints), default=0)
-    inputs = np.zeros((len(joints), widest), dtype=np.intp)
-    sizes = np.zeros((len(joints), 2), dtype=np.intp)
-    gammas = np.zeros(len(joints))
-    centers, weights = np.zeros((len(joints), widest, most)), np.zeros((len(joints), most))
-    for j, joint in enumerate(joints):
-        d, m = sizes[j] = len(joint.inputs), joint.features.n_centers
-        inputs[j, :d], gammas[j] = joint.inputs, joint.features.gamma
-        centers[j, :d, :m] = joint.features.centers.T
-        weights[j, :m] = _weights(joint.model, parameters)[:, 0]
-    return inputs, sizes, gammas, centers, weights
+    U, split = model.core.U, wide.weights.shape[1]
+    told = np.concatenate((model.residuals(U, parameters), U[:, split:]), axis=1)
+    own = model.residuals(wide.weights, parameters)
+    return np.ascontiguousarray(model.features.weights(model.core.solve(told))), own
 
 
 @compiled_in_turn
 def _predict(
-    states: State, beside: State, trust: float, found: Array, limit: Array, model: Any
+    states: State, beside: State, found: Array, limit: Array, model: Any
 ) -> tuple[bool, bool]:
     """Predict one state (q, dq, ddq, regressor), and where `found` has room another one.
 
-    Four rows (n_axes,) of `found` are filled for each: rigid body, residual, its part near the
-    joints' own data, the sum. Returns whether each sum is within its limits (n_axes,).
+    Three rows (n_axes,) of `found` are filled for each: rigid body, residual, their sum. Returns
+    whether each sum is within its limits (n_axes,).
     """
-    within = _fill(states, trust, found[:4], limit, model)
-    if len(found) == 4:
+    within = _fill(states, found[:3], limit, model)
+    if len(found) == 3:
         return within, True
-    return within, _fill(beside, trust, found[4:], limit, model)
+    return within, _fill(beside, found[3:], limit, model)
 
 
 @compiled
-def _fill(state: State, trust: float, found: Array, limit: Array, model: Any) -> bool:
+def _fill(state: State, found: Array, limit: Array, model: Any) -> bool:
     """:func:`_predict` of one state.
 
     model : of `Predictor`. groups : indices of `GROUPS`, none before there are scales. gamma : of
@@ -219,27 +199,31 @@ def _fill(state: State, trust: float, found: Array, limit: Array, model: Any) ->
     """
     q, dq, ddq, regressor = state
     parameters, turning, groups, offset, scale, points, gamma, weights = model[:8]
-    inputs, sizes, gammas, centers, joint_weights = model[8:]
-    rigid, value, own, both = found[0], found[1], found[2], found[3]
+    centers, wide_gamma, wide_weights = model[8:]
+    rigid, value, both = found[0], found[1], found[2]
     for j in range(rigid.size):
         total = 0.0
         for k in range(parameters.size):
             total += regressor[j, k] * parameters[k]
         rigid[j] = total
-        value[j] = own[j] = 0.0
+        value[j] = 0.0
     if groups.size > 0:
         x = np.empty(scale.size)
         _fill_inputs(q, dq, ddq, rigid, turning, groups, x)
         for k in range(x.size):
             x[k] = (x[k] - offset[k]) * scale[k]
+        told = np.empty(weights.shape[1])
         if gamma > 0.0:
-            kernel_row_times(points, x, gamma, weights, value)
+            kernel_row_times(points, x, gamma, False, weights, told)
         else:
-            fourier_row_times(points, x, weights, value)
-        _add_kernel_rows(inputs, sizes, gammas, centers, joint_weights, x, value, own)
+            fourier_row_times(points, x, weights, told)
+        kernel_row_times(centers, x, wide_gamma, True, wide_weights, both)
+        known = told[told.size - 1] if told.size > rigid.size else 1.0
+        for j in range(rigid.size):
+            value[j] = told[j] + (1.0 - known) * both[j]
     within = True
     for j in range(rigid.size):
-        both[j] = rigid[j] + trust * value[j] + (1.0 - trust) * own[j]
+        both[j] = rigid[j] + value[j]
         within = within and abs(both[j]) <= limit[j]
     return within
 
@@ -263,40 +247,3 @@ def _fill_inputs(
             for j in range(part.size):
                 x[start + j] = part[j]
             start += part.size
-
-
-@compiled
-def _add_kernel_rows(
-    inputs: Indices,
-    sizes: Indices,
-    gammas: Array,
-    centers: Array,
-    weights: Array,
-    x: Array,
-    values: Array,
-    own: Array,
-) -> None:
-    """values_j += sum_i weights_ji exp(-gamma_j |x[inputs_j] - centers_j,:,i|^2).
-
-    Once more axes than there are come the narrow models; own_j is of the wide ones alone.
-    """
-    exponents = np.empty(weights.shape[1])
-    for j in range(len(weights)):
-        d, m = sizes[j]
-        for i in range(m):
-            exponents[i] = 0.0
-        for axis in range(d):
-            here, row = x[inputs[j, axis]], centers[j, axis]
-            for i in range(m):
-                delta = here - row[i]
-                exponents[i] -= delta * delta
-        scale = LOG2_E * gammas[j]
-        for i in range(m):
-            exponents[i] *= scale
-        powers_of_two(exponents[:m])
-        total = 0.0
-        for i in range(m):
-            total += weights[j, i] * exponents[i]
-        values[j % own.size] += total
-        if j < own.size:
-            own[j] = total

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,8 @@ from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.learning.recursion.blocks import BlockAnswer, predict_block, weighted_block
+from semiparam_dynamics.dynamics.wide_kernel import WideKernel
+from semiparam_dynamics.learning.recursion.blocks import predict_block, weighted_block
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
@@ -51,16 +52,9 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
-# The joints' wide kernels are as wide as the motion: what holds for a joint in motion that the arm
-# has not made yet is smooth. Their centres leave at most this share of a sample unexplained.
-WIDE_LENGTH_SCALE, WIDE_NOVELTY = 1.0, 0.1
-# The narrow ones follow what changes within a motion; their ridge, in independent samples.
-NARROW_LENGTH_SCALE, NARROW_PENALTY = 0.14, 2.5
-# A joint's ridge, in independent samples, is the most probable of these; with the first one its own
-# model says next to nothing. It is chosen after so many samples, and each time there are so many
-# times as many.
-PENALTIES = 4.0 ** np.arange(8)[::-1]
-FIRST_CHOICE, CHOICE_GROWTH = 64, 1.25
+# The wide kernel is as wide as the motion, and so are those that tell whether a joint's state is
+# new, whose centres leave at most this share of a state unexplained.
+WIDE_LENGTH_SCALE, NEW_SHARE = 1.0, 0.1
 
 MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
 
@@ -101,14 +95,11 @@ class KernelConfig(ABC):
     penalty: float
     window: float
     memory: float
+    wide_max_centers: int = 0
 
     @abstractmethod
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
-
-    def joint_features(self, n_inputs: int = 3, *, wide: bool) -> IncrementalNystromFeatures | None:
-        """The feature map of a joint's own model; None: there are none."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -178,17 +169,17 @@ class NystromConfig(KernelConfig):
         0.5, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
     )
     window: float = parameter(
-        10.0,
+        20.0,
         "the inputs are standardized by what the first seconds of motion showed; from an eighth "
-        "of them on by what was shown until then; at the end the residual begins anew",
+        "of them on by what was shown until then",
         unit="s",
         low=0.0,
         high=3600.0,
     )
-    joint_max_centers: int = parameter(
+    wide_max_centers: int = parameter(
         200,
-        "centres at most of each of a joint's own two residuals (effort target), of its position, "
-        "velocity and rigid-body prediction; 0: none",
+        "centres at most of the kernel that is as wide as the motion, and of those that tell how "
+        "new a joint's state is (effort target); 0: none",
         low=0,
         high=5000,
     )
@@ -213,40 +204,33 @@ class NystromConfig(KernelConfig):
         most = self.max_centers
         return IncrementalNystromFeatures(n_inputs, width, most, self.novelty, sparing=True)
 
-    def joint_features(self, n_inputs: int = 3, *, wide: bool) -> IncrementalNystromFeatures | None:
-        """Features of [q_j, dq_j, rigid-body prediction of joint j]."""
-        if (most := self.joint_max_centers) == 0:
-            return None
-        scale, novelty = NARROW_LENGTH_SCALE, self.novelty
-        if wide:
-            scale, novelty = WIDE_LENGTH_SCALE, WIDE_NOVELTY
-        width = kernel_width(scale, n_inputs)
-        return IncrementalNystromFeatures(n_inputs, width, most, novelty, sparing=True)
-
 
 class KernelResidual:
-    """Kernel model of the rigid body's residual, of the state and the rigid body's prediction.
+    """Kernel models of the rigid body's residual, of the state and the rigid body's prediction.
 
     Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
     regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
-    one gain, and the residual for today's pi is a difference of what was learned of them. With
-    `joints` as well, each joint has two models of its own, of [q_j, dq_j, its rigid-body
-    prediction], before and after the shared one; each learns what those before it leave.
+    one gain, and the residual for today's pi is a difference of what was learned of them. Otherwise
+    (`active` None) the target is y minus the rigid body's prediction at the time of the sample, as
+    in the thesis.
 
-    The wide one's ridge is that by which the data are most probable, as the rigid body's is (see
-    :mod:`semiparam_dynamics.dynamics.evidence`, a sample's information and noise being the same):
-    where they do not tell of anything that the rigid body lacks it says nothing. So it counts in
-    full whatever the trust in the others: a joint comes back to its own states in motions that are
-    new to the arm. The narrow one follows what changes within a motion. Otherwise (`active` None)
-    the target is y minus the rigid body's prediction at the time of the sample, as in the thesis.
+    Exact targets have a second model, a :class:`WideKernel`, which reaches further. The first one
+    has one target more, 1: as much of it as it gives back it knows of the sample, and of the wide
+    kernel's answer the rest counts.
 
-    With a memory, the shared local features let a sample replace what is known where it is, and
-    only there: fading everything at one rate would let the residual go to zero wherever the robot
-    has not been for a while. Random Fourier features are nowhere small, so that no place has its
-    own: there everything fades, exp(-age / memory). The joints' own models are kept.
+    With a memory, local features let a sample replace what is known where it is, and only there:
+    fading everything at one rate would let the residual go to zero wherever the robot has not been
+    for a while. Random Fourier features are nowhere small, so that no place has its own: there
+    everything fades, exp(-age / memory). The wide kernel is kept.
 
     A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
     cosine of its position, which are the same a turn further. The cosines follow the positions.
+
+    joints : axes are joints, so that there are `states`.
+
+    Attributes
+    ----------
+    model, wide : the two models. states : how new each joint's state is.
     """
 
     def __init__(
@@ -271,54 +255,38 @@ class KernelResidual:
         # they would carry everywhere what the rigid body still lacked then.
         self._keeps = isinstance(features, IncrementalNystromFeatures)
         self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=self._keeps)
-        self.shared = KernelModel(features, n_axes, active, config.penalty)
-        self.wide, self.narrow = JointModels(), JointModels()
-        if active is not None and joints:
-            self.wide = self._joint_models(config, active, PENALTIES[0], wide=True)
-            self.narrow = self._joint_models(config, active, NARROW_PENALTY, wide=False)
+        most = config.wide_max_centers if self.exact else 0
+        self.model = KernelModel(features, n_axes, active, config.penalty, beside=bool(most))
+        width = kernel_width(WIDE_LENGTH_SCALE, n_inputs)
+        self.wide = WideKernel(n_inputs, width, self.model.axes, most)
+        self.states = JointStates(n_axes, n_joints if joints else 0, self.turning, most)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
         self._rescaled = 0  # `_n_updates` when the scales were last changed
-        # Samples that the joints' own models have learned, and from how many on ridges are chosen.
-        self._choice: Indices = np.array([0, FIRST_CHOICE])
         # Inputs, targets and weights of what was learned while scales may still change.
         self._kept: list[tuple[Array, Array, Array]] = []
-        self._blank = [model.state() for model in self.models] if self._keeps else []
+        self._blank = (
+            {name: part.state() for name, part in self._parts.items()} if self._keeps else {}
+        )
 
-    def _joint_models(
-        self, config: KernelConfig, active: Array, penalty: float, *, wide: bool
-    ) -> JointModels:
-        models, n = JointModels(), len(active)
-        positions = n + len(self.turning)
-        for j in range(n):
-            own = np.array([j, positions + j, positions + n + j])
-            own = np.append(own, n + np.flatnonzero(self.turning == j))
-            if (features := config.joint_features(len(own), wide=wide)) is None:
-                return models
-            model = KernelModel(features, 1, active[j : j + 1], penalty)
-            columns = n + np.flatnonzero(self.shared.axis == j)
-            models.append(JointModel(model, own, np.append(j, columns)))
-        return models
+    @property
+    def _parts(self) -> dict[str, KernelModel | WideKernel | JointStates]:
+        return {"model": self.model, "wide": self.wide, "states": self.states}
 
     @property
     def local(self) -> bool:
         """True if its confidence tells where data were; random features are confident anywhere."""
-        return self.shared.local
-
-    @property
-    def models(self) -> list[KernelModel]:
-        """The shared model, and each joint's own."""
-        return [self.shared, *(joint.model for joint in (*self.wide, *self.narrow))]
+        return self.model.local
 
     @property
     def n_features(self) -> int:
-        """Features in use, over all models."""
-        return sum(model.core.n_features for model in self.models)
+        """Features in use, over both models."""
+        return self.model.core.n_features + len(self.wide.centers)
 
     @property
     def centers(self) -> tuple[int, int]:
         """Centres that the first model uses, and may use at most; none of random features."""
-        features = self.shared.features
+        features = self.model.features
         if isinstance(features, FourierFeatures):
             return 0, 0
         return features.n_centers, features.capacity
@@ -337,44 +305,44 @@ class KernelResidual:
 
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
         """
-        targets = self.shared.targets(y, regressor) if self.exact else y - rigid_body
+        targets = self.model.targets(y, regressor) if self.exact else y - rigid_body
         unknown = np.isnan(y)
         if unknown.any():
-            targets[..., : self.shared.n_axes][unknown] = 0.0
+            targets[..., : self.model.n_axes][unknown] = 0.0
             if self.exact:
-                targets[..., self.shared.n_axes :][unknown[..., self.shared.axis]] = 0.0
+                targets[..., self.model.n_axes :][unknown[..., self.model.axis]] = 0.0
         return targets
 
     def check(self, config: KernelConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` can't continue with the ridge."""
         try:
-            self.shared.core.check_penalty(config.penalty)
+            self.model.core.check_penalty(config.penalty)
         except LearningError as error:
             raise ConfigurationError(str(error)) from None
 
     def configure(self, config: KernelConfig) -> None:
         """Take ridge and memory from `config`; what was learned stays as it is."""
-        self.shared.core.set_penalty(config.penalty)
+        self.model.core.set_penalty(config.penalty)
         self._clock.memory = config.memory
 
     @subnormals_as_zero
     def predict(self, x: Array, parameters: Array) -> ResidualPrediction:
         """The residual at inputs x (d,) that today's rigid-body `parameters` leave."""
         if not self.standardizer.ready:
-            zeros = np.zeros(self.shared.n_axes)
-            return ResidualPrediction(zeros, zeros, 0.0, zeros + bool(self.wide))
+            nothing = self._zeros(1)
+            return ResidualPrediction(nothing.values[0], 0.0, nothing.novelty[0])
         scaled = self.standardizer.transform(x)
-        outputs, confidence, phi = self.shared.predict(scaled)
-        told, novelty = np.zeros((2, len(outputs))), np.zeros(self.shared.n_axes)
-        features = phi, *self.wide.fill(scaled, told[0]), *self.narrow.fill(scaled, told[1])
-        for j, joint in enumerate(self.wide):
-            novelty[j] = joint.features.new
-        own = self.shared.residuals(told[0], parameters)
-        value = own + self.shared.residuals(outputs + told[1], parameters)
-        told[1] = outputs
-        return ResidualPrediction(
-            value, own, confidence, novelty, True, scaled, features, told, self._n_updates
-        )
+        outputs, confidence, phi = self.model.predict(scaled)
+        value = self._residuals(outputs, self.wide.predict(scaled), parameters)
+        novelty, version = self.states.novelty(scaled), self._n_updates
+        return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
+
+    def _residuals(self, outputs: Array, wide: Array, parameters: Array) -> Array:
+        """The residual of one sample or of k by both models' outputs, (T + 1,) and (T,)."""
+        if self.wide.most:
+            split = wide.shape[-1]
+            outputs = outputs[..., :split] + (1.0 - outputs[..., split:]) * wide
+        return self.model.residuals(outputs, parameters)
 
     @subnormals_as_zero
     def update(
@@ -392,66 +360,45 @@ class KernelResidual:
         prediction : by :meth:`predict` at x, maybe before other samples were learned.
         learned : what the rigid body's update of the sample returned.
         """
-        targets, weights = self.targets(y, regressor, rigid_body), learned.weights[0]
+        targets, weights = self.targets(y, regressor, rigid_body), _weights(learned.weights, y)
         if not self.standardizer.settled:
             if self._keeps:
-                self._kept.append((x[None], targets[None], _model_weights(weights, y)[None]))
+                self._kept.append((x[None], targets[None], weights))
             if self.standardizer.observe(stamp, x):
                 self._learn_kept(learned)
                 return
             if not self.standardizer.ready:
                 return
-        if prediction.inputs is None or prediction.version < self._rescaled:
-            # The scales are others since it was predicted; the parameters don't matter here.
-            prediction = self.predict(x, np.zeros(regressor.shape[1]))
-        scaled, outputs = prediction.inputs, prediction.outputs
-        assert scaled is not None  # the standardizer is ready
+        scaled, phi = prediction.inputs, prediction.features
+        if scaled is None or phi is None or prediction.version < self._rescaled:
+            # The scales are others since it was predicted.
+            scaled = self.standardizer.transform(x)
+            phi = self.model.features.transform(scaled)
         fraction = self._clock.forgetting_fraction(stamp)
-        if outputs is None or prediction.version != self._n_updates:
-            outputs = np.zeros((2, len(targets)))
-            self.wide.fill(scaled, outputs[0])
-            if self.narrow:
-                outputs[1] = self.shared.predict(scaled)[0]
         self._n_updates += 1
-        counted = _model_weights(weights, y).tolist()
-        left, (phi, *features) = targets - outputs[0], prediction.features
-        self.wide.update(scaled, features, targets, counted[1:])
-        self.shared.update(scaled, phi, left, counted[0], fraction)
-        features = features[len(self.wide) :]
-        self.narrow.update(scaled, features, left - outputs[1], counted[1:], fraction)
-        self._choose(1, learned)
+        self.states.grow(scaled)
+        told = self.model.told(targets)
+        self.model.update(scaled, phi, told, float(weights[0]), fraction)
+        self.learn_wide(scaled[None], targets[None], weights, learned)
 
-    def _choose(self, count: int, learned: RigidBodyBlock) -> None:
-        """Choose the wide models' ridges where that is due, `count` samples later.
-
-        learned : the last one is that of now.
-        """
-        if not self.wide:
-            return
-        self._choice[0] += count
-        if self._choice[0] < self._choice[1]:
-            return
-        self._choice[1] = math.ceil(CHOICE_GROWTH * self._choice[0])
-        for j, joint in enumerate(self.wide):
-            joint.model.choose_penalty(learned.parameters[-1], learned.information[-1, j])
+    def learn_wide(self, X: Array, targets: Array, weights: Array, learned: RigidBodyBlock) -> None:
+        """Have the wide kernel learn k standardized inputs (k, d), and infer where that is due."""
+        self.wide.learn(X, targets, weights)
+        if self.wide.due:
+            self.wide.infer(learned.parameters[-1], self.model.column)
 
     @subnormals_as_zero
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
         if not self.standardizer.ready:
             return self._zeros(len(inputs))
-        X = self.standardizer.transform(inputs)
-        outputs, confidence = self.shared.predict_block(X)
-        own, novelty = self._predict_wide(X, parameters)
-        outputs += self.narrow.outputs(X, outputs)
-        values = own + self.shared.residuals(outputs, parameters)
-        return ResidualBlock(values, own, confidence, novelty)
+        return self._predict_rows(self.standardizer.transform(inputs), parameters)
 
-    def _predict_wide(self, X: Array, parameters: Array) -> tuple[Array, Array]:
-        """The wide models' residuals at standardized inputs (k, d), and `novelty`, (k, n_axes)."""
-        like = np.zeros((len(X), self.shared.core.n_outputs))
-        own = self.shared.residuals(self.wide.outputs(X, like), parameters)
-        return own, self.wide.novelty(own)
+    def _predict_rows(self, X: Array, parameters: Array) -> ResidualBlock:
+        """:meth:`predict_block` of standardized inputs."""
+        outputs, confidence = self.model.predict_block(X)
+        found = self._residuals(outputs, self.wide.predict_rows(X), parameters)
+        return ResidualBlock(found, confidence, self.states.novelty_rows(X))
 
     @subnormals_as_zero
     def update_block(
@@ -468,10 +415,7 @@ class KernelResidual:
         Returns the predictions of each just before it was learned, and before any of them was.
         """
         targets = self.targets(y, regressors, rigid.values)
-        weights = _model_weights(rigid.weights, y)
-        if self.standardizer.settled:
-            self._clock.forgetting_fraction(int(stamps[-1]))
-            return self._learn(self.standardizer.transform(inputs), targets, weights, rigid)
+        weights = _weights(rigid.weights, y)
         before, in_turn, start = self.predict_block(inputs, rigid.parameters), [], 0
         while start < len(y):
             # Up to a change of the scales, with which all that was kept is learned anew.
@@ -485,7 +429,7 @@ class KernelResidual:
                 self._kept.append((inputs[rows], targets[rows], weights[rows]))
             part = self._zeros(taken)
             if known:
-                part, _ = self._learn(X[:taken], targets[rows], weights[rows], rigid.rows(rows))
+                part = self._learn(X[:taken], targets[rows], weights[rows], rigid.rows(rows))
                 self._clock.forgetting_fraction(int(stamps[rows][-1]))
             in_turn.append(part)
             if changed:
@@ -495,65 +439,42 @@ class KernelResidual:
 
     def _learn(
         self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> tuple[ResidualBlock, ResidualBlock]:
-        """:meth:`update_block` of standardized inputs X (k, d), after the rigid body.
-
-        targets (k, T), weights (k, 1 + n_axes) : as in :meth:`update`, and of each model.
-        """
-        own_late, novelty_late = self._predict_wide(X, rigid.parameters)
-        left, novelty = self.learn_wide(X, targets, weights, rigid)
-        own = self.shared.residuals(targets - left, rigid.parameters)
-        answer, confidence, unsure = self.shared.update_block(X, left, weights[:, 0])
-        errors, late = self.narrow.learn(X, answer.errors, weights[:, 1:])
-        self._n_updates += len(X)
-        values = own + self.shared.residuals(left - errors, rigid.parameters)
-        values_late = own_late + self.shared.residuals(answer.before + late, rigid.parameters)
-        before = ResidualBlock(values_late, own_late, unsure, novelty_late)
-        return ResidualBlock(values, own, confidence, novelty), before
-
-    def learn_wide(
-        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> tuple[Array, Array]:
-        """Have the joints' wide models learn; errors (k, T) and `novelty` just before each sample.
-
-        The arguments are standardized inputs, targets, weights of each model, and the rigid body's
-        predictions.
-        """
-        left, novelty, start = targets.copy(), np.zeros(rigid.values.shape), 0
-        while self.wide and start < len(X):
-            due = max(int(self._choice[1] - self._choice[0]), 1)
-            rows = slice(start, min(start + due, len(X)))
-            left[rows], _ = self.wide.learn(X[rows], targets[rows], weights[rows, 1:])
-            novelty[rows] = self.wide.novelty(novelty[rows])
-            self._choose(rows.stop - start, rigid.rows(rows))
+    ) -> ResidualBlock:
+        """:meth:`update_block` of standardized inputs X (k, d), up to each inference in turn."""
+        parts, start = [], 0
+        while start < len(X):
+            rows = slice(start, start + self.wide.until_due(weights[start:]))
+            own = rigid.rows(rows)
+            novelty = self.states.grow_rows(X[rows])
+            told = self.model.told(targets[rows])
+            errors, confidence = self.model.update_block(X[rows], told, weights[rows])
+            wide = self.wide.predict_rows(X[rows])
+            found = self._residuals(told - errors, wide, own.parameters)
+            parts.append(ResidualBlock(found, confidence, novelty))
+            self.learn_wide(X[rows], targets[rows], weights[rows], own)
             start = rows.stop
-        return left, novelty
+        self._n_updates += len(X)
+        return ResidualBlock.join(parts)
 
     def _learn_kept(self, learned: RigidBodyBlock) -> None:
-        """Learn the kept samples again with the present scales; once these are settled, restart.
-
-        What the window showed would take the centres that later motion needs.
-        """
-        for model, blank in zip(self.models, self._blank, strict=False):  # none, or one for each
-            penalty = model.core.penalty
-            model.restore(blank)
-            model.core.set_penalty(penalty)
-        self._choice[:] = 0, FIRST_CHOICE
+        """Learn the kept samples again with the present scales."""
+        penalty = self.model.core.penalty
+        for name, blank in self._blank.items():
+            self._parts[name].restore(blank)
+        self.model.core.set_penalty(penalty)
         if self._kept:
             self._kept = [self._joined()]
             inputs, targets, weights = self._kept[0]
-            X, rigid = self.standardizer.transform(inputs), learned.last(len(inputs))
+            X = self.standardizer.transform(inputs)
+            self._learn(X, targets, weights, learned.last(len(inputs)))
             if self.standardizer.settled:
-                self.learn_wide(X, targets, weights, rigid)
                 self._kept = []
-            else:
-                self._learn(X, targets, weights, rigid)
         self._n_updates += 1
         self._rescaled = self._n_updates
 
     def _zeros(self, k: int) -> ResidualBlock:
-        zeros = np.zeros((k, self.shared.n_axes))
-        return ResidualBlock(zeros, zeros, np.zeros(k), zeros + bool(self.wide))
+        zeros = np.zeros((k, self.model.n_axes))
+        return ResidualBlock(zeros, np.zeros(k), zeros + self.states.is_known)
 
     def _joined(self) -> tuple[Array, Array, Array]:
         """The kept samples, in one part."""
@@ -568,20 +489,18 @@ class KernelResidual:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
         self.standardizer.restore(other.standardizer.state())
         self._clock.restore(other._clock.state())
-        for mine, theirs in zip(self.models, other.models, strict=True):
-            mine.copy_from(theirs)
+        self.model.copy_from(other.model)
+        self.wide.copy_from(other.wide)
+        self.states.copy_from(other.states)
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
-        self._choice[:] = other._choice
         self._kept = list(other._kept)
 
     @subnormals_as_zero
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
-        for i, model in enumerate(self.models):
-            state |= {f"model{i}.{name}": value for name, value in model.state().items()}
-        choice: Any = self._choice.copy()  # integers beside the other arrays
-        state["choice"] = choice
+        for name, part in self._parts.items():
+            state |= {f"{name}.{key}": value for key, value in part.state().items()}
         if self._kept:
             self._kept = [self._joined()]
             state |= dict(zip(KEPT_NAMES, self._kept[0], strict=True))
@@ -590,10 +509,9 @@ class KernelResidual:
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self.standardizer.restore(sub_state(state, "standardizer."))
-        for i, model in enumerate(self.models):
-            model.restore(sub_state(state, f"model{i}."))
+        for name, part in self._parts.items():
+            part.restore(sub_state(state, f"{name}."))
         self._clock.restore(sub_state(state, "clock."))
-        self._choice[:] = state["choice"]
         inputs, targets, weights = (state.get(name) for name in KEPT_NAMES)
         self._kept = []
         if inputs is not None and targets is not None and weights is not None:
@@ -602,78 +520,82 @@ class KernelResidual:
         self._rescaled = self._n_updates
 
 
-def _model_weights(weights: Array, y: Array) -> Array:
-    """A sample's weight in each model (..., 1 + n_axes), of its axes' weights (..., n_axes).
+def _weights(weights: Array, y: Array) -> Array:
+    """The weights (k,) of samples with these weights of their axes (k, n_axes).
 
-    In the shared one it is the least of the axes that were measured, and 0 where none was.
+    Each is the least of the axes that were measured, and 0 where none was.
     """
-    least = np.where(np.isnan(y), np.inf, weights).min(axis=-1, keepdims=True)
-    least = np.where(np.isfinite(least), least, 0.0)
-    return np.concatenate((least, weights), axis=-1)
+    least = np.where(np.isnan(y), np.inf, weights).min(axis=-1)
+    return np.where(np.isfinite(least), least, 0.0)
 
 
 KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
-class JointModel(NamedTuple):
-    """A joint's own model."""
+class JointStates:
+    """How new the state of each joint is: its position, velocity and rigid-body prediction.
 
-    model: KernelModel
-    inputs: Indices  # among those of the shared one
-    targets: Indices  # among those of the shared one
+    As much of it as no centre, of at most `most`, explains; 0 where axes are not joints.
+    """
+
+    def __init__(self, n_axes: int, n_joints: int, turning: Indices, most: int) -> None:
+        self._n_axes = n_axes
+        self._joints: list[tuple[Indices, IncrementalNystromFeatures]] = []
+        positions = n_joints + len(turning)
+        for j in range(n_joints if most else 0):
+            own = np.array([j, positions + j, positions + n_joints + j])
+            own = np.append(own, n_joints + np.flatnonzero(turning == j))
+            width = kernel_width(WIDE_LENGTH_SCALE, len(own))
+            features = IncrementalNystromFeatures(len(own), width, most, NEW_SHARE, sparing=True)
+            self._joints.append((own, features))
 
     @property
-    def features(self) -> IncrementalNystromFeatures:
-        """The model's, which are local."""
-        assert isinstance(self.model.features, IncrementalNystromFeatures)
-        return self.model.features
+    def is_known(self) -> bool:
+        """Whether axes are joints: before any was seen, all states are new then."""
+        return bool(self._joints)
 
-
-class JointModels(list[JointModel]):
-    """One model of each joint, or none: together of the shared model's targets."""
-
-    def fill(self, scaled: Array, told: Array) -> list[Array]:
-        """Fill the targets (T,) that they predict, 0 without any; returns each one's features."""
-        features = []
-        for joint in self:
-            told[joint.targets], _, phi = joint.model.predict(scaled[joint.inputs])
-            features.append(phi)
-        return features
-
-    def update(
-        self,
-        scaled: Array,
-        features: Sequence[Array],
-        targets: Array,
-        weights: Sequence[float],
-        fraction: float = 0.0,
-    ) -> None:
-        """Learn targets (T,) by features of :meth:`fill`; see `KernelModel.update`."""
-        for joint, phi, weight in zip(self, features, weights, strict=False):
-            joint.model.update(scaled[joint.inputs], phi, targets[joint.targets], weight, fraction)
-
-    def novelty(self, like: Array) -> Array:
-        """Novelty of the last k inputs, (k, n_axes) in [0, 1]; 0 without any models."""
-        novelty = np.zeros_like(like)
-        for j, joint in enumerate(self):
-            novelty[:, j] = joint.features.new_rows
+    def novelty(self, scaled: Array) -> Array:
+        """(n_axes,) of standardized inputs (d,), in [0, 1]."""
+        novelty = np.zeros(self._n_axes)
+        for j, (own, features) in enumerate(self._joints):
+            features.transform(scaled[own])
+            novelty[j] = features.new
         return novelty
 
-    def outputs(self, X: Array, like: Array) -> Array:
-        """The targets (k, T) that they predict at standardized inputs (k, d), 0 without any."""
-        told = np.zeros_like(like)
-        for joint in self:
-            told[:, joint.targets], _ = joint.model.predict_block(X[:, joint.inputs])
-        return told
+    def novelty_rows(self, X: Array) -> Array:
+        """:meth:`novelty` of standardized inputs (k, d), (k, n_axes)."""
+        return self._fill(X, IncrementalNystromFeatures.transform_rows)
 
-    def learn(self, X: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
-        """Learn k samples in turn: errors (k, T) just before each, and outputs before all."""
-        left, before = targets.copy(), np.zeros_like(targets)
-        for joint, own in zip(self, weights.T, strict=False):
-            wanted = targets[:, joint.targets]
-            answer, _, _ = joint.model.update_block(X[:, joint.inputs], wanted, own)
-            left[:, joint.targets], before[:, joint.targets] = answer.errors, answer.before
-        return left, before
+    def grow_rows(self, X: Array) -> Array:
+        """:meth:`novelty` of standardized inputs (k, d) in turn, which are known from then on."""
+        return self._fill(X, IncrementalNystromFeatures.grow_rows)
+
+    def _fill(self, X: Array, look: Callable[[IncrementalNystromFeatures, Array], Array]) -> Array:
+        novelty = np.zeros((len(X), self._n_axes))
+        for j, (own, features) in enumerate(self._joints):
+            look(features, X[:, own])
+            novelty[:, j] = features.new_rows
+        return novelty
+
+    def grow(self, scaled: Array) -> None:
+        """Know standardized inputs (d,) from now on."""
+        for own, features in self._joints:
+            features.grow(scaled[own], features.transform(scaled[own]))
+
+    def copy_from(self, other: JointStates) -> None:
+        """Become a copy of `other`, in the memory at hand."""
+        for (_, mine), (_, theirs) in zip(self._joints, other._joints, strict=True):
+            mine.copy_from(theirs)
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        each = [features.state() for _, features in self._joints]
+        return {f"{j}.{k}": value for j, part in enumerate(each) for k, value in part.items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`."""
+        for j, (_, features) in enumerate(self._joints):
+            features.restore(sub_state(state, f"{j}."))
 
 
 GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
@@ -683,9 +605,10 @@ FIXED_BLOCK = 512  # the same of fixed features
 class KernelModel:
     """Recursive ridge regression on a kernel's features, of outputs that share one gain.
 
-    The outputs are y (n_axes,), and the columns of Phi that `active` (n_axes, n_parameters) marks;
-    None: y alone. Its confidence in [0, 1] is one minus the posterior variance of a Gaussian
-    process with this kernel: near 1 among many samples and, with local features, 0 far from all.
+    The outputs are y (n_axes,), the columns of Phi that `active` (n_axes, n_parameters) marks
+    (None: no ones), and if `beside` a constant, 1. Its confidence in [0, 1] is one minus the
+    posterior variance of a Gaussian process with this kernel: near 1 among many samples and, with
+    local features, 0 far from all.
     """
 
     def __init__(
@@ -694,6 +617,8 @@ class KernelModel:
         n_axes: int,
         active: Array | None,
         penalty: float,
+        *,
+        beside: bool = False,
     ) -> None:
         self.features = features
         self.local = isinstance(features, IncrementalNystromFeatures)
@@ -702,14 +627,24 @@ class KernelModel:
         self._on_axis = (self.axis[:, None] == np.arange(n_axes)).astype(np.float64)
         self.core = RecursiveLeastSquares(
             0 if self.local else features.capacity,
-            n_axes + len(self.axis),
+            n_axes + len(self.axis) + int(beside),
             penalty,
             capacity=features.capacity,
         )
 
+    @property
+    def axes(self) -> Indices:
+        """(T,) the axis of each of :meth:`targets`."""
+        return np.append(np.arange(self.n_axes), self.axis)
+
     def targets(self, y: Array, regressor: Array) -> Array:
         """y and the active columns of Phi, in one vector (T,); or (k, T) of k samples."""
         return np.concatenate((y, regressor[..., self.axis, self.column]), axis=-1)
+
+    def told(self, targets: Array) -> Array:
+        """Targets (..., T), and the constant if there is one."""
+        constants = self.core.n_outputs - targets.shape[-1]
+        return np.concatenate((targets, np.ones((*targets.shape[:-1], constants))), axis=-1)
 
     def residuals(self, outputs: Array, parameters: Array) -> Array:
         """y - Phi pi of outputs laid out as :meth:`targets`; of k with one pi or each one's own."""
@@ -717,7 +652,8 @@ class KernelModel:
             return outputs[..., : self.n_axes].copy()
         if outputs.ndim == 1:
             return _residuals(outputs, parameters, self.axis, self.column, self.n_axes)
-        moved = outputs[..., self.n_axes :] * parameters[..., self.column]
+        split = self.n_axes + len(self.axis)
+        moved = outputs[..., self.n_axes : split] * parameters[..., self.column]
         value: Array = outputs[..., : self.n_axes] - moved @ self._on_axis
         return value
 
@@ -756,15 +692,12 @@ class KernelModel:
         outputs, leverages = predict_block(self.core, phi)
         return outputs, self._confidence(self.features.explained_rows, leverages)
 
-    def update_block(
-        self, X: Array, targets: Array, weights: Array
-    ) -> tuple[BlockAnswer, Array, Array]:
+    def update_block(self, X: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
         """Predict and then :meth:`update`, in turn, inputs (k, d), targets (k, T), weights (k,).
 
-        Returns the recursion's answer and the confidences (k,), of each sample before it was
-        learned and before any of them was. A row has zeros for the centers that came after it; its
-        own center's weights are zero until it is learned, and what the new feature adds to the
-        leverage is what it explains.
+        Returns targets minus outputs (k, T) and the confidences (k,), of each sample before it was
+        learned. A row has zeros for the centers that came after it; its own center's weights are
+        zero until it is learned, and what the new feature adds to the leverage is what it explains.
         """
         phi = self.features.grow_rows(X)
         for _ in range(phi.shape[1] - self.core.n_features):
@@ -772,30 +705,12 @@ class KernelModel:
         most = max(phi.shape[1], GROWING_BLOCK if self.local else FIXED_BLOCK)
         answer = weighted_block(self.core, phi, targets, weights, most=most)
         explained = np.einsum("ij,ij->i", phi, phi) if self.local else 1.0
-        confident = self._confidence(explained, answer.leverage)
-        return answer, confident, self._confidence(explained, answer.leverage_before)
+        return answer.errors, self._confidence(explained, answer.leverage)
 
     def _confidence(self, explained: Array | float, leverages: Array) -> Array:
         variance = 1.0 - explained + self.core.penalty * leverages
         confidence: Array = np.clip(1.0 - variance, 0.0, 1.0)
         return confidence
-
-    def choose_penalty(self, parameters: Array, information: float) -> None:
-        """Take the ridge of `PENALTIES` that makes what `parameters` leave most probable.
-
-        With weights b = B - B_Phi pi, that is by b'(A + penalty)^-1 b information - log |1 + A /
-        penalty| (MacKay 1992, "Bayesian interpolation", equation 4.1), for all of them in the
-        coordinates of A's eigenvectors.
-
-        information : of a row whose weight is 1, beside the noise, 1 / (N m)^2 or 1 / N^2.
-        """
-        A, B = self.core.accumulated()
-        size, V = np.linalg.eigh(A)
-        square = (V.T @ self.residuals(B, parameters)[:, 0]) ** 2
-        size = np.maximum(size, 0.0)[:, None]
-        fit = information * (square[:, None] / (size + PENALTIES)).sum(axis=0)
-        evidence = fit - np.log1p(size / PENALTIES).sum(axis=0)
-        self.core.solve_with(float(PENALTIES[int(np.argmax(evidence))]))
 
     def copy_from(self, other: KernelModel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""

@@ -90,13 +90,12 @@ class RigidBodyBlock:
     variances: Array  # (k, n_axes) of the values by what is not known of parameters, (N m)^2 or N^2
     parameters: Array  # (k, n_parameters), or (k, 0) where they were not asked for
     weights: Array  # (k, n_axes) with which the rows were learned, and a residual is to be
-    information: Array  # (k, n_axes) of a row of weight 1, once it was learned, 1 / (N m)^2
 
     @classmethod
     def none(cls, y: Array, weights: Array) -> RigidBodyBlock:
         """Of no rigid body: k samples (k, n_axes) of given weights (k,)."""
         zeros, of_axes = np.zeros_like(y), np.repeat(weights[:, None], y.shape[1], axis=1)
-        return cls(zeros, zeros, np.zeros((len(y), 0)), of_axes, zeros)
+        return cls(zeros, zeros, np.zeros((len(y), 0)), of_axes)
 
     def rows(self, chosen: slice) -> RigidBodyBlock:
         """Some of the predictions."""
@@ -113,7 +112,6 @@ class RigidBodyBlock:
             np.concatenate([part.variances for part in parts]),
             np.concatenate([part.parameters[:, :known] for part in parts]),
             np.concatenate([part.weights for part in parts]),
-            np.concatenate([part.information for part in parts]),
         )
 
     def last(self, k: int) -> RigidBodyBlock:
@@ -240,8 +238,7 @@ class RigidBodyIdentifier:
         values = regressors @ self.parameters
         parameters = np.broadcast_to(self.parameters, (len(values), self.n_parameters))
         variances = self.variances(regressors)
-        information = np.broadcast_to(self.evidence.information, values.shape)
-        return RigidBodyBlock(values, variances, parameters, np.zeros(values.shape), information)
+        return RigidBodyBlock(values, variances, parameters, np.zeros(values.shape))
 
     def update_block(
         self,
@@ -286,8 +283,7 @@ class RigidBodyIdentifier:
         path = np.empty((len(y) if parameters else 0, self.n_parameters))
         values, variances, learned = (np.empty(y.shape) for _ in range(3))
         information = self.evidence.information
-        told = np.broadcast_to(information, y.shape).copy()
-        block = RigidBodyBlock(values, variances, path, learned, told)
+        block = RigidBodyBlock(values, variances, path, learned)
         found = values, variances, path, learned
         samples = regressors, y, weights, self._unusual, information
         arrays = tuple(self._memory), tuple(self._moments)
@@ -296,7 +292,6 @@ class RigidBodyIdentifier:
             self._forget(fraction)
         if self._memory.sums[SEEN] >= self._memory.sums[DUE]:
             self._infer()
-        told[-1] = self.evidence.information
         return (
             block if parameters else dataclasses.replace(block, parameters=path.reshape(len(y), 0))
         )

@@ -166,22 +166,13 @@ NEW_STATE = 0.5  # novelty above which a joint's state counts as new
 class ResidualPrediction:
     """A residual's prediction of one sample, with what learning that sample needs again."""
 
-    value: Array  # (n_axes,) of all its models
-    own: Array  # (n_axes,) of it what the joints' wide models say
+    value: Array  # (n_axes,) of both its models
     confidence: float  # 0: no data near; 1: plenty
-    # (n_axes,) in [0, 1], how new the state of each joint is to it; 0 without wide models.
-    novelty: Array
+    novelty: Array  # (n_axes,) in [0, 1], how new the state of each joint is to it
     ready: bool = False  # there are scales of its inputs
     inputs: Array | None = None  # standardized; None before that, and by a `Predictor`
-    features: tuple[Array, ...] = ()  # of each of its models
-    # (2, T) the joints' wide models' and the shared one's, as they were after `version` updates.
-    outputs: Array | None = None
+    features: Array | None = None  # of its first model, after `version` updates
     version: int = 0
-
-    def weighed(self, weight: float) -> Array:
-        """The value with a weight in [0, 1] on what the joints' wide models do not say."""
-        value: Array = weight * self.value + (1.0 - weight) * self.own
-        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,15 +180,8 @@ class ResidualBlock:
     """A residual's predictions of k samples."""
 
     values: Array  # (k, n_axes)
-    own: Array  # (k, n_axes)
     confidence: Array  # (k,)
     novelty: Array  # (k, n_axes)
-
-    def weighed(self, weights: Array | float) -> ResidualBlock:
-        """The predictions with weights in [0, 1], (k,) or one of all."""
-        rows = np.asarray(weights)[..., None]
-        values = self.values * rows + (1.0 - rows) * self.own
-        return replace(self, values=values, confidence=self.confidence * weights)
 
     @classmethod
     def join(cls, parts: Sequence[ResidualBlock]) -> ResidualBlock:
@@ -211,20 +195,19 @@ class Prediction:
     """Predictions of one sample with their standard deviations, all (n_axes,)."""
 
     rigid_body: Array
-    semiparametric: Array  # rigid body plus the part of the residual that counts, within bounds
+    semiparametric: Array  # rigid body plus residual, within bounds
     rigid_body_std: Array
     semiparametric_std: Array
     residual: ResidualPrediction
-    trust: float  # in [0, 1]: the residual's weight
     # By which coverage widens or narrows `semiparametric_std`; infinite where nothing was learned
     # yet, so that no error is expected of it.
     factor: Array
-    fast: Array | None = None  # semiparametric, of `Sample.fast` with the same trust, where asked
+    fast: Array | None = None  # semiparametric, of `Sample.fast`, where asked
 
     @property
     def confidence(self) -> float:
-        """Weight of the residual, in [0, 1]: 0 leaves the rigid body's prediction."""
-        return self.trust * self.residual.confidence
+        """How well the local residual knows the sample, in [0, 1]."""
+        return self.residual.confidence
 
     @property
     def spread(self) -> Array:

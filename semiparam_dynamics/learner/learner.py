@@ -472,7 +472,7 @@ class InverseDynamicsLearner:
                 between()
                 learned = not self.estimator.gate.closed
             elif published is not None and step is steps[-1] and not assessed:
-                published.follow(self.estimator, sample)
+                published.assess(self.estimator, sample)
             baseline = None
             if self.baseline is not None:
                 baseline = self.baseline.predict(step.sample)
@@ -505,13 +505,13 @@ class InverseDynamicsLearner:
             self.recent.add_arrays(*(array[moving] for array in arrays))
 
     def idle_update(self, sample: Sample) -> None:
-        """Have later predictions' trust and deviations follow a sample that is not learned.
+        """Have later predictions' deviations follow a sample that is not learned.
 
         Where a `Predictor` makes predictions these would stay those of the last sample learned.
         Samples are to come in the order of their stamps.
         """
         if self._published is not None:
-            self._published.follow(self.estimator, sample)
+            self._published.assess(self.estimator, sample)
 
     def publish(self) -> None:
         """Let predictions know what was learned, where predictors make them."""

@@ -191,7 +191,7 @@ def test_parameter_names_by_section(tmp_path: Path) -> None:
 
 def test_what_was_removed_is_refused_with_what_replaces_it(tmp_path: Path) -> None:
     every = parameters(InverseDynamicsNodeConfig, internal=True)
-    assert sum(bool(entry.internal) for entry in every) == 32
+    assert sum(bool(entry.internal) for entry in every) == 29
     path = tmp_path / "arm.yaml"
     for entry in every:
         path.write_text(f"{entry.name}: {str(entry.default).lower()}\n")
@@ -200,5 +200,5 @@ def test_what_was_removed_is_refused_with_what_replaces_it(tmp_path: Path) -> No
                 load_yaml(path, InverseDynamicsNodeConfig)
             assert f"'{entry.name}' was removed: {entry.internal}" in str(error.value)
     # A study's own value is seen in the file that it writes.
-    written = dump_yaml(replace(InverseDynamicsConfig(), trust__memory=3.0))
-    assert "# internal: trust.memory: 3.0\n" in written and "threshold" not in written
+    written = dump_yaml(replace(InverseDynamicsConfig(), error_horizon=3.0))
+    assert "# internal: error_horizon: 3.0\n" in written and "unusual" not in written

@@ -26,7 +26,8 @@ caching.CacheImpl._locator_classes = []
 import numpy as np
 from semiparam_dynamics.learning.recursion.features import nystrom_row
 phi, centers = np.zeros(2), np.array([[0.0], [1000.0]])
-print(nystrom_row(centers, np.array([[2.0, 0.0], [1.0, 1.0]]), np.zeros(1), 1.0, phi, 2), phi)
+factor = np.array([[2.0, 0.0], [1.0, 1.0]])
+print(nystrom_row(centers, factor, np.zeros(1), 1.0, phi, 2), phi)
 """
 
 

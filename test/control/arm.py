@@ -32,7 +32,7 @@ SIMULATOR = {"joints": JOINTS, "rate": 500.0, "motion": "exciting", **EFFECTS}
 LEARNER = {
     "learner.filter.max_rate": 50.0,
     "learner.nystrom.max_centers": 50,
-    "learner.nystrom.joint_max_centers": 10,
+    "learner.nystrom.wide_max_centers": 10,
 }
 
 

@@ -14,7 +14,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 # What a residual's size doesn't matter to is tested with a small one.
-FEW_CENTERS: dict[str, object] = {"nystrom.max_centers": 120, "nystrom.joint_max_centers": 40}
+FEW_CENTERS: dict[str, object] = {"nystrom.max_centers": 120, "nystrom.wide_max_centers": 40}
 
 URDF = Path(__file__).resolve().parent.parent / "data" / "small_arm.urdf"
 

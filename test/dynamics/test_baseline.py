@@ -42,8 +42,8 @@ def test_it_learns_more_slowly_than_the_semiparametric_model(kind: str) -> None:
 def test_it_draws_other_random_features_than_the_residual() -> None:
     estimator = SemiparametricEstimator(MODEL, residual="random_fourier", seed=3)
     baseline = NonparametricBaseline(MODEL, estimator.config)
-    mine = baseline.kernel_model.shared.features.frequencies
-    theirs = estimator.residual.shared.features.frequencies
+    mine = baseline.kernel_model.model.features.frequencies
+    theirs = estimator.residual.model.features.frequencies
     turning = 1  # the slew, which has a sine and a cosine
     assert mine.shape[1] == 3 * MODEL.n_joints + turning == theirs.shape[1] - MODEL.n_axes
     assert not np.isclose(mine[0, 0] / mine[0, 1], theirs[0, 0] / theirs[0, 1])

@@ -151,7 +151,7 @@ def test_a_model_of_another_configuration_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_state_does_not_grow_once_the_centers_are_used_up(stream: list[Sample]) -> None:
-    target = estimator(**{"nystrom.max_centers": 20, "nystrom.joint_max_centers": 10})
+    target = estimator(**{"nystrom.max_centers": 20, "nystrom.wide_max_centers": 10})
     sizes = []
     for part in (stream[:800], samples(MODEL, 8.0, extra=1.0, seed=5)):
         run(target, part)

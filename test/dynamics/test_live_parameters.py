@@ -44,12 +44,11 @@ def learned(kind: str, **values: object) -> tuple[SemiparametricEstimator, list[
 
 def learn_much(estimator: SemiparametricEstimator) -> None:
     """As if a sample at one place had been learned for a day."""
-    core = estimator.residual.shared.core
+    core = estimator.residual.model.core
     core.update(np.eye(core.n_features)[0], np.zeros(core.n_outputs), 1e8)
 
 
 def outputs(estimator: SemiparametricEstimator, stream: list[Sample]) -> np.ndarray:
-    estimator.trust.restore(estimator.trust.state())  # as after the last sample learned
     told = [estimator.predict(sample) for sample in stream]
     return np.array([[p.rigid_body, p.semiparametric] for p in told])
 
@@ -64,7 +63,7 @@ def test_no_prediction_changes_by_a_penalty_alone(kind: str) -> None:
         after = outputs(estimator, stream)
         np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * np.abs(before).max())
     assert estimator.residual.n_features == centers
-    assert estimator.residual.shared.core.penalty == estimator.config.kernel.penalty
+    assert estimator.residual.model.core.penalty == estimator.config.kernel.penalty
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -72,7 +71,7 @@ def test_learning_goes_on_with_the_new_penalty(kind: str) -> None:
     """A ridge large enough holds what the residual knows: the same samples move it less."""
     moved = []
     for penalty in (0.1, 1e6):
-        estimator, stream = learned(kind, **{"nystrom.joint_max_centers": 0})
+        estimator, stream = learned(kind, **{"nystrom.wide_max_centers": 0})
         sample, pi = stream[0], estimator.rigid_body.parameters
         x = estimator._inputs(sample, sample.regressor @ pi)
         before = estimator.residual.predict(x, pi).value
@@ -117,7 +116,7 @@ def test_a_saved_model_is_loaded_whatever_the_live_parameters_were(tmp_path: Pat
     other = SemiparametricEstimator(small_arm(), replace(estimator.config, **own))
     other.load(tmp_path / "model.npz")
     np.testing.assert_allclose(*(outputs(e, stream)[:, 1] for e in (other, estimator)), rtol=1e-5)
-    assert other.residual.shared.core.penalty == 9.0
+    assert other.residual.model.core.penalty == 9.0
 
     strict = replace(estimator.config, nystrom__penalty=1e-9)
     third = SemiparametricEstimator(small_arm(), strict)
@@ -133,14 +132,14 @@ def test_a_refused_change_leaves_all_as_it_was() -> None:
     learn_much(estimator)
     before, config = outputs(estimator, stream), estimator.config
     for values, said in (
-        ({"nystrom.penalty": 1e-9, "trust.memory": 1.0}, "can't be lowered from 0.5 to"),
+        ({"nystrom.penalty": 1e-9, "error_horizon": 1.0}, "can't be lowered from 0.5 to"),
         ({"nystrom.novelty": 0.9}, "nystrom.novelty can't be changed while learning"),
     ):
         with pytest.raises(ConfigurationError, match=said):
             estimator.configure(replace(config, **values))
         assert estimator.config == config
         np.testing.assert_array_equal(outputs(estimator, stream), before)
-        assert estimator.residual.shared.core.penalty == 0.5
+        assert estimator.residual.model.core.penalty == 0.5
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -151,6 +150,6 @@ def test_the_baseline_takes_live_parameters_as_well(kind: str) -> None:
         baseline.update(sample)
     before = baseline.predict(stream[0]).nonparametric
     baseline.configure(replace(estimator.config, **PENALTIES, **MEMORIES))
-    assert baseline.kernel_model.shared.core.penalty == PENALTIES[f"{kind}.penalty"]
+    assert baseline.kernel_model.model.core.penalty == PENALTIES[f"{kind}.penalty"]
     after = baseline.predict(stream[0]).nonparametric
     np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6 * np.abs(before).max())

@@ -86,7 +86,7 @@ def test_repeated_motion_does_not_blow_up(memory: float) -> None:
         waiting.append((sample, p, forgetful.update_rigid_body(sample)))
         if len(waiting) > 12:
             for each in waiting:
-                forgetful.update_residual(*each, late=True)
+                forgetful.update_residual(*each)
             waiting.clear()
     rigid, both = np.array(errors[250:]).swapaxes(0, 1)
     assert np.mean(both**2) < 0.5 * np.mean(rigid**2)
@@ -104,7 +104,7 @@ def test_a_place_that_is_left_is_kept_by_local_features_and_fades_with_global_on
     ]
     kept = {}
     for kind in KINDS:
-        options = {f"{kind}.memory": 30.0, "nystrom.joint_max_centers": 0}
+        options = {f"{kind}.memory": 30.0, "nystrom.wide_max_centers": 0}
         learner = estimator(model, residual=kind, **options)
         for sample in stream:
             learner.update(sample)

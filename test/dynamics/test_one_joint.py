@@ -13,7 +13,7 @@ from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 
 from .arms import measurements, small_arm
 
-FEW = {"nystrom.max_centers": 20, "nystrom.joint_max_centers": 10, "nystrom.window": 1.0}
+FEW = {"nystrom.max_centers": 20, "nystrom.wide_max_centers": 10, "nystrom.window": 1.0}
 
 
 @pytest.mark.parametrize("joint", ["slew", "lift", "reach"])  # turning, with limits, sliding

@@ -36,7 +36,7 @@ LEARNER = {
     "comparison": "false",
     "filter__max_rate": 50.0,
     "nystrom__max_centers": 20,
-    "nystrom__joint_max_centers": 0,
+    "nystrom__wide_max_centers": 0,
 }
 # The loop over DDS is closed in wall time: slower than real time, at a low rate and with soft gains
 # the arm stays stable, and answers come in time, where a busy machine's commands are 0.5 s late.

@@ -194,7 +194,7 @@ def test_what_was_wrong_most_often_is_told_with_how_often(say) -> None:
 
 def test_centres_that_are_all_in_use_are_told_where_the_motion_is_new(make_session) -> None:
     session = make_session(
-        defer_learning=False, nystrom__max_centers=4, nystrom__joint_max_centers=0
+        defer_learning=False, nystrom__max_centers=4, nystrom__wide_max_centers=0
     )
     report = SessionReport(session)
     for message in moving(1200, 0.02):

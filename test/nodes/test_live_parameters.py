@@ -66,7 +66,6 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
     values = np.array(before)
     assert np.abs(values[:, 1:3] - values[:, 3:]).max() > 0.003  # the residual has its say
     np.testing.assert_allclose(np.array(after)[:, 3:], values[:, 3:], rtol=1e-9, atol=1e-9)
-    # How well the residual is known, by which it is trusted, depends on its penalty.
     np.testing.assert_allclose(after, before, rtol=0.0, atol=0.002)
 
     assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success

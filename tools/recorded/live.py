@@ -24,7 +24,7 @@ VALUES = ("rigid_body", "semiparametric", "nonparametric")
 # Small enough to be quick, and large enough that centres run out.
 SETTINGS: dict[str, Any] = {
     "nystrom.max_centers": 120,
-    "nystrom.joint_max_centers": 40,
+    "nystrom.wide_max_centers": 40,
     "nystrom.window": 3.0,
     "random_fourier.n_features": 120,
     "random_fourier.window": 3.0,
@@ -76,7 +76,7 @@ def follow(learner: Any, messages: Iterable[Any], ask: Ask | None = None) -> Arr
         if step is None:
             continue
         prediction, nothing = step.prediction, np.full(learner.model.n_axes, np.nan)
-        row = {"stamp": step.stamp, "trust": prediction.trust, "confidence": prediction.confidence}
+        row = {"stamp": step.stamp, "confidence": prediction.confidence}
         baseline = None if learner.baseline is None else learner.baseline.predict(step.sample)
         for name in VALUES:
             source = baseline if name == "nonparametric" else prediction
@@ -125,12 +125,12 @@ def feedforward(q: np.ndarray, dq: np.ndarray, ddq: np.ndarray) -> Callable[[Any
 @case("live/nystrom/without_velocities", velocities=False, residual="nystrom")
 @case("live/nystrom/max_rate", residual="nystrom", filter__max_rate=25.0)
 @case("live/nystrom/without_filter", residual="nystrom", filter__cutoff=0.0)
-@case("live/nystrom/one_level", residual="nystrom", nystrom__joint_max_centers=0)
+@case("live/nystrom/one_level", residual="nystrom", nystrom__wide_max_centers=0)
 @case(
     "live/nystrom/many_centers",
     residual="nystrom",
     nystrom__max_centers=500,
-    nystrom__joint_max_centers=200,
+    nystrom__wide_max_centers=200,
 )
 @case(
     "live/random_fourier/many_features", residual="random_fourier", random_fourier__n_features=500

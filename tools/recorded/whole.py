@@ -51,7 +51,7 @@ def tuning(residual: str) -> Arrays:
     from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
     keep = ["residual", "nystrom.penalty", "random_fourier.penalty"]
-    keep += ["nystrom.joint_max_centers"]
+    keep += ["nystrom.wide_max_centers"]
     kinds = ("position", "velocity", "acceleration", "rigid_body")
     keep += [f"random_fourier.{kind}_width" for kind in kinds]
     keep += [f"nystrom.{kind}_width" for kind in kinds if kind != "acceleration"]
@@ -232,7 +232,7 @@ def comparison() -> Arrays:
     settings: dict[str, Any] = EFFECTS | {"joints": JOINTS, "rate": 250.0, "motion": "exciting"}
     settings |= {"controller.gains.rotor_inertia": (EFFECTS["effects.rotor_inertia"],)}
     settings |= {"learner.filter.max_rate": 50.0}
-    settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.joint_max_centers": 10}
+    settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.wide_max_centers": 10}
     settings |= {"learner.nystrom.window": 0.5}
     done = compare(SEVEN, from_flat(ComparisonConfig, settings), 2.0, 0.5, mass_error=(0.1, 0.3))
     runs = {

@@ -308,13 +308,13 @@ class Session:
         """Have the thread assess a step, seldom, where none is queued to be learned or scored.
 
         That is where nothing is measured, where a change is suspected and after an error. Else the
-        trust and the deviations would stay those of the last step queued.
+        deviations would stay those of the last step queued.
         """
         if not queued and 0 <= step.stamp - self._given_at < IDLE_UPDATE_NS:
             return
         self._given_at = step.stamp
         if queued:
-            self._unlearned.clear()  # it is older, and the trust is to follow stamps that go on
+            self._unlearned.clear()  # it is older
         else:
             self._put_together()
             self._unlearned.append(step.sample)

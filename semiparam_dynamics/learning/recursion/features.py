@@ -213,15 +213,15 @@ def _kernel_column(center: Array, X: Array, gamma: float) -> Array:
 @compiled
 def nystrom_row(C: Array, L: Array, x: Array, gamma: float, phi: Array, n: int) -> float:
     """phi (n,) = L^-1 k(C, x) for the first n rows of C and L; returns |phi|^2."""
-    _kernel_row(C, x, gamma, phi, n)
+    _kernel_row(C, x, gamma, False, phi, n)
     return _solve_lower(L, phi, n)
 
 
 @compiled
-def kernel_row_times(C: Array, x: Array, gamma: float, W: Array, out: Array) -> None:
+def kernel_row_times(C: Array, x: Array, gamma: float, rough: bool, W: Array, out: Array) -> None:
     """out (T,) = k(C, x)' W of the first rows of C, as many as W (m, T) has."""
     kernel = np.empty(len(W))
-    _kernel_row(C, x, gamma, kernel, len(W))
+    _kernel_row(C, x, gamma, rough, kernel, len(W))
     _row_times(kernel, W, out)
 
 
@@ -236,16 +236,16 @@ def _row_times(row: Array, W: Array, out: Array) -> None:
 
 
 @compiled
-def _kernel_row(C: Array, x: Array, gamma: float, kernel: Array, n: int) -> None:
-    """The kernel (n,) of x and the first n rows of C."""
-    scale = -LOG2_E * gamma
+def _kernel_row(C: Array, x: Array, gamma: float, rough: bool, kernel: Array, n: int) -> None:
+    """The kernel exp(-s) (n,) of x and n rows of C, s = gamma |x - c|^2 or, if rough, its root."""
     for i in range(n):
         centre = C[i]
         distance = 0.0
         for j in range(x.size):
             delta = x[j] - centre[j]
             distance += delta * delta
-        kernel[i] = scale * distance
+        size = gamma * distance
+        kernel[i] = -LOG2_E * (math.sqrt(size) if rough else size)
     powers_of_two(kernel)
 
 

@@ -128,26 +128,25 @@ def start_residual(
 ) -> tuple[Array, Array]:
     """Continue from models that `fit` trains in batch on `data`.
 
-    The joints' own models learn sample by sample, as their ridges are chosen on the way; `fit` is
-    for the shared one. Returns errors (n, n_axes) on the samples, and those as if each of them had
-    not been learned by that.
+    The wide kernel learns as it does online, and `fit` is for the first model. Returns errors (n,
+    n_axes) on the samples, and those as if each of them had not been learned by that.
     """
     inputs, targets, known = data.inputs(residual), data.targets(residual), data.identifier
     residual.standardizer.fit(data.motion.stamps, inputs)
     X = residual.standardizer.transform(inputs)
     none = RigidBodyBlock.none(data.motion.y, data.motion.weights)
-    pi, information = (
-        np.broadcast_to(row, (len(X), len(row)))
-        for row in (known.parameters, known.evidence.information)
-    )
-    rigid = dataclasses.replace(none, parameters=pi, information=information)
-    weights = np.repeat(data.motion.weights[:, None], 1 + data.model.n_axes, axis=1)
-    residual.learn_wide(X, targets, weights, rigid)
-    left, shared = targets - residual.wide.outputs(X, targets), residual.shared
-    outputs, left_out = start_model(shared, fit(shared, X, left), X, data.share)
-    left -= outputs
-    residual.narrow.learn(X, left / left_out[:, None], weights[:, 1:])
-    errors = shared.residuals(left - residual.narrow.outputs(X, left), known.parameters)
+    rigid = dataclasses.replace(none, parameters=known.parameters[None])
+    residual.states.grow_rows(X)
+    residual.learn_wide(X, targets, data.motion.weights, rigid)
+    model = residual.model
+    told = model.told(targets)
+    outputs, left_out = start_model(model, fit(model, X, told), X, data.share)
+    errors = told - outputs
+    if residual.wide.most:
+        split = targets.shape[1]
+        wide = residual.wide.predict_rows(X)
+        errors = targets - outputs[:, :split] - (1.0 - outputs[:, split:]) * wide
+    errors = model.residuals(errors, known.parameters)
     return errors, errors / left_out[:, None]
 
 

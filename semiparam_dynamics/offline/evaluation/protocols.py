@@ -237,7 +237,7 @@ class ProtocolRun:
             if not estimator.refuses(sample, prediction):
                 learned.append((sample, prediction, alone, estimator.update_rigid_body(sample)))
         for sample, prediction, alone, rigid in learned:
-            estimator.update_residual(sample, prediction, rigid, late=True)
+            estimator.update_residual(sample, prediction, rigid)
             if baseline is not None:
                 baseline.update(sample, alone)
         return _joined(predicted)

@@ -103,10 +103,11 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
 def training_table(training: Training) -> str:
     """The trained model and its errors on the training samples, a line for each axis."""
     start, model = training.start, training.start.estimator.model
-    first, *own = [kernel.core.n_features for kernel in start.estimator.residual.models]
-    size = f"{first} {'centers' if start.estimator.residual.local else 'random features'}"
-    if own:
-        size += f", and {min(own)} to {max(own)} for each joint's own level"
+    residual = start.estimator.residual
+    kind = "centers" if residual.local else "random features"
+    size = f"{residual.model.core.n_features} {kind}"
+    if wide := len(residual.wide.centers):
+        size += f", and {wide} of the wide kernel"
     width = max(len(axis) for axis in (*model.axes, "all axes"))
     lines = [
         f"{start.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",

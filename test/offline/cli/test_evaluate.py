@@ -25,7 +25,7 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 from ...dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
 SETTING = ["--set", "nystrom.window=1", "--set", "nystrom.max_centers=60"]
-SETTING += ["--set", "nystrom.joint_max_centers=20"]
+SETTING += ["--set", "nystrom.wide_max_centers=20"]
 
 
 @pytest.fixture(scope="module")

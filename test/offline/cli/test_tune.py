@@ -25,7 +25,7 @@ from ...dynamics.arms import URDF, measurements, small_arm
 # All but the ridge of the local features stays: one path.
 KEPT = ["filter", "rigid_body", "residual", "nystrom.length_scale"]
 OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=2"]
-OPTIONS += ["--set", "nystrom.joint_max_centers=0", "--set", "filter.cutoff=8"]
+OPTIONS += ["--set", "nystrom.wide_max_centers=0", "--set", "filter.cutoff=8"]
 OPTIONS += ["--set", "nystrom.length_scale=0.5", "--set", "nystrom.max_centers=60"]
 OPTIONS += [part for name in KEPT for part in ("--keep", name)]
 

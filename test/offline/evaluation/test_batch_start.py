@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.base.parameters import from_flat, replace
+from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.learning.kernels import Gaussian
@@ -32,7 +32,7 @@ Parts = tuple[list[Sample], list[Sample]]
 
 
 def config(**values: object) -> EstimatorConfig:
-    settings = {"nystrom.max_centers": 120, "nystrom.joint_max_centers": 40}
+    settings = {"nystrom.max_centers": 120, "nystrom.wide_max_centers": 40}
     settings |= {"random_fourier.n_features": 100, **values}
     return from_flat(EstimatorConfig, settings)
 
@@ -76,11 +76,8 @@ def test_any_learner_starts_an_estimator_that_goes_on(
     assert estimator.n_learned == len(train)
     assert np.mean(start.semiparametric) < 0.5 * np.mean(start.rigid_body)
     assert np.all(start.semiparametric < start.held_out)
-    asked = estimator.copy()  # the trust follows whatever is asked
-    assert rms(asked, test, "semiparametric") < 0.7 * rms(asked, test, "rigid_body")
-    whole = estimator.copy()  # with the residual in full from a recording's first sample on
-    whole.configure(replace(whole.config, trust__threshold=0.0))
-    errors = np.array([s.y - whole.predict(s).semiparametric for s in train])
+    assert rms(estimator, test, "semiparametric") < 0.7 * rms(estimator, test, "rigid_body")
+    errors = np.array([s.y - estimator.predict(s).semiparametric for s in train])
     np.testing.assert_allclose(np.sqrt(np.mean(errors**2, axis=0)), start.semiparametric, rtol=1e-6)
 
     estimator.save(tmp_path / "model.npz")
@@ -116,7 +113,7 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
     samples: Parts,
 ) -> None:
     """Half in batch and half by recursion is all in batch: first level, fixed centres."""
-    values = {"nystrom.joint_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
+    values = {"nystrom.wide_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
     whole = data(samples, **values)
     residual = SemiparametricEstimator(MODEL, whole.config).residual
     residual.standardizer.fit(whole.motion.stamps, whole.inputs(residual))
@@ -127,7 +124,7 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
     first = NystromKRLS(Gaussian(width), 5.0 / half, centers=C).fit(X[:half], Z[:half])
     both = NystromKRLS(Gaussian(width), 5.0 / len(X), centers=C).fit(X, Z)
     whole_config = config(**values, **{"nystrom.length_scale": 1.0})
-    local = SemiparametricEstimator(MODEL, whole_config).residual.shared
+    local = SemiparametricEstimator(MODEL, whole_config).residual.model
     start_model(local, first, X[:half])
     for x, z in zip(X[half:], Z[half:], strict=True):
         local.update(x, local.features.transform(x), z)
@@ -139,7 +136,7 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
 @pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
 def test_other_centres_leave_room_for_new_places(centers: str, samples: Parts) -> None:
     estimator = batch_start(data(samples), "nystrom_krls", centers).estimator
-    assert estimator.residual.shared.core.n_features <= 60
+    assert estimator.residual.model.core.n_features <= 60
     far = samples[1][0].q + 3.0
     sample = estimator.sample(far, 0 * far, 0 * far, samples[1][0].y, samples[1][0].stamp)
     before = estimator.residual.n_features

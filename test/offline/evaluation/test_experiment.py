@@ -59,7 +59,7 @@ class ByHand:
                 waiting.append((*step, self.estimator.update_rigid_body(sample)))
             if sample.stamp - first >= HALF_SECOND:
                 for each, told, beside, weights in waiting:
-                    self.estimator.update_residual(each, told, weights, late=True)
+                    self.estimator.update_residual(each, told, weights)
                     self.baseline.update(each, beside)
                 waiting, first = [], None
 
@@ -96,7 +96,7 @@ def test_sequential_equals_one_sample_after_the_other() -> None:
     [
         {"residual": "random_fourier"},
         {"residual": "nystrom"},
-        {"residual": "nystrom", "output.gate": 3.0, "trust.learning": 1e-3},
+        {"residual": "nystrom", "output.gate": 3.0},
         {"residual": "nystrom", "nystrom.memory": 5.0},
         {"residual": "random_fourier", "rigid_body.memory": 5.0},
     ],

@@ -31,7 +31,7 @@ from semiparam_dynamics.samples.measurement import Measurement
 from ...changes.changing_arm import MODEL, Change, held, largest_weight, moving, nothing, pushed
 from ...dynamics.arms import URDF
 
-QUICK = {"nystrom.window": 3.0, "nystrom.joint_max_centers": 0, "filter.learn_ratio": 5.0}
+QUICK = {"nystrom.window": 3.0, "nystrom.wide_max_centers": 0, "filter.learn_ratio": 5.0}
 QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))

@@ -111,7 +111,7 @@ def samples_of(motion: Motion) -> list[Sample]:
 def test_errors_are_those_of_learning_sample_by_sample(memory: float) -> None:
     """With a residual that forgets, too, which learns in no blocks."""
     [first, _] = recordings(2, 8.0, same=True).folds(8.0, thinned=True)
-    settings = {"nystrom.max_centers": 60, "nystrom.joint_max_centers": 0, "nystrom.window": 1.0}
+    settings = {"nystrom.max_centers": 60, "nystrom.wide_max_centers": 0, "nystrom.window": 1.0}
     settings |= {"nystrom.length_scale": 0.5, "nystrom.memory": memory}
     config = replace(CONFIG.estimator, **settings)
     found = evaluate(small_arm(target="effort"), config, first, delay=0.5)
@@ -135,9 +135,7 @@ def test_errors_are_those_of_learning_sample_by_sample(memory: float) -> None:
 
 
 def predicted(estimator: SemiparametricEstimator, samples: list[Sample]) -> list[np.ndarray]:
-    """By a copy: the trust in the residual follows what was predicted."""
-    copy = estimator.copy()
-    return [copy.predict(sample).semiparametric for sample in samples]
+    return [estimator.predict(sample).semiparametric for sample in samples]
 
 
 def test_an_axis_that_never_varies_has_no_part_in_the_errors() -> None:

@@ -29,7 +29,7 @@ TOO_NARROW = replace(
         "nystrom.length_scale": 0.2,
         "nystrom.penalty": 5.0,
         "nystrom.max_centers": 60,
-        "nystrom.joint_max_centers": 0,
+        "nystrom.wide_max_centers": 0,
     },
 )
 QUICK = ["filter"]
