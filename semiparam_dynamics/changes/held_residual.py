@@ -20,12 +20,7 @@ from semiparam_dynamics.robot.model import RobotModel, expected_scales
 # Twice as local as the arm's own residual, whose errors a load changes from place to place; what is
 # learned in seconds must count soon, so less ridge.
 CONFIG = NystromConfig(
-    max_centers=200,
-    length_scale=0.1,
-    novelty=0.2,
-    penalty=0.05,
-    wide_max_centers=0,
-    window=10.0,
+    max_centers=200, length_scale=0.1, novelty=0.2, penalty=0.05, wide_max_centers=0, window=10.0
 )
 GROUPS = ("position", "velocity")
 

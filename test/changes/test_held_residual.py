@@ -137,7 +137,7 @@ def test_a_push_beside_known_errors_does_not_pass_for_a_release(warm, body) -> N
 
     def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
         (q,), _, _ = motion(MODEL, np.array([t]))
-        twist = 0.2 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
+        twist = 0.1 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
         outside = sum((push(t, dq, columns) for push in pushes), start=payload(t, dq, columns))
         return outside + (twist if t >= ON else 0.0)
 

@@ -126,22 +126,6 @@ class RecursiveLeastSquares(DeferredRotation):
             self._ridge[:n] = penalty
         self.penalty = penalty
 
-    def accumulated(self) -> tuple[Array, Array]:
-        """A (D, D) and B (D, T) of the rows alone: the weights are (A + penalty)^-1 B."""
-        self.apply_pending()
-        A = self.R.T @ self.R
-        A[np.diag_indices_from(A)] -= self._ridge[: self.n_features]
-        return A, self.R.T @ self.U
-
-    def solve_with(self, penalty: float) -> None:
-        """Take the solution that another ridge would have had from the start. O(D^3), once."""
-        A, B = self.accumulated()
-        A[np.diag_indices_from(A)] += penalty
-        R = np.linalg.cholesky(A).T
-        self.replace(np.ascontiguousarray(R), np.linalg.solve(R.T, B))
-        self.penalty = penalty
-        self._ridge[:] = penalty
-
     def check_penalty(self, penalty: float) -> None:
         """Raise where :meth:`set_penalty` would refuse.
 
