@@ -46,7 +46,7 @@ def main(folder: Path) -> None:
     gains = {3: 1.0, 4: 1.0, 5: 1.3}
     tested = [write_bag(folder / f"robot_{k}", k, gain) for k, gain in gains.items()]
     trained, each = str(folder / "trained"), str(folder / "each")
-    few = ["--set", "nystrom.max_centers=60", "--set", "nystrom.joint_max_centers=20"]
+    few = ["--set", "nystrom.max_centers=60", "--set", "nystrom.wide_max_centers=20"]
     semiparam("train", *learned, *urdf, *few, "--target", "effort", "--out", trained, "--overwrite")
     model = ["--model", f"{trained}/model.npz", "--each", "--jobs", "1"]
     semiparam("evaluate", *tested, *urdf, *model, "--out", each, "--overwrite")

@@ -533,7 +533,7 @@ KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointStates:
-    """How new the state of each joint is: its position, velocity and rigid-body prediction.
+    """Novelty of each joint's state: its position, velocity and rigid-body prediction.
 
     As much of it as no centre, of at most `most`, explains; 0 where axes are not joints.
     """
@@ -551,7 +551,7 @@ class JointStates:
 
     @property
     def is_known(self) -> bool:
-        """Whether axes are joints: before any was seen, all states are new then."""
+        """True if axes are joints: before any was seen, all states are new then."""
         return bool(self._joints)
 
     def novelty(self, scaled: Array) -> Array:

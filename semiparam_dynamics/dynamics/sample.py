@@ -206,7 +206,7 @@ class Prediction:
 
     @property
     def confidence(self) -> float:
-        """How well the local residual knows the sample, in [0, 1]."""
+        """The share of the sample that the local residual knows, in [0, 1]."""
         return self.residual.confidence
 
     @property

@@ -77,7 +77,7 @@ class WideKernel:
         return kernel
 
     def until_due(self, weights: Array) -> int:
-        """How many of k samples of these weights (k,) are learned until it is due."""
+        """The number of k samples, of weights (k,), that are learned until it is due."""
         seen = np.cumsum(np.append(self._counts[SEEN], weights))[1:]
         due = int(np.searchsorted(seen, self._counts[DUE])) if self.most else len(weights)
         return min(due + 1, len(weights))
@@ -108,7 +108,7 @@ class WideKernel:
 
     @property
     def due(self) -> bool:
-        """Whether so much was learned that :meth:`infer` is due."""
+        """True if so much was learned that :meth:`infer` is due."""
         return bool(self.most and self._counts[SEEN] >= self._counts[DUE])
 
     def infer(self, parameters: Array, column: Indices) -> None:
