@@ -217,11 +217,8 @@ def _operations(residual: KernelResidual, m: int) -> float:
     """Multiplications and additions of m samples in one block (see `recursion.blocks`)."""
     if not residual.standardizer.ready:
         return 0.0
-    total = 0.0
-    for model in residual.models:
-        n = model.core.n_features
-        total += _recursion(m, n, model.core.n_outputs) + (n**2 * m if model.local else 0.0)
-    return total
+    model, n = residual.model, residual.model.core.n_features
+    return _recursion(m, n, model.core.n_outputs) + (n**2 * m if model.local else 0.0)
 
 
 def _recursion(m: int, n: int, outputs: int) -> float:

@@ -171,7 +171,7 @@ def _weights(residual: KernelResidual, parameters: Array) -> tuple[Array, Array]
     model.core.apply_pending()
     U, split = model.core.U, wide.weights.shape[1]
     told = np.concatenate((model.residuals(U, parameters), U[:, split:]), axis=1)
-    own = model.residuals(wide.weights, parameters)
+    own = np.ascontiguousarray(model.residuals(wide.weights, parameters))
     return np.ascontiguousarray(model.features.weights(model.core.solve(told))), own
 
 

@@ -170,7 +170,7 @@ class NystromConfig(KernelConfig):
     )
     window: float = parameter(
         20.0,
-        "the inputs are standardized by what the first seconds of motion showed; from an eighth "
+        "the inputs are standardized by what the first seconds of motion showed; from a sixteenth "
         "of them on by what was shown until then",
         unit="s",
         low=0.0,
@@ -795,9 +795,9 @@ class Standardizer:
     """Brings inputs to zero mean and unit variance, by those of the first `window` seconds.
 
     Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them. With `first_scales` there are scales after an eighth,
-    a quarter and a half of the window already, by what was seen until then. No standard deviation
-    counts as less than its floor in `floors` (d,).
+    features under what was learned on them. With `first_scales` there are scales after a sixteenth,
+    an eighth, a quarter and a half of the window already, by what was seen until then. No standard
+    deviation counts as less than its floor in `floors` (d,).
     """
 
     def __init__(
@@ -808,7 +808,7 @@ class Standardizer:
         *,
         first_scales: bool = False,
     ) -> None:
-        self._shares = (0.125, 0.25, 0.5, 1.0) if first_scales else (1.0,)
+        self._shares = (0.0625, 0.125, 0.25, 0.5, 1.0) if first_scales else (1.0,)
         self._stage = 0  # shares of the window that were reached
         self._floors = np.zeros(n_inputs) if floors is None else floors
         self.window = window

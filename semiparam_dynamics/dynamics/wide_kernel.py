@@ -155,7 +155,8 @@ class WideKernel:
                 solved[:, own] = B[:, own] / (size + PENALTIES[best])
         self.centers = self._inputs[pivots]
         factor = features[pivots]
-        self.weights = solve_triangular(factor, V @ solved, lower=True, trans=1)
+        solved = solve_triangular(factor, V @ solved, lower=True, trans=1)
+        self.weights = np.ascontiguousarray(solved)  # of one layout: what takes it is compiled once
 
     def _features(self, X: Array) -> tuple[Array, Indices]:
         """Nyström features (n, m) of inputs (n, d), and the m of them that are centres.

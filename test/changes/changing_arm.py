@@ -31,7 +31,7 @@ Change = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # t, dq, columns
 def learner(model: RobotModel = MODEL, **values: Any) -> InverseDynamicsLearner:
     """Quick to settle; the second residual is left out."""
     settings: dict[str, Any] = {"changes.detect": True, "changes.settle": 10.0, "comparison": False}
-    settings |= {"nystrom.window": 5.0, "nystrom.wide_max_centers": 0} | values
+    settings |= {"nystrom.window": 10.0, "nystrom.wide_max_centers": 0} | values
     return InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, settings))
 
 

@@ -192,7 +192,7 @@ def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
     rng = np.random.default_rng(0)
     X, stamps = rng.normal(3.0, [2.0, 0.5], (400, 2)), 10**9 + np.arange(400) * 10**7
     found, at = Standardizer(2, 2.0, first_scales=True), 0
-    for seen in (26, 51, 101, 201):
+    for seen in (14, 26, 51, 101, 201):
         assert not found.settled
         taken, changed = found.observe_rows(stamps[at:], X[at:])
         at += taken
@@ -211,7 +211,7 @@ def test_what_comes_before_the_first_scales_is_learned_with_them(
     stream = samples(model, 5.0, extra=3.0)
     window = {"nystrom.window": 4.0, "rigid_body.unusual": 0.0}
     kept, knew, resumed = (SemiparametricEstimator(model, **window) for _ in range(3))
-    for sample in stream[:210]:  # scales after 0.5, 1 and 2 s
+    for sample in stream[:210]:  # scales after 0.25, 0.5, 1 and 2 s
         kept.update(sample)
     standardizer = kept.residual.standardizer
     assert standardizer.ready and not standardizer.settled

@@ -253,7 +253,7 @@ def test_a_push_is_told_and_nothing_of_it_is_learned(peer, robot) -> None:
     each = [float(value) for name, value in begin.items() if name.startswith("deviation ")]
     assert abs(float(begin[f"deviation {begin['axis']}"])) == max(np.abs(each))
     # That of one axis, or of all of them together.
-    close = np.isclose(float(begin["statistic"]), (max(np.abs(each)), np.hypot(*each)), rtol=1e-3)
+    close = np.isclose(float(begin["statistic"]), (max(np.abs(each)), np.hypot(*each)), rtol=5e-3)
     assert len(each) == 2 and close.any()
 
     measured = {stamp_of(m): m.effort for m in external}
