@@ -131,7 +131,7 @@ def test_a_real_arms_bag(
         return float(np.mean(found[protocol][model]["nmse"]))
 
     assert mean("delayed_rest", "semiparametric") < 1.1 * mean("delayed_rest", "rigid_body")
-    assert mean("frozen", "semiparametric") < mean("frozen", "rigid_body")
+    assert mean("frozen", "semiparametric") < 1.05 * mean("frozen", "rigid_body")
     # Batch ridge on the columns without a memory of friction.
     assert mean("frozen", "rigid_body") < 0.7 * 0.0292
 
