@@ -333,11 +333,11 @@ class KernelResidual:
             return ResidualPrediction(nothing.values[0], 0.0, nothing.novelty[0])
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.model.predict(scaled)
-        value = self._residuals(outputs, self.wide.predict(scaled), parameters)
+        value = self.combine(outputs, self.wide.predict(scaled), parameters)
         novelty, version = self.states.novelty(scaled), self._n_updates
         return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
 
-    def _residuals(self, outputs: Array, wide: Array, parameters: Array) -> Array:
+    def combine(self, outputs: Array, wide: Array, parameters: Array) -> Array:
         """The residual of one sample or of k by both models' outputs, (T + 1,) and (T,)."""
         if self.wide.most:
             split = wide.shape[-1]
@@ -397,7 +397,7 @@ class KernelResidual:
     def _predict_rows(self, X: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict_block` of standardized inputs."""
         outputs, confidence = self.model.predict_block(X)
-        found = self._residuals(outputs, self.wide.predict_rows(X), parameters)
+        found = self.combine(outputs, self.wide.predict_rows(X), parameters)
         return ResidualBlock(found, confidence, self.states.novelty_rows(X))
 
     @subnormals_as_zero
@@ -449,7 +449,7 @@ class KernelResidual:
             told = self.model.told(targets[rows])
             errors, confidence = self.model.update_block(X[rows], told, weights[rows])
             wide = self.wide.predict_rows(X[rows])
-            found = self._residuals(told - errors, wide, own.parameters)
+            found = self.combine(told - errors, wide, own.parameters)
             parts.append(ResidualBlock(found, confidence, novelty))
             self.learn_wide(X[rows], targets[rows], weights[rows], own)
             start = rows.stop

@@ -138,15 +138,10 @@ def start_residual(
     rigid = dataclasses.replace(none, parameters=known.parameters[None])
     residual.states.grow_rows(X)
     residual.learn_wide(X, targets, data.motion.weights, rigid)
-    model = residual.model
-    told = model.told(targets)
-    outputs, left_out = start_model(model, fit(model, X, told), X, data.share)
-    errors = told - outputs
-    if residual.wide.most:
-        split = targets.shape[1]
-        wide = residual.wide.predict_rows(X)
-        errors = targets - outputs[:, :split] - (1.0 - outputs[:, split:]) * wide
-    errors = model.residuals(errors, known.parameters)
+    model, pi = residual.model, known.parameters
+    outputs, left_out = start_model(model, fit(model, X, model.told(targets)), X, data.share)
+    predicted = residual.combine(outputs, residual.wide.predict_rows(X), pi)
+    errors = model.residuals(targets, pi) - predicted
     return errors, errors / left_out[:, None]
 
 
