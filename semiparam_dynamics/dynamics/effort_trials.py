@@ -197,12 +197,17 @@ class FreeFit:
         self.columns, self.used, self._rows = columns, np.flatnonzero(used), rows
         p, k = columns.prior.size, self.used.size
         self._p, self._all = p, p + EFFECTS * k
-        self._grams = np.empty((k, 4 * p + EFFECTS, 4 * p + EFFECTS))
-        for gram, joint in zip(self._grams, self.used, strict=True):
+        # Of each joint the products of its parts (inertia, and gravity along each axis) with one
+        # another, of these with its effects, and of those.
+        self._bodies, self._cross = np.empty((4, 4, k, p, p)), np.empty((4, k, p, EFFECTS))
+        self._effects = np.empty((k, EFFECTS, EFFECTS))
+        for i, joint in enumerate(self.used):
             between()
-            part = columns.parts[:, rows, joint].transpose(1, 0, 2)
-            values = np.hstack((part.reshape(len(part), 4 * p), columns.effects[rows, joint]))
-            np.matmul(values.T, values, out=gram)
+            part, effects = columns.parts[:, rows, joint], columns.effects[rows, joint]
+            self._cross[:, i] = part.transpose(0, 2, 1) @ effects
+            self._effects[i] = effects.T @ effects
+            for a in range(4):
+                self._bodies[a, :, i] = part[a].T @ part
         own = p + np.arange(EFFECTS * k).reshape(k, EFFECTS)
         self._places = [np.concatenate((np.arange(p), one)) for one in own]
         self._positive = own[:, [0, 1, 3]].ravel()  # friction and rotors can't push
@@ -210,7 +215,8 @@ class FreeFit:
     def with_rows(self, other: FreeFit) -> FreeFit:
         """The fit of all rows, where the other's are those that this one's are not."""
         both = copy(self)
-        both._rows, both._grams = slice(None), self._grams + other._grams
+        both._rows, both._bodies = slice(None), self._bodies + other._bodies
+        both._cross, both._effects = self._cross + other._cross, self._effects + other._effects
         return both
 
     def products(self, y: Array) -> tuple[Array, Array]:
@@ -247,19 +253,16 @@ class FreeFit:
     ) -> tuple[Array, Array]:
         """See `solve`; products: of the efforts."""
         g, p = np.concatenate(([1.0], gravity)), self._p
-        A, b, joints = np.zeros((self._all, self._all)), np.zeros(self._all), []
-        for gram, product, size, places in zip(
-            self._grams, products[0], scale, self._places, strict=True
-        ):
-            own, right = np.empty((p + EFFECTS, p + EFFECTS)), product[4 * p :]
-            bodies = gram[: 4 * p, : 4 * p].reshape(4, p, 4, p)
-            own[:p, :p] = np.tensordot(g, np.tensordot(bodies, g, axes=(2, 0)), axes=1)
-            own[:p, p:] = np.tensordot(g, gram[: 4 * p, 4 * p :].reshape(4, p, -1), axes=1)
-            own[p:, :p], own[p:, p:] = own[:p, p:].T, gram[4 * p :, 4 * p :]
-            right = np.append(g @ product[: 4 * p].reshape(4, p), right)
-            A[np.ix_(places, places)] += own / size**2
-            b[places] += right / size**2
-            joints.append((own, right))
+        own = np.empty((len(self.used), p + EFFECTS, p + EFFECTS))
+        own[:, :p, :p] = _summed(np.outer(g, g).ravel(), self._bodies.reshape(16, -1, p, p))
+        own[:, :p, p:] = _summed(g, self._cross)
+        own[:, p:, :p], own[:, p:, p:] = own[:, :p, p:].transpose(0, 2, 1), self._effects
+        bodies = products[0][:, : 4 * p].reshape(-1, 4, p)
+        right = np.hstack((g @ bodies, products[0][:, 4 * p :]))
+        A, b = np.zeros((self._all, self._all)), np.zeros(self._all)
+        for one, product, size, places in zip(own, right, scale, self._places, strict=True):
+            A[np.ix_(places, places)] += one / size**2
+            b[places] += product / size**2
         diagonal = A.diagonal().copy()
         A[np.diag_indices(self._all)] += RIDGE * diagonal + (1e-12 * diagonal.sum() or 1.0)
         found, free = np.zeros(self._all), np.ones(self._all, dtype=bool)
@@ -270,10 +273,9 @@ class FreeFit:
             if signed or not (pushing < 0.0).any():
                 break
             free[self._positive[int(np.argmin(pushing))]] = False
-        left = [
-            square - 2.0 * (one := found[places]) @ right + one @ own @ one
-            for square, places, (own, right) in zip(products[1], self._places, joints, strict=True)
-        ]
+        each = found[np.array(self._places)]
+        left = products[1] - np.einsum("ki,ki->k", each, 2.0 * right)
+        left += np.einsum("ki,kij,kj->k", each, own, each)
         rows = len(self.columns.y[self._rows])
         return found, np.maximum(left, 0.0) / rows
 
@@ -284,6 +286,12 @@ class FreeFit:
         effects = self.columns.effects[rows][:, self.used]
         own = np.einsum("nke,ke->nk", effects, found[p:].reshape(-1, EFFECTS))
         return np.asarray((y[rows][:, self.used] - bodies[:, self.used] - own) ** 2)
+
+
+def _summed(factors: Array, arrays: Array) -> Array:
+    """The sum of arrays (m, ...) times factors (m,), without a copy of them."""
+    total: Array = (factors @ arrays.reshape(len(arrays), -1)).reshape(arrays.shape[1:])
+    return total
 
 
 def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:

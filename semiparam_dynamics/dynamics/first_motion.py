@@ -30,8 +30,8 @@ FURTHER = "`semiparam doctor BAG` examines a recording of it further: delays, me
 class FirstMotion:
     """A robot's first motion, whose efforts are compared once with the URDF's torques.
 
-    It takes the samples that are learned, in the thread that learns them. A sample costs a copy,
-    and the comparison one to two seconds of a core, in parts of a tenth of a second at most.
+    It takes the samples that are learned, each of which costs a copy. The comparison takes a second
+    of a core, in some hundred parts, and may be made in a thread of its own.
 
     Attributes
     ----------
@@ -49,22 +49,24 @@ class FirstMotion:
         self.faults: list[tuple[str, str]] = []
         self.state = f"after {MOTION:g} s of motion with efforts"
 
-    def take(self, sample: Sample, between: Callable[[], None] = lambda: None) -> None:
-        """Keep a sample in motion; compare all when they are enough, calling `between` its parts.
-
-        Nothing that goes wrong there is raised: `state` says it.
-        """
+    def take(self, sample: Sample) -> bool:
+        """Keep a sample in motion; True where they are enough, and :meth:`examine` is to follow."""
         y, ahead = sample.y, sample.stamp - self._last
         if self._moved >= MOTION or y is None or not sample.informative or 0 <= ahead < SPACING_NS:
-            return
+            return False
         if not np.isfinite(y).any():
-            return
+            return False
         self._last = sample.stamp
         self._moved += min(ahead / SECOND, MAX_STEP) if ahead > 0 else 0.0
         self._rows.append(np.array((sample.q, sample.dq, sample.ddq, y)))
-        if self._moved < MOTION:
-            self.state = f"{self._moved:.0f} of {MOTION:g} s of motion with efforts"
-            return
+        self.state = f"{self._moved:.0f} of {MOTION:g} s of motion with efforts"
+        return self._moved >= MOTION
+
+    def examine(self, between: Callable[[], None] = lambda: None) -> None:
+        """Compare all that was kept, calling `between` the parts.
+
+        Nothing that goes wrong there is raised: `state` says it.
+        """
         try:
             findings, left = self._findings(between)
             self.faults = [(f.kind, self._sentence(f)) for f in findings]

@@ -444,17 +444,21 @@ class KernelResidual:
         parts, start = [], 0
         while start < len(X):
             rows = slice(start, start + self.wide.until_due(weights[start:]))
-            own = rigid.rows(rows)
-            novelty = self.states.grow_rows(X[rows])
-            told = self.model.told(targets[rows])
-            errors, confidence = self.model.update_block(X[rows], told, weights[rows])
-            wide = self.wide.predict_rows(X[rows])
-            found = self.combine(told - errors, wide, own.parameters)
-            parts.append(ResidualBlock(found, confidence, novelty))
-            self.learn_wide(X[rows], targets[rows], weights[rows], own)
+            parts.append(self._learn_part(X[rows], targets[rows], weights[rows], rigid.rows(rows)))
             start = rows.stop
         self._n_updates += len(X)
         return ResidualBlock.join(parts)
+
+    def _learn_part(
+        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
+    ) -> ResidualBlock:
+        """:meth:`_learn` with at most one inference, at the end."""
+        novelty = self.states.grow_rows(X)
+        told = self.model.told(targets)
+        errors, confidence = self.model.update_block(X, told, weights)
+        found = self.combine(told - errors, self.wide.predict_rows(X), rigid.parameters)
+        self.learn_wide(X, targets, weights, rigid)
+        return ResidualBlock(found, confidence, novelty)
 
     def _learn_kept(self, learned: RigidBodyBlock) -> None:
         """Learn the kept samples again with the present scales."""
@@ -466,7 +470,7 @@ class KernelResidual:
             self._kept = [self._joined()]
             inputs, targets, weights = self._kept[0]
             X = self.standardizer.transform(inputs)
-            self._learn(X, targets, weights, learned.last(len(inputs)))
+            self._learn_part(X, targets, weights, learned.last(len(inputs)))
             if self.standardizer.settled:
                 self._kept = []
         self._n_updates += 1

@@ -15,7 +15,7 @@ from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
-from semiparam_dynamics.dynamics.evidence import Evidence
+from semiparam_dynamics.dynamics.evidence import EVIDENCE_GROWTH, EVIDENCE_START, Evidence
 from semiparam_dynamics.dynamics.moments import Excitation, Moments, forget_excited
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learning.recursion.factor import DeferredRotation
@@ -29,10 +29,6 @@ from semiparam_dynamics.learning.recursion.rotation import note_row, predict_row
 from semiparam_dynamics.robot.model import ExpectedScales, RobotModel, expected_scales
 
 MOTION_BLOCK = 512  # samples of a motion that are learned at a time
-# The evidence is looked at again when there are so many times the independent samples there were,
-# from so many on. In between, what a sample says is learned with the evidence as it was.
-EVIDENCE_GROWTH, EVIDENCE_START = 1.05, 4.0
-
 LEAST_PRECISION = 1e-6  # of a step, of an output's mean square: what was excited outweighs it
 MAX_EXPECTED_ERROR = 2.0  # deviations that an error counts as at most for what is usual
 MIN_SPREAD_SHARE = 0.01  # of an output's scale, that a deviation is at least

@@ -15,6 +15,7 @@ from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.dynamics.evidence import EVIDENCE_GROWTH, EVIDENCE_START
 from semiparam_dynamics.learning.recursion.features import kernel_row_times
 
 # Of a sample's information, beside that of independent errors. With more, a model that goes through
@@ -28,8 +29,6 @@ LEAST_SHARE = 1e-4
 # Samples that are kept: one of each half of an independent sample, and when there are so many every
 # second one is dropped, and one kept of twice as many from then on.
 KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
-# It infers when there are so many times the samples there were then, from so many on.
-INFERENCE_GROWTH, FIRST_INFERENCE = 1.02, 4.0
 
 SEEN, DUE, PASSED, STRIDE, KEPT = range(5)
 
@@ -57,7 +56,7 @@ class WideKernel:
         self._inputs, self._targets = np.zeros((rows, n_inputs)), np.zeros((rows, len(axis)))
         self._weights = np.zeros(rows)
         # Samples seen, at how many it is due, those since the last one kept, the stride, rows kept.
-        self._counts: Array = np.array([0.0, FIRST_INFERENCE, 0.0, FIRST_STRIDE, 0.0])
+        self._counts: Array = np.array([0.0, EVIDENCE_START, 0.0, FIRST_STRIDE, 0.0])
         self.centers: Array = np.zeros((0, n_inputs))
         self.weights: Array = np.zeros((0, len(axis)))
 
@@ -129,7 +128,7 @@ class WideKernel:
         parameters : (n_parameters,) pi. column : (T - n_axes,) the parameter of each column.
         """
         counts = self._counts
-        counts[DUE] = INFERENCE_GROWTH * counts[SEEN]
+        counts[DUE] = EVIDENCE_GROWTH * counts[SEEN]
         rows, n = slice(int(counts[KEPT])), int(self._axis.max(initial=-1)) + 1
         targets, weights = self._targets[rows], self._weights[rows]
         features, pivots = self._features(self._inputs[rows])

@@ -42,7 +42,8 @@ def examined(motion: list[Sample], matrix: Array | None = None, scale: float = 1
     first = FirstMotion(small_arm(), np.full(N, scale))
     for sample in motion:
         y = sample.y if matrix is None else matrix @ sample.y
-        first.take(dataclasses.replace(sample, y=y))
+        if first.take(dataclasses.replace(sample, y=y)):
+            first.examine()
     return first
 
 
@@ -105,7 +106,8 @@ def test_a_joint_without_efforts_is_left_out_by_name_and_the_others_are_examined
         first = FirstMotion(small_arm(), np.ones(N))
         for sample in motion:
             y = np.where(np.isnan(lacking.diagonal()), np.nan, matrix @ sample.y)
-            first.take(dataclasses.replace(sample, y=y))
+            if first.take(dataclasses.replace(sample, y=y)):
+                first.examine()
         assert [kind for kind, _ in first.faults] == expected
         assert f"without {small_arm().joint_names[2]}, which has no efforts" in first.state
 

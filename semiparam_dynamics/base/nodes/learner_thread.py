@@ -51,7 +51,8 @@ class LearnerThread(Generic[T]):
         self._work, self._size = work, size
         self._idle = idle
         self._at_once = at_once
-        self._queue: deque[T] = deque()
+        self._queue: deque[tuple[T, int]] = deque()  # entries and their sizes
+        self._waiting = 0  # the sum of these
         self._answered = Event()
         self._changed = Condition()  # guards all that follows
         self._thread: Thread | None = None
@@ -69,7 +70,7 @@ class LearnerThread(Generic[T]):
 
     def __len__(self) -> int:
         """The size of all that waits."""
-        return sum(map(self._size, tuple(self._queue)))
+        return self._waiting
 
     @property
     def working(self) -> bool:
@@ -97,12 +98,14 @@ class LearnerThread(Generic[T]):
                 return
             if self._count - len(self._queue) >= self._room_until:  # so many are worked off
                 self._room = 0
-            self._queue.extend(entries)
+            for entry in entries:
+                self._queue.append((entry, size := self._size(entry)))
+                self._waiting += size
             self._count += len(entries)
             if room:
                 self._room, self._room_until = max(self._room, room), self._count
-            while len(self._queue) > 1 and len(self) > self.capacity + self._room:
-                self.dropped += self._size(self._queue.popleft())
+            while len(self._queue) > 1 and self._waiting > self.capacity + self._room:
+                self.dropped += self._take()[1]
             self._start()
 
     def give_turn(self) -> None:
@@ -163,7 +166,7 @@ class LearnerThread(Generic[T]):
     def clear(self) -> None:
         """Drop what waits, uncounted."""
         with self._changed:
-            self._queue.clear()
+            self._drop_all()
             self._changed.notify_all()
 
     def restart(self) -> None:
@@ -208,7 +211,7 @@ class LearnerThread(Generic[T]):
                     if left <= 0.0 or self._drains or self._closing:
                         count = min(self._at_once, len(self._queue))
                         self._idling, self._working = False, True
-                        return [self._queue.popleft() for _ in range(count)]
+                        return [self._take()[0] for _ in range(count)]
                 elif self._closing:
                     return None
                 elif self._idle_due is not None and not self._drains:
@@ -217,6 +220,16 @@ class LearnerThread(Generic[T]):
                         self._idling, self._working, self._idle_due = True, True, None
                         return []
                 self._changed.wait(left)
+
+    def _take(self) -> tuple[T, int]:
+        """The oldest entry and its size, which no longer wait."""
+        entry, size = self._queue.popleft()
+        self._waiting -= size
+        return entry, size
+
+    def _drop_all(self) -> None:
+        self._queue.clear()
+        self._waiting = 0
 
     def _attempt(self, work: Callable[..., float | None], *entries: list[T]) -> float | None:
         try:
@@ -227,5 +240,5 @@ class LearnerThread(Generic[T]):
                     return None
                 self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
                 self.trace = traceback.format_exc()
-                self._queue.clear()
+                self._drop_all()
             return None

@@ -8,8 +8,9 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import RLock
+from threading import RLock, Thread
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ MAX_CREDIT = 0.5  # s of which a share may be spent at once
 MAX_UNLEARNED = 0.1  # s after which a sample is learned whatever it takes
 MAX_FIRST_COST = 0.02  # s of a core that the first sample is taken to cost at most: it may compile
 COST_RATE = 0.2  # by which a sample's cost follows the last one's
+# s between parts, of some milliseconds, of the first motion's comparison: messages and learning go
+# first.
+EXAMINATION_REST = 0.01
 LEFT_OUT = "beyond the share of a core (learning_share)"
 
 
@@ -343,12 +347,17 @@ class Session:
         for steps in together:
             self._update(steps)
             if self.first_motion is not None:
-                for step in steps:
-                    self.first_motion.take(step.sample, self.thread.wait_for_turn)
+                self._note_first_motion(self.first_motion, steps)
         self.thread.wait_for_turn()
         self.note_changes()
         self.autosave.step()
         self._publish()
+
+    def _note_first_motion(self, first: FirstMotion, steps: list[Step]) -> None:
+        for step in steps:
+            if first.take(step.sample):
+                rest = partial(time.sleep, EXAMINATION_REST)
+                Thread(target=first.examine, args=(rest,), name="first motion", daemon=True).start()
 
     def _update(self, steps: list[Step]) -> None:
         start = time.thread_time()
