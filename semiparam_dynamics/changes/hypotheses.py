@@ -59,7 +59,7 @@ class Causes:
     payload: the ten inertial parameters of what is fixed to the last link (`regressor.INERTIAL`),
         in the frame of the link's own. Its weight is in the efforts also where the driver takes out
         the robot's, which does not know it.
-    friction: viscous and Coulomb friction of each joint and coupling.
+    friction: viscous and Coulomb friction of each joint.
     offset: a constant for each axis.
     push: a constant wrench of the surroundings, in the axes of the base, at that link's origin or
         at the sensor. No regressor has its columns.
@@ -84,7 +84,11 @@ class Causes:
         names = [PAYLOAD]
         output = expected_scales(model).output
         for name, kinds in ((FRICTION, ("viscous ", "coulomb ")), (OFFSET, ("offset ",))):
-            own = [i for i, label in enumerate(model.full_labels) if label.startswith(kinds)]
+            own = [
+                i
+                for i, label in enumerate(model.full_labels)
+                if label.startswith(kinds) and not label.endswith(model.couplings)
+            ]
             if own:
                 names.append(name)
                 columns.append(model.base.combination[:, own])

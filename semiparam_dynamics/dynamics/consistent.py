@@ -322,21 +322,11 @@ def effect_bounds(model: RobotModel) -> tuple[Array, Array]:
 
     Friction and rotor inertias generate no energy: their lower bound is 0. An offset has none, nor
     has what dry friction has more or less near standstill or in one of the directions, nor what a
-    driver that takes gravity out does not know of a body's weight. A coupling
-    of joints at the difference of their velocities, a-b, acts on b with the opposite sign, so that
-    its parameter on b is at most 0.
+    driver that takes gravity out does not know of a body's weight.
     """
-    opposite = {
-        f"{a}-{b} on {b}" for a in model.joint_names for b in model.joint_names if a != b
-    } - set(model.joint_names)
-    lower, upper = [], []
-    for label in effect_labels(model):
-        kind, name = label.split(" ", 1)
-        free = kind in ("offset", STRIBECK, ASYMMETRY) or name in opposite
-        free |= kind.startswith(WEIGHT)
-        lower.append(-math.inf if free else 0.0)
-        upper.append(0.0 if name in opposite else math.inf)
-    return np.array(lower), np.array(upper)
+    kinds = [label.partition(" ")[0] for label in effect_labels(model)]
+    free = [k in ("offset", STRIBECK, ASYMMETRY) or k.startswith(WEIGHT) for k in kinds]
+    return np.where(free, -math.inf, 0.0), np.full(len(kinds), math.inf)
 
 
 def effect_prior(model: RobotModel) -> Array:

@@ -32,8 +32,8 @@ STEP_PRECISION, FIRST_NOISE_SHARE = 1.0, 0.01
 # Then a group counts as if so many of its steps had been seen to be of that size, and an axis as if
 # so many samples had shown noise of a hundredth of its output: of no arm is it less.
 STEP_COUNT, NOISE_COUNT, NOISE_SHARE = 0.02, 1.0, 1e-4
-# It is looked at again when there are so many times the independent samples there were, from so many
-# on. In between, what a sample says is learned with the evidence as it was.
+# It is looked at again when there are so many times the independent samples there were, from so
+# many on. In between, what a sample says is learned with the evidence as it was.
 EVIDENCE_GROWTH, EVIDENCE_START = 1.05, 4.0
 MAX_ITERATIONS, MAX_CHANGE = 20, 0.02  # of the fixed point; relative, of a precision or noise
 

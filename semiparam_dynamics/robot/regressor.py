@@ -20,7 +20,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pinocchio as pin
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -75,13 +74,14 @@ class Regressor:
         felt = multibody.feels[:, bodies]
         row, column = np.nonzero(felt)
         entries = np.column_stack((row, column, row * self.n_columns + column))
-        places = effects.rows * self.n_columns + len(kept) + np.arange(len(effects.labels))
+        row, column, source = effects.entries.T
+        places = row * self.n_columns + len(kept) + column
         rows = len(multibody.joints) + 1 + self.n_axes + len(kept)
         self.arguments = (
             *(multibody.geometry, multibody.joints, multibody.units),
             *(_indices(columns), _indices(entries)),
             np.ascontiguousarray(effects.mixing),
-            _indices(np.column_stack((places, effects.source))),
+            _indices(np.column_stack((places, source))),
             1.0 / np.array(effects.velocities),
             np.zeros(len(kept)) if expected is None else expected,
             np.zeros((rows, MOTION)),  # the working memory
@@ -184,17 +184,37 @@ class Multibody:
             return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]
         return [place]
 
+    def wrists(self) -> list[tuple[int, int]]:
+        """The last two of neighbouring joints that turn in each chain, by their place in q."""
+        parents, kinds, places = self.joints.T.tolist()
+        turning, inner = [j for j, kind in enumerate(kinds) if j and kind == TURNING], set()
+        for j in turning:
+            while j := parents[j]:
+                inner.add(j)
+        ends = [(parents[j], j) for j in turning if j not in inner and parents[j] in turning]
+        return [(places[parent], places[j]) for parent, j in ends]
+
+
+Coupling = tuple[int, int, float]  # two joints, and the sign of the second one's velocity
+
+
+def coupling_name(joints: Sequence[str], coupling: Coupling) -> str:
+    """Such as a+b, or a-b."""
+    i, j, sign = coupling
+    return f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
+
 
 @dataclass(frozen=True)
 class EffectColumns:
-    """Columns with one entry each, on the row of their own joint or sensor axis.
+    """Columns with an entry on the row of their own joint or sensor axis, or of two joints.
 
     Per joint i: viscous friction dq_i (N m s/rad), Coulomb friction tanh(dq_i / v) (N m), a
     constant offset (N m), rotor inertia ddq_i (kg m^2); newtons for prismatic joints. tanh stands
     for the sign, which would jump with the noise of a joint at rest. Per sensor axis: an offset.
 
-    A transmission that one motor shares between two joints, as in many wrists, has friction and
-    inertia that go with the sum (or difference) of their velocities, and act on both.
+    A motor that turns with two joints, as in many wrists (Staubli's; differentials), has friction
+    and inertia that go with the sum or the difference of their velocities. They act on both joints
+    by one parameter, on the second one of a difference with the opposite sign.
 
     Friction that remembers: after a reversal dry friction does not jump but builds up over a short
     way. Per joint and way r a stop operator (Prandtl-Ishlinskii, Maxwell-slip; Al-Bender, Lampaert
@@ -211,20 +231,17 @@ class EffectColumns:
     """
 
     labels: tuple[str, ...]
-    rows: npt.NDArray[np.intp]
-    # Into [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, loaded's, 1, stops].
-    source: npt.NDArray[np.intp]
+    # (e, 3) row, column, and the source in [dq', tanh(dq' / v), ddq', Stribeck's, |tanh|, loaded's,
+    # 1, stops], of which an entry is mixing[mover, row] times.
+    entries: Indices
     velocities: tuple[float, float]  # v and u
     mixing: Array  # (n_joints + n_couplings, n_joints): dq' = mixing dq, ddq' = mixing ddq
 
-    def select(self, columns: npt.NDArray[np.intp]) -> EffectColumns:
+    def select(self, columns: Indices) -> EffectColumns:
         """The same with only some of the columns."""
-        return replace(
-            self,
-            labels=tuple(self.labels[i] for i in columns),
-            rows=self.rows[columns],
-            source=self.source[columns],
-        )
+        chosen = self.entries[np.isin(self.entries[:, 1], columns)]
+        chosen[:, 1] = np.searchsorted(columns, chosen[:, 1])
+        return replace(self, labels=tuple(self.labels[i] for i in columns), entries=chosen)
 
 
 def joint_effects(
@@ -238,7 +255,7 @@ def joint_effects(
     stribeck_velocity: float = 0.0,
     asymmetry: bool = False,
     loaded: bool = False,
-    couplings: Sequence[tuple[int, int, float]] = (),
+    couplings: Sequence[Coupling] = (),
     stops: Sequence[float] = (),
 ) -> EffectColumns:
     """The chosen columns of every joint and coupling, kind by kind.
@@ -247,55 +264,46 @@ def joint_effects(
     Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
     the first is none.
     """
-    n = len(joints)
+    n, size = len(joints), len(joints) + len(couplings)
     mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
-    # Each mover: its name, its place in the mixed velocities, and the row that it acts on.
-    movers = [(joint, i, i) for i, joint in enumerate(joints)]
-    for k, (i, j, sign) in enumerate(couplings):
+    # Each mover: its name, its place in the mixed velocities, and the rows that it acts on.
+    own = [(joint, i, (i,)) for i, joint in enumerate(joints)]
+    movers: list[tuple[str, int, tuple[int, ...]]] = [*own]
+    for k, coupling in enumerate(couplings):
+        i, j, sign = coupling
         mixing[n + k, [i, j]] = 1.0, sign
-        name = f"{joints[i]}{'+' if sign > 0 else '-'}{joints[j]}"
-        movers += [(f"{name} on {joints[row]}", n + k, row) for row in (i, j)]
-    size = n + len(couplings)
-    own, shared = movers[:n], movers[n:]
+        movers.append((coupling_name(joints, coupling), n + k, (i, j)))
     # A coupling has no offset of its own. What only takes energy comes last.
     columns = (
         (offset, "offset", -1, own),
-        (rotor_inertia, "rotor_inertia", 2 * size, own),
-        (viscous, "viscous", 0, shared),
-        (coulomb, "coulomb", size, shared),
-        (rotor_inertia, "rotor_inertia", 2 * size, shared),
+        (rotor_inertia, "rotor_inertia", 2 * size, movers),
         (coulomb and stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
         (coulomb and asymmetry, ASYMMETRY, 4 * size, own),
-        (viscous, "viscous", 0, own),
-        (coulomb, "coulomb", size, own),
+        (viscous, "viscous", 0, movers),
+        (coulomb, "coulomb", size, movers),
         (coulomb and loaded, LOADED, 5 * size, own),
     )
-    labels, rows, source = [], [], []
+    labels: list[str] = []
+    entries: list[tuple[int, int, int]] = []
     for wanted, kind, base, moving in columns:
-        for name, place, row in moving if wanted else ():
+        for name, place, rows in moving if wanted else ():
+            source = MOVING * size if base < 0 else base + place
+            entries += [(row, len(labels), source) for row in rows]
             labels.append(f"{kind} {name}")
-            rows.append(row)
-            source.append(MOVING * size if base < 0 else base + place)
     for k, way in enumerate(stops):
-        labels += [f"{PRESLIDING}_{way:g} {joint}" for joint in joints]
-        rows += range(n)
-        source += range(MOVING * size + 1 + k * n, MOVING * size + 1 + (k + 1) * n)
-    return EffectColumns(
-        tuple(labels),
-        np.array(rows, dtype=np.intp),
-        np.array(source, dtype=np.intp),
-        (coulomb_velocity, stribeck_velocity or 1.0),
-        mixing,
-    )
+        for i, joint in enumerate(joints):
+            entries.append((i, len(labels), MOVING * size + 1 + k * n + i))
+            labels.append(f"{PRESLIDING}_{way:g} {joint}")
+    velocities = coulomb_velocity, stribeck_velocity or 1.0
+    return EffectColumns(tuple(labels), np.array(entries).reshape(-1, 3), velocities, mixing)
 
 
 def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
     """One constant column per sensor axis (N or N m), or none."""
     n = len(axes) if wanted else 0
     labels = tuple(f"offset {axis}" for axis in axes[:n])
-    mixing = np.eye(n_joints)
-    source = np.full(n, MOVING * n_joints)
-    return EffectColumns(labels, np.arange(n), source, (1.0, 1.0), mixing)
+    entries = np.column_stack((np.arange(n), np.arange(n), np.full(n, MOVING * n_joints)))
+    return EffectColumns(labels, entries, (1.0, 1.0), np.eye(n_joints))
 
 
 @compiled_as_written
@@ -394,18 +402,19 @@ def fill(
             elif source < MOVING * movers:
                 value = 0.0
                 kind, mixed = source // movers, mixing[source % movers]
+                r = effects[e, 0] // width
                 for i in range(mixed.size):
                     value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
                 if kind == 1:
                     value = math.tanh(value * per_velocity[0])
                 elif kind == 5:
-                    load = abs(loads[effects[e, 0] // width])
-                    value = load * math.tanh(value * per_velocity[0])
+                    value = abs(loads[r]) * math.tanh(value * per_velocity[0])
                 elif kind == 3:
                     fading = value * per_velocity[1]
                     value = math.tanh(value * per_velocity[0]) * math.exp(-fading * fading)
                 elif kind == 4:
                     value = abs(math.tanh(value * per_velocity[0]))
+                value *= mixed[r]
             row[effects[e, 0]] = value
 
 

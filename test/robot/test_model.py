@@ -289,11 +289,23 @@ def test_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
     assert capfd.readouterr() == ("", "")
 
 
+def test_the_last_two_joints_that_turn_may_share_a_motor() -> None:
+    assert RobotModel(SMALL).couplings == ()  # its hand turns behind a joint that slides
+    model = RobotModel((ARMS / "seven_joint_arm.urdf").read_text())
+    a, b = model.joint_names[5:7]  # the finger slides
+    assert model.couplings == (f"{a}+{b}", f"{a}-{b}")
+    takes = dict(zip(model.labels, model.dissipative, strict=True))
+    assert takes[f"coulomb {a}+{b}"] and takes[f"coulomb {a}-{b}"]
+    # Of two viscous motors only the difference shows beside the joints' own: of any sign.
+    assert not takes[f"viscous {a}+{b} - viscous {a}-{b}"]
+
+
 def test_coupled_joints_are_named_by_the_user_and_checked() -> None:
     plain = RobotModel(SMALL)
     first, second = plain.joint_names[:2]
     coupled = RobotModel(SMALL, coupled_joints=[f"{first}+{second}"])
-    assert f"viscous {first}+{second} on {second}" in coupled.labels
+    assert coupled.couplings == (f"{first}+{second}",)
+    assert f"viscous {first}+{second}" in coupled.labels
     with pytest.raises(RobotModelError, match="coupled_joints is not two learned joints"):
         RobotModel(SMALL, coupled_joints=[f"{first}*{second}"])
 

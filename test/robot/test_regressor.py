@@ -111,6 +111,9 @@ def test_always_zero_entries_are_zero_whatever_was_there() -> None:
     assert np.isnan(out[:, :7]).all()
 
 
+AXES, SHARED = 2, ("rotor_inertia", "viscous", "coulomb")
+
+
 def effects_of(**chosen: object) -> EffectColumns:
     """Columns of two joints, all kinds where nothing else is chosen."""
     kinds = dict.fromkeys(("viscous", "coulomb", "offset", "rotor_inertia"), True)
@@ -118,16 +121,24 @@ def effects_of(**chosen: object) -> EffectColumns:
 
 
 def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
-    """The columns' entries at DQ, DDQ, of a robot without bodies."""
-    n = len(effects.labels)
-    out, still = np.empty((1, n)), np.zeros((1, 3), dtype=np.intp)
+    """The columns (2, n) at DQ, DDQ, of a robot without bodies."""
+    n, (rows, columns, source) = len(effects.labels), effects.entries.T
+    out, still = np.empty((1, AXES * n)), np.zeros((1, 3), dtype=np.intp)
     states = np.zeros((1, 2)), DQ[None], DDQ[None], np.array([stops], dtype=np.float64)
-    nothing = np.zeros((0, 7)), *(np.zeros((0, k), dtype=np.intp) for k in (2, 3))
-    places = np.column_stack((np.arange(n), effects.source))
-    per_velocity, work = 1.0 / np.array(effects.velocities), np.zeros((n + 3, MOTION))
+    units, nothing = np.zeros((AXES, 7)), [np.zeros((0, k), dtype=np.intp) for k in (2, 3)]
+    places = np.column_stack((rows * n + columns, source))
+    per_velocity, work = 1.0 / np.array(effects.velocities), np.zeros((n + 6, MOTION))
     own = effects.mixing, places, per_velocity, np.zeros(0), work
-    fill(*states, out, 0, np.zeros((1, GEOMETRY)), still, *nothing, *own)
-    return out[0]
+    fill(*states, out, 0, np.zeros((1, GEOMETRY)), still, units, *nothing, *own)
+    return out.reshape(AXES, n)
+
+
+def own_of(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
+    """The only entries (n,) of columns by kind, then joint."""
+    found = values(effects, stops)
+    rows = np.arange(found.shape[1]) % 2
+    assert not found[1 - rows, np.arange(found.shape[1])].any()
+    return found[rows, np.arange(found.shape[1])]
 
 
 def test_columns_by_kind_then_joint() -> None:
@@ -136,39 +147,34 @@ def test_columns_by_kind_then_joint() -> None:
         *("offset a", "offset b", "rotor_inertia a", "rotor_inertia b"),
         *("viscous a", "viscous b", "coulomb a", "coulomb b"),
     )
-    np.testing.assert_array_equal(effects.rows, [0, 1] * 4)
     expected = [1, 1, 5, 7, 0.3, -0.1, np.tanh(1.5), np.tanh(-0.5)]
-    np.testing.assert_allclose(values(effects), expected)
+    np.testing.assert_allclose(own_of(effects), expected)
 
 
 def test_kinds_and_columns_can_be_chosen() -> None:
     effects = effects_of(viscous=False, coulomb=False).select(np.array([1, 2]))
     assert effects.labels == ("offset b", "rotor_inertia a")
-    np.testing.assert_array_equal(effects.rows, [1, 0])
-    np.testing.assert_allclose(values(effects), [1, 5])
+    np.testing.assert_allclose(values(effects), [[0, 5], [1, 0]])
 
 
 def test_sensor_offsets_are_unit_columns() -> None:
     offsets = sensor_offsets(["fx", "fy"], 2, wanted=True)
     assert offsets.labels == ("offset fx", "offset fy")
-    np.testing.assert_array_equal(offsets.rows, [0, 1])
-    np.testing.assert_allclose(values(offsets), [1, 1])
+    np.testing.assert_allclose(values(offsets), np.eye(2))
     none = sensor_offsets(["fx", "fy"], 2, wanted=False)
     assert none.labels == () and values(none).size == 0
 
 
-def test_a_shared_motor_moves_with_the_sum_or_difference_and_acts_on_both_joints() -> None:
-    effects = effects_of(couplings=[(0, 1, -1.0)])
-    shared = slice(4, 10)
-    assert effects.labels[shared] == (
-        *("viscous a-b on a", "viscous a-b on b", "coulomb a-b on a", "coulomb a-b on b"),
-        *("rotor_inertia a-b on a", "rotor_inertia a-b on b"),
-    )
-    np.testing.assert_array_equal(effects.rows[shared], [0, 1] * 3)
-    found = values(effects)
-    np.testing.assert_allclose(found[:4], [1, 1, 5, 7])
-    np.testing.assert_allclose(found[shared], [0.4, 0.4, np.tanh(2.0), np.tanh(2.0), -2, -2])
-    np.testing.assert_allclose(found[10:], [0.3, -0.1, np.tanh(1.5), np.tanh(-0.5)])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_shared_motor_acts_on_both_joints_with_the_power_of_its_motion(sign: float) -> None:
+    effects = effects_of(couplings=[(0, 1, sign)])
+    shared = [effects.labels.index(f"{k} a{'+-'[sign < 0]}b") for k in SHARED]
+    assert len(effects.labels) == 11
+    speed = DQ[0] + sign * DQ[1]
+    expected = [DDQ[0] + sign * DDQ[1], speed, np.tanh(speed / 0.2)]
+    found = values(effects)[:, shared]
+    np.testing.assert_allclose(found, np.outer([1.0, sign], expected))
+    np.testing.assert_allclose(DQ @ found[:, 1:], speed * np.array(expected[1:]))
 
 
 def test_stops_come_last_kind_by_kind() -> None:
@@ -176,18 +182,16 @@ def test_stops_come_last_kind_by_kind() -> None:
     assert effects.labels[-4:] == (
         *("presliding_0.001 a", "presliding_0.001 b", "presliding_0.1 a", "presliding_0.1 b"),
     )
-    np.testing.assert_array_equal(effects.rows[-4:], [0, 1, 0, 1])
     stops = [0.1, -0.2, 0.3, -0.4]
-    np.testing.assert_allclose(values(effects, stops)[-4:], stops)
+    np.testing.assert_allclose(own_of(effects, stops)[-4:], stops)
 
 
 def test_dry_friction_may_differ_near_standstill_and_between_the_directions() -> None:
-    effects = effects_of(stribeck_velocity=0.5, asymmetry=True, couplings=[(0, 1, 1.0)])
-    own = slice(10, 14)  # what only takes energy is behind them
+    effects = effects_of(stribeck_velocity=0.5, asymmetry=True)
+    own = slice(4, 8)  # what only takes energy is behind them
     assert effects.labels[own] == ("stribeck a", "stribeck b", "asymmetry a", "asymmetry b")
-    np.testing.assert_array_equal(effects.rows[own], [0, 1, 0, 1])
     dry, fading = np.tanh([1.5, -0.5]), np.exp([-(0.6**2), -(0.2**2)])
-    np.testing.assert_allclose(values(effects)[own], [*dry * fading, *np.abs(dry)])
+    np.testing.assert_allclose(own_of(effects)[own], [*dry * fading, *np.abs(dry)])
     without = effects_of(coulomb=False, stribeck_velocity=0.5, asymmetry=True)
     assert not any(label.startswith(("stribeck", "asymmetry")) for label in without.labels)
 
@@ -232,7 +236,7 @@ def test_friction_that_only_takes_energy_is_known_by_its_columns() -> None:
         label.split()[0] for label, is_ in zip(model.labels, model.dissipative, strict=True) if is_
     }
     assert found == {"viscous", "coulomb", "loaded", "presliding_0.1", "presliding_0.4"}
-    assert sum(model.dissipative) == 5 * model.n_joints
+    assert sum(model.dissipative) == 5 * model.n_joints + len(model.couplings)
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
     assert wrench.n_stops == 0 and not wrench.dissipative.any()
 
@@ -243,7 +247,7 @@ def test_parameters_deviate_in_groups_of_a_body_and_of_a_joint_s_kinds_of_fricti
     for step, group in zip(scales.deviations, scales.groups.tolist(), strict=True):
         labels = {model.labels[i] for i in np.flatnonzero(step)}
         by_group[group] = by_group.get(group, set()) | labels
-    assert len(by_group) == len(model.bodies) + 5 * model.n_joints
+    assert len(by_group) == len(model.bodies) + 5 * model.n_joints + len(model.couplings)
     stops = [{f"presliding_{way} {j}" for way in (0.1, 0.4)} for j in model.joint_names]
     assert all(wanted in by_group.values() for wanted in stops)
     assert all({f"stribeck {j}"} in by_group.values() for j in model.joint_names)
