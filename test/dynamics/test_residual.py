@@ -220,6 +220,8 @@ def test_what_comes_before_the_first_scales_is_learned_with_them(
     monkeypatch.setattr(knew.residual.standardizer, "observe", lambda stamp, x: False)
     for sample in stream[:210]:
         knew.update(sample)
+    for one in (kept, resumed, knew):  # at its last scales one infers, at others when it is due
+        one.residual.wide.infer(one.rigid_body.parameters, one.residual.model.column)
     for sample in stream[210:390]:
         told = kept.predict(sample)
         assert told.residual.confidence > 0.0
