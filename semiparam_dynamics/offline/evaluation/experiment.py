@@ -400,7 +400,9 @@ def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
     One has viscous and Coulomb friction alone, the other all columns, by least squares.
     """
     frozen, known = first.branch("frozen", learned.repeats()), first.estimator.rigid_body
-    kept = np.array([not label.startswith(OPTIONAL) for label in first.learner.model.labels])
+    model = first.learner.model
+    labels = [model.full_labels[i] for i in model.base.independent]
+    kept = np.array([not (s.startswith(OPTIONAL) or s.endswith(model.couplings)) for s in labels])
     identified = {"plain_rigid_body": known.restricted(kept), "batch": known.least_squares()}
     for run in (first, frozen):
         run.score_identified(identified)

@@ -71,17 +71,14 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
 def effects_of_files(model: RobotModel) -> Mask:
     """(n_effects,) which effects a file of the robot can hold, or hold as friction or not at all.
 
-    Offsets of efforts, what dry friction has more near standstill, in one of the directions or
-    under load, and motors that turn with two joints have no place in a URDF or in MuJoCo's XML. A
-    file that is identified without them is better than one that leaves them out afterwards: what
-    bodies and friction can do of them, they do.
+    Offsets of efforts, and what dry friction has more near standstill, in one of the directions or
+    under load, have no place in a URDF or in MuJoCo's XML. A file that is identified without them
+    is better than one that leaves them out afterwards: what bodies and friction can do of them,
+    they do. Not so of motors that turn with two joints: friction of one cannot stand for them.
     """
     parts = (label.partition(" ") for label in effect_labels(model))
     return np.array(
-        [
-            name not in model.couplings and (kind not in NOWHERE or name not in model.joint_names)
-            for kind, _, name in parts
-        ]
+        [kind not in NOWHERE or name not in model.joint_names for kind, _, name in parts]
     )
 
 
