@@ -261,6 +261,12 @@ class SemiparametricEstimator:
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
         self.errors.record(s.stamp, y, errors, stds)
 
+    def infer(self) -> None:
+        """Look at all evidence again, where learning ends: it is of some samples before."""
+        if self.n_learned:
+            self.rigid_body.infer()
+            self.residual.infer(self.rigid_body.parameters)
+
     def _inputs(self, sample: Sample, rigid_body: Array) -> Array:
         return self.residual.inputs(sample.q, sample.dq, sample.ddq, rigid_body)
 

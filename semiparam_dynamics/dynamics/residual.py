@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -25,9 +25,11 @@ from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
 from semiparam_dynamics.dynamics.wide_kernel import WideKernel
 from semiparam_dynamics.learning.recursion.blocks import predict_block, weighted_block
 from semiparam_dynamics.learning.recursion.features import (
+    MAX_NOVELTY,
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
+    nystrom_row,
 )
 from semiparam_dynamics.learning.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
@@ -334,7 +336,7 @@ class KernelResidual:
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.model.predict(scaled)
         value = self.combine(outputs, self.wide.predict(scaled), parameters)
-        novelty, version = self.states.novelty(scaled), self._n_updates
+        novelty, version = self.states.novelty(scaled[None])[0], self._n_updates
         return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
 
     def combine(self, outputs: Array, wide: Array, parameters: Array) -> Array:
@@ -376,7 +378,7 @@ class KernelResidual:
             phi = self.model.features.transform(scaled)
         fraction = self._clock.forgetting_fraction(stamp)
         self._n_updates += 1
-        self.states.grow(scaled)
+        self.states.novelty(scaled[None], grow=True)
         told = self.model.told(targets)
         self.model.update(scaled, phi, told, float(weights[0]), fraction)
         self.learn_wide(scaled[None], targets[None], weights, learned)
@@ -385,7 +387,12 @@ class KernelResidual:
         """Have the wide kernel learn k standardized inputs (k, d), and infer where that is due."""
         self.wide.learn(X, targets, weights)
         if self.wide.due:
-            self.wide.infer(learned.parameters[-1], self.model.column)
+            self.infer(learned.parameters[-1])
+
+    @subnormals_as_zero
+    def infer(self, parameters: Array) -> None:
+        """Have the wide kernel infer, where the rigid body's parameters are these."""
+        self.wide.infer(parameters, self.model.column)
 
     @subnormals_as_zero
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
@@ -398,7 +405,7 @@ class KernelResidual:
         """:meth:`predict_block` of standardized inputs."""
         outputs, confidence = self.model.predict_block(X)
         found = self.combine(outputs, self.wide.predict_rows(X), parameters)
-        return ResidualBlock(found, confidence, self.states.novelty_rows(X))
+        return ResidualBlock(found, confidence, self.states.novelty(X))
 
     @subnormals_as_zero
     def update_block(
@@ -453,7 +460,7 @@ class KernelResidual:
         self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
     ) -> ResidualBlock:
         """:meth:`_learn` with at most one inference, at the end."""
-        novelty = self.states.grow_rows(X)
+        novelty = self.states.novelty(X, grow=True)
         told = self.model.told(targets)
         errors, confidence = self.model.update_block(X, told, weights)
         found = self.combine(told - errors, self.wide.predict_rows(X), rigid.parameters)
@@ -539,67 +546,85 @@ KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 class JointStates:
     """Novelty of each joint's state: its position, velocity and rigid-body prediction.
 
-    As much of it as no centre, of at most `most`, explains; 0 where axes are not joints.
+    As much of it as no centre, of at most `most`, explains (`IncrementalNystromFeatures`, sparing);
+    0 where axes are not joints.
     """
 
     def __init__(self, n_axes: int, n_joints: int, turning: Indices, most: int) -> None:
-        self._n_axes = n_axes
-        self._joints: list[tuple[Indices, IncrementalNystromFeatures]] = []
-        positions = n_joints + len(turning)
-        for j in range(n_joints if most else 0):
-            own = np.array([j, positions + j, positions + n_joints + j])
-            own = np.append(own, n_joints + np.flatnonzero(turning == j))
-            width = kernel_width(WIDE_LENGTH_SCALE, len(own))
-            features = IncrementalNystromFeatures(len(own), width, most, NEW_SHARE, sparing=True)
-            self._joints.append((own, features))
+        self._n_axes, n, positions = n_axes, n_joints if most else 0, n_joints + len(turning)
+        # Of each joint the inputs that are its own, with the cosine of one that turns, or -1.
+        self._own: Indices = np.full((n, 4), -1, dtype=np.intp)
+        for j, own in enumerate(self._own):
+            own[:3] = j, positions + j, positions + n_joints + j
+            own[3:] = n_joints + np.flatnonzero(turning == j) if j in turning else -1
+        widths = [kernel_width(WIDE_LENGTH_SCALE, int(k)) for k in (self._own >= 0).sum(axis=1)]
+        self._gammas: Array = 0.5 / np.array(widths) ** 2
+        self._sizes: Indices = np.zeros(n, dtype=np.intp)
+        self._centers, self._factors = np.zeros((n, most, 4)), np.zeros((n, most, most))
 
     @property
     def is_known(self) -> bool:
         """True if axes are joints: before any was seen, all states are new then."""
-        return bool(self._joints)
+        return len(self._own) > 0
 
-    def novelty(self, scaled: Array) -> Array:
-        """(n_axes,) of standardized inputs (d,), in [0, 1]."""
-        novelty = np.zeros(self._n_axes)
-        for j, (own, features) in enumerate(self._joints):
-            features.transform(scaled[own])
-            novelty[j] = features.new
-        return novelty
+    def novelty(self, X: Array, *, grow: bool = False) -> Array:
+        """(k, n_axes) of standardized inputs (k, d), in [0, 1].
 
-    def novelty_rows(self, X: Array) -> Array:
-        """:meth:`novelty` of standardized inputs (k, d), (k, n_axes)."""
-        return self._fill(X, IncrementalNystromFeatures.transform_rows)
-
-    def grow_rows(self, X: Array) -> Array:
-        """:meth:`novelty` of standardized inputs (k, d) in turn, which are known from then on."""
-        return self._fill(X, IncrementalNystromFeatures.grow_rows)
-
-    def _fill(self, X: Array, look: Callable[[IncrementalNystromFeatures, Array], Array]) -> Array:
-        novelty = np.zeros((len(X), self._n_axes))
-        for j, (own, features) in enumerate(self._joints):
-            look(features, X[:, own])
-            novelty[:, j] = features.new_rows
-        return novelty
-
-    def grow(self, scaled: Array) -> None:
-        """Know standardized inputs (d,) from now on."""
-        for own, features in self._joints:
-            features.grow(scaled[own], features.transform(scaled[own]))
+        grow : each is known when the next one comes, and from then on.
+        """
+        found = np.zeros((len(X), self._n_axes))
+        memory = self._sizes, self._centers, self._factors
+        _find_novelty(np.ascontiguousarray(X), self._own, self._gammas, *memory, grow, found)
+        return found
 
     def copy_from(self, other: JointStates) -> None:
         """Become a copy of `other`, in the memory at hand."""
-        for (_, mine), (_, theirs) in zip(self._joints, other._joints, strict=True):
-            mine.copy_from(theirs)
+        self.restore(other.state())
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        each = [features.state() for _, features in self._joints]
-        return {f"{j}.{k}": value for j, part in enumerate(each) for k, value in part.items()}
+        m = slice(int(self._sizes.max(initial=0)))
+        centers, factors = self._centers[:, m].copy(), self._factors[:, m, m].copy()
+        return {"sizes": self._sizes.astype(np.float64), "centers": centers, "factors": factors}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
-        for j, (_, features) in enumerate(self._joints):
-            features.restore(sub_state(state, f"{j}."))
+        self._sizes[:] = state["sizes"]
+        m = slice(int(self._sizes.max(initial=0)))
+        self._centers[:, m], self._factors[:, m, m] = state["centers"], state["factors"]
+
+
+@compiled
+def _find_novelty(
+    X: Array,
+    own: Indices,
+    gammas: Array,
+    sizes: Indices,
+    centers: Array,
+    factors: Array,
+    grow: bool,
+    found: Array,
+) -> None:
+    """:meth:`JointStates.novelty` of inputs X (k, d), into `found` (k, n_axes)."""
+    most = centers.shape[1]
+    x, phi = np.zeros(own.shape[1]), np.empty(most)
+    for s in range(len(X)):
+        for j in range(len(own)):
+            n = sizes[j]
+            if n == most:
+                continue  # what is not explained is not new where the map is full
+            for i in range(x.size):
+                x[i] = X[s, own[j, i]] if own[j, i] >= 0 else 0.0
+            rest = 1.0 - nystrom_row(centers[j], factors[j], x, gammas[j], phi, n)
+            found[s, j] = max(rest - NEW_SHARE, 0.0) / (1.0 - NEW_SHARE)
+            asked = NEW_SHARE + max(2.0 * n / most - 1.0, 0.0) * (MAX_NOVELTY - NEW_SHARE)
+            if grow and rest > asked:
+                for i in range(x.size):
+                    centers[j, n, i] = x[i]
+                for i in range(n):
+                    factors[j, n, i] = phi[i]
+                factors[j, n, n] = math.sqrt(rest)
+                sizes[j] = n + 1
 
 
 GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are

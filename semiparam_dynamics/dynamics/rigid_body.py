@@ -287,18 +287,19 @@ class RigidBodyIdentifier:
         if (fraction := self._clock.forgetting_fraction(int(stamps[-1]))) > 0.0:
             self._forget(fraction)
         if self._memory.sums[SEEN] >= self._memory.sums[DUE]:
-            self._infer()
+            self.infer()
         return (
             block if parameters else dataclasses.replace(block, parameters=path.reshape(len(y), 0))
         )
 
-    def _infer(self) -> None:
+    def infer(self) -> None:
         """Look at the evidence again, and take the parameters that are most probable by it."""
         sums, moments = self._memory.sums, self._moments
         mean_squares = self._memory.square / sums[COUNT]
         self.evidence = self.evidence.improve(moments, self._scales, self._mean, mean_squares)
         sums[DUE] = sums[SEEN] + (EVIDENCE_GROWTH - 1.0) * moments.weights.max()
         self._begin_anew()
+        self.parameters = self._memory.parameters.copy()
 
     def _begin_anew(self) -> None:
         """Take the factor, and the parameters, that the moments and the evidence make."""
@@ -312,7 +313,7 @@ class RigidBodyIdentifier:
         other = RigidBodyIdentifier(scales, self._mean[kept], RigidBodyConfig(), self._signed[kept])
         other._moments = self._moments.restricted(kept)
         other._memory.square[:], other._memory.sums[:] = self._memory.square, self._memory.sums
-        other._infer()
+        other.infer()
         found = np.zeros(self.n_parameters)
         found[kept] = other._memory.parameters
         return found

@@ -131,6 +131,8 @@ class WideKernel:
         parameters : (n_parameters,) pi. column : (T - n_axes,) the parameter of each column.
         """
         counts = self._counts
+        if not counts[KEPT]:
+            return
         counts[DUE] = INFERENCE_GROWTH * counts[SEEN]
         rows, n = slice(int(counts[KEPT])), int(self._axis.max(initial=-1)) + 1
         targets, weights = self._targets[rows], self._weights[rows]

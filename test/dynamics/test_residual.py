@@ -133,10 +133,12 @@ def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
     np.testing.assert_allclose(further[0], x)
     # How new the second joint's state is depends on its sine and cosine, velocity and prediction.
     scaled = 0.1 * np.arange(7.0)
-    residual.states.grow(scaled)
+    residual.states.novelty(scaled[None], grow=True)
     for k, moved in enumerate((0, 1, 1, 0, 1, 0, 1)):
         other = scaled + 9.0 * (np.arange(7) == k)
-        np.testing.assert_array_equal(residual.states.novelty(other) > 0.5, [not moved, moved])
+        np.testing.assert_array_equal(
+            residual.states.novelty(other[None])[0] > 0.5, [not moved, moved]
+        )
 
 
 def test_what_is_learned_of_a_turning_joint_holds_a_turn_further() -> None:

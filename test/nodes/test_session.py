@@ -129,6 +129,20 @@ def test_learning_in_the_thread_learns_the_same(make_session, residual, options)
         np.testing.assert_allclose(*rmses, rtol=1e-9)
 
 
+def test_where_learning_ends_all_evidence_is_looked_at(make_session):
+    session, messages = make_session(**{"nystrom.window": 0.2}), iter(moving(300))
+    for _ in range(299):
+        take(session, next(messages))
+    session.drain()
+    before, after = (session.learner.estimator.copy() for _ in range(2))
+    after.infer()
+    session.learning = False
+    (step,) = take(session, next(messages))
+    told = step.prediction.semiparametric
+    np.testing.assert_allclose(told, after.predict(step.sample).semiparametric, rtol=1e-9)
+    assert not np.allclose(told, before.predict(step.sample).semiparametric, rtol=1e-6)
+
+
 @RESIDUALS
 def test_learning_that_lags_behind_learns_the_same_rigid_body(make_session, residual):
     changes = {"residual": residual, f"{residual}.window": 0.2}

@@ -285,7 +285,8 @@ class Session:
         self._note_standing(step)
         self.learner.detect_contact(step)
         learning = self._learning and not self.thread.problem
-        steps = self.learner.admit(step, learning=learning)
+        # Those between the ones that are learned are not scored either.
+        steps = [s for s in self.learner.admit(step, learning=learning) if not s.sample.between]
         if not self._learning:
             self._not_learned["learning switched off"] += len(steps)
         if self._config.defer_learning:
@@ -429,9 +430,13 @@ class Session:
 
     @learning.setter
     def learning(self, wanted: bool) -> None:
-        self._learning = wanted
+        ends, self._learning = self._learning and not wanted, wanted
         if wanted:
             self.thread.restart()
+        if ends and not self.thread.problem:
+            with self.paused(drained=True):
+                self.learner.estimator.infer()
+                self.learner.publish()
 
     @property
     def problem(self) -> str:

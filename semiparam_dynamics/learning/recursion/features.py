@@ -65,7 +65,6 @@ class IncrementalNystromFeatures:
         self._factor = np.zeros((capacity, capacity))
         self.explained = 0.0
         self.explained_rows: Array = np.zeros(0)  # (k,) of the inputs of `transform_rows`
-        self.new_rows: Array = np.zeros(0)  # (k,) `new` of the last several inputs
 
     @property
     def centers(self) -> Array:
@@ -91,17 +90,6 @@ class IncrementalNystromFeatures:
         self.explained = nystrom_row(self._centers, self._factor, x, self.gamma, phi, m)
         return phi
 
-    @property
-    def new(self) -> float:
-        """Novelty of :meth:`transform`'s input, 0 to 1; 0 if no centre is due or can be added."""
-        if self.n_centers == self.capacity:
-            return 0.0
-        return float(self._new(np.asarray(1.0 - self.explained)))
-
-    def _new(self, rest: Array) -> Array:
-        new: Array = np.maximum((rest - self.novelty) / max(1.0 - self.novelty, 1e-12), 0.0)
-        return new
-
     def grow(self, x: Array, phi: Array) -> bool:
         """Make x (d,), whose features are `phi` (m,), a centre if it is new enough."""
         if self.n_centers == self.capacity:
@@ -126,16 +114,13 @@ class IncrementalNystromFeatures:
             kernel = gaussian_block(self.centers, X, self.gamma)
             phi = solve_right(kernel, self.factor.T)
         self.explained_rows = np.einsum("ij,ij->i", phi, phi)
-        rest = 1.0 - self.explained_rows
-        self.new_rows = self._new(rest) if self.n_centers < self.capacity else 0.0 * rest
         return phi
 
     def grow_rows(self, X: Array) -> Array:
         """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
 
         The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
-        each row; a row has zeros for the centres that came after it. `new_rows` is of each row as
-        it was before.
+        each row; a row has zeros for the centres that came after it.
         """
         phi, i = self.transform_rows(X), -1
         rest = 1.0 - self.explained_rows
@@ -153,9 +138,6 @@ class IncrementalNystromFeatures:
             self._append(X[i], grown[i, :m], root)
             grown[i, m], grown[after, m] = root, later
             rest[after] -= later**2
-        self.new_rows = self._new(rest)
-        if self.n_centers == self.capacity:
-            self.new_rows[i + 1 :] = 0.0
         return grown[:, : self.n_centers]
 
     def weights(self, W: Array) -> Array:

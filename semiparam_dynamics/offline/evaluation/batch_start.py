@@ -136,7 +136,7 @@ def start_residual(
     X = residual.standardizer.transform(inputs)
     none = RigidBodyBlock.none(data.motion.y, data.motion.weights)
     rigid = dataclasses.replace(none, parameters=known.parameters[None])
-    residual.states.grow_rows(X)
+    residual.states.novelty(X, grow=True)
     residual.learn_wide(X, targets, data.motion.weights, rigid)
     model, pi = residual.model, known.parameters
     outputs, left_out = start_model(model, fit(model, X, model.told(targets)), X, data.share)

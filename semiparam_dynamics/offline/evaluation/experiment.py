@@ -400,6 +400,7 @@ def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
     One has viscous and Coulomb friction alone, the other all columns, by least squares.
     """
     frozen, known = first.branch("frozen", learned.repeats()), first.estimator.rigid_body
+    frozen.estimator.infer()
     model = first.learner.model
     labels = [model.full_labels[i] for i in model.base.independent]
     kept = np.array([not (s.startswith(OPTIONAL) or s.endswith(model.couplings)) for s in labels])
