@@ -590,6 +590,7 @@ class JointStates:
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
         self._sizes[:] = state["sizes"]
+        self._centers[:], self._factors[:] = 0.0, 0.0
         m = slice(int(self._sizes.max(initial=0)))
         self._centers[:, m], self._factors[:, m, m] = state["centers"], state["factors"]
 

@@ -92,7 +92,7 @@ def test_restricted_to_some_columns_it_is_what_learns_these_alone() -> None:
     Phi, y, _ = truth(noise=0.2)
     learn(whole, Phi, y)
     learn(alone, np.ascontiguousarray(Phi[:, :, kept]), y)
-    alone._infer()
+    alone.infer()
     found = whole.restricted(kept)
     assert not found[~kept].any()
     both = Phi @ found, Phi[:, :, kept] @ alone._memory.parameters
