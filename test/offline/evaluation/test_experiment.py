@@ -116,6 +116,7 @@ def test_delayed_and_frozen_are_the_samples_one_by_one(settings: dict[str, objec
         if name == "delayed":
             by_hand.delayed(filtered(model, stream))
         else:
+            by_hand.estimator.infer()  # where learning ends all evidence is looked at
             for sample in filtered(model, stream):
                 by_hand.predict(sample)
         scores, y = runs[name].scores, by_hand.y
