@@ -48,8 +48,9 @@ def test_the_method_of_the_page_is_the_packages_persistence(prepared: Prepared) 
     expected = {p: f for p, name, f in package_scores(prepared.evaluation) if name == "persistence"}
     found = {p: figures for p, figures, _ in method_scores(of_page().Method(), prepared)}
     assert found.keys() == expected.keys() == {"frozen", "delayed", "sequential"}
-    # Of the half second in which the test begins a method has learned what comes before it.
-    for protocol, near in (("frozen", 0.01), ("sequential", 0.01), ("delayed", 0.05)):
+    # Of the half second in which the test begins a method has learned what comes before it; and
+    # learning ends with a look at the evidence, after the package's last residual.
+    for protocol, near in (("frozen", 0.05), ("sequential", 0.01), ("delayed", 0.05)):
         for name in ("nmse", "worst"):
             assert found[protocol][name] == pytest.approx(expected[protocol][name], near), protocol
 
@@ -92,8 +93,9 @@ def test_the_efforts_of_the_test_are_hidden_until_they_are_learned(prepared: Pre
     found = {protocol: figures for protocol, figures, _ in method_scores(method, prepared)}
     rigid = {p: f for p, name, f in package_scores(prepared.evaluation) if name == "rigid_body"}
     assert method.learned == len(prepared.test)
-    for protocol in ("frozen", "delayed", "sequential"):
-        assert found[protocol]["nmse"] == pytest.approx(rigid[protocol]["nmse"], rel=1e-6)
+    # Where others go on learning they begin with the evidence that is looked at where it ends.
+    for protocol, near in (("frozen", 1e-6), ("delayed", 2e-3), ("sequential", 2e-3)):
+        assert found[protocol]["nmse"] == pytest.approx(rigid[protocol]["nmse"], rel=near)
 
 
 def test_settings_are_chosen_on_a_recording_that_was_not_learned(prepared: Prepared) -> None:
