@@ -25,11 +25,11 @@ from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
 from semiparam_dynamics.dynamics.wide_kernel import WideKernel
 from semiparam_dynamics.learning.recursion.blocks import predict_block, weighted_block
 from semiparam_dynamics.learning.recursion.features import (
-    MAX_NOVELTY,
     IncrementalNystromFeatures,
     draw_frequencies,
     fourier_features,
     nystrom_row,
+    sparing_novelty,
 )
 from semiparam_dynamics.learning.recursion.forgetting import ForgettingClock
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
@@ -559,6 +559,7 @@ class JointStates:
             own[3:] = n_joints + np.flatnonzero(turning == j) if j in turning else -1
         widths = [kernel_width(WIDE_LENGTH_SCALE, int(k)) for k in (self._own >= 0).sum(axis=1)]
         self._gammas: Array = 0.5 / np.array(widths) ** 2
+        self._asked: Array = np.array([sparing_novelty(m, most, NEW_SHARE) for m in range(most)])
         self._sizes: Indices = np.zeros(n, dtype=np.intp)
         self._centers, self._factors = np.zeros((n, most, 4)), np.zeros((n, most, most))
 
@@ -573,8 +574,9 @@ class JointStates:
         grow : each is known when the next one comes, and from then on.
         """
         found = np.zeros((len(X), self._n_axes))
+        kernels = self._own, self._gammas, self._asked
         memory = self._sizes, self._centers, self._factors
-        _find_novelty(np.ascontiguousarray(X), self._own, self._gammas, *memory, grow, found)
+        _find_novelty(np.ascontiguousarray(X), *kernels, *memory, grow, found)
         return found
 
     def copy_from(self, other: JointStates) -> None:
@@ -600,13 +602,17 @@ def _find_novelty(
     X: Array,
     own: Indices,
     gammas: Array,
+    asked: Array,
     sizes: Indices,
     centers: Array,
     factors: Array,
     grow: bool,
     found: Array,
 ) -> None:
-    """:meth:`JointStates.novelty` of inputs X (k, d), into `found` (k, n_axes)."""
+    """:meth:`JointStates.novelty` of inputs X (k, d), into `found` (k, n_axes).
+
+    asked : (most,) above which a state becomes a centre, by the number of those there are.
+    """
     most = centers.shape[1]
     x, phi = np.zeros(own.shape[1]), np.empty(most)
     for s in range(len(X)):
@@ -618,8 +624,7 @@ def _find_novelty(
                 x[i] = X[s, own[j, i]] if own[j, i] >= 0 else 0.0
             rest = 1.0 - nystrom_row(centers[j], factors[j], x, gammas[j], phi, n)
             found[s, j] = max(rest - NEW_SHARE, 0.0) / (1.0 - NEW_SHARE)
-            asked = NEW_SHARE + max(2.0 * n / most - 1.0, 0.0) * (MAX_NOVELTY - NEW_SHARE)
-            if grow and rest > asked:
+            if grow and rest > asked[n]:
                 for i in range(x.size):
                     centers[j, n, i] = x[i]
                 for i in range(n):

@@ -78,10 +78,9 @@ class IncrementalNystromFeatures:
 
     def _asked(self) -> float:
         """The novelty above which the next point becomes a centre."""
-        used = 2.0 * self.n_centers / self.capacity - 1.0
-        if not self.sparing or used <= 0.0:
+        if not self.sparing:
             return self.novelty
-        return self.novelty + used * max(MAX_NOVELTY - self.novelty, 0.0)
+        return sparing_novelty(self.n_centers, self.capacity, self.novelty)
 
     def transform(self, x: Array) -> Array:
         """Features (m,) of one input (d,); `explained` is then |phi|^2."""
@@ -170,6 +169,12 @@ class IncrementalNystromFeatures:
         m = self.n_centers = len(state["centers"])
         self._centers[:m] = state["centers"]
         self._factor[:m, :m] = state["factor"]
+
+
+def sparing_novelty(used: int, capacity: int, novelty: float) -> float:
+    """The novelty that is asked where so many centres are used, see the class."""
+    beyond = max(2.0 * used / capacity - 1.0, 0.0)
+    return novelty + beyond * max(MAX_NOVELTY - novelty, 0.0)
 
 
 def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
