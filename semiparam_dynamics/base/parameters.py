@@ -27,9 +27,9 @@ C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
-    "nystrom.joint_penalty": "the wide kernel's ridge follows from the data",
-    "nystrom.joint_length_scale": "the wide kernel is as wide as the motion",
-    "nystrom.joint_max_centers": "a wide kernel of all joints has `nystrom.wide_max_centers`",
+    "nystrom.joint_penalty": "a joint's kernel and its ridge follow from the data",
+    "nystrom.joint_length_scale": "a joint's kernel and its ridge follow from the data",
+    "nystrom.joint_max_centers": "each joint's kernel has at most `nystrom.wide_max_centers`",
     **dict.fromkeys(
         ("trust.memory", "trust.threshold", "trust.learning"),
         "the residual always counts in full",

@@ -50,6 +50,7 @@ class NonparametricBaseline:
             config.kernel,
             groups,
             *sizes,
+            active=np.zeros((model.n_axes, 0)) if config.kernel.EXACT else None,
             seed=config.seed + 1,
             turning=model.turning,
             floors=input_floors(model, groups),

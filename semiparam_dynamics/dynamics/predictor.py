@@ -18,6 +18,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.jit import compiled, compiled_in_turn, subnormals_as_zero
+from semiparam_dynamics.dynamics.inferred_kernel import sum_kernels
 from semiparam_dynamics.dynamics.limits import OutputBound
 from semiparam_dynamics.dynamics.residual import GROUPS, FourierFeatures, KernelResidual
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
@@ -42,14 +43,13 @@ class Predictor:
         residual, parameters = estimator.residual, estimator.rigid_body.parameters
         self._bound = bound
         self._n_axes = estimator.model.n_axes
-        standardizer, wide = residual.standardizer, residual.wide
+        standardizer, inferred = residual.standardizer, residual.inferred
         self._ready = standardizer.ready
         features, gamma = residual.model.features, 0.0
         if isinstance(features, FourierFeatures):
             points = features.frequencies
         else:
             points, gamma = features.centers.copy(), features.gamma
-        weights, wide_weights = _weights(residual, parameters)
         groups = [GROUPS.index(group) for group in residual.groups]
         self._limit = bound.limit
         self._model: tuple[Any, ...] = (
@@ -60,10 +60,10 @@ class Predictor:
             standardizer.scale.copy(),
             points,
             gamma,
-            weights,
-            wide.centers,
-            wide.gamma,
-            wide_weights,
+            _weights(residual, parameters),
+            inferred.centers,
+            inferred.metrics.copy(),
+            inferred.weights_of(parameters),
         )
 
     def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
@@ -162,17 +162,13 @@ class PublishedModel:
 
 
 @subnormals_as_zero
-def _weights(residual: KernelResidual, parameters: Array) -> tuple[Array, Array]:
-    """Weights by which kernel rows, or features, are the residual y - Phi pi.
-
-    Those of the first model, (m, n_axes) or with the constant's one more, and the wide kernel's.
-    """
-    model, wide = residual.model, residual.wide
+def _weights(residual: KernelResidual, parameters: Array) -> Array:
+    """(m, n_axes) weights of the recursion's kernel rows or features, or with the constant's."""
+    model = residual.model
     model.core.apply_pending()
-    U, split = model.core.U, wide.weights.shape[1]
+    U, split = model.core.U, model.n_axes + len(model.axis)
     told = np.concatenate((model.residuals(U, parameters), U[:, split:]), axis=1)
-    own = np.ascontiguousarray(model.residuals(wide.weights, parameters))
-    return np.ascontiguousarray(model.features.weights(model.core.solve(told))), own
+    return np.ascontiguousarray(model.features.weights(model.core.solve(told)))
 
 
 @compiled_in_turn
@@ -199,7 +195,7 @@ def _fill(state: State, found: Array, limit: Array, model: Any) -> bool:
     """
     q, dq, ddq, regressor = state
     parameters, turning, groups, offset, scale, points, gamma, weights = model[:8]
-    centers, wide_gamma, wide_weights = model[8:]
+    centers, metrics, inferred_weights = model[8:]
     rigid, value, both = found[0], found[1], found[2]
     for j in range(rigid.size):
         total = 0.0
@@ -217,7 +213,7 @@ def _fill(state: State, found: Array, limit: Array, model: Any) -> bool:
             kernel_row_times(points, x, gamma, False, weights, told)
         else:
             fourier_row_times(points, x, weights, told)
-        kernel_row_times(centers, x, wide_gamma, True, wide_weights, both)
+        sum_kernels(centers, metrics, x, inferred_weights, both)
         known = told[told.size - 1] if told.size > rigid.size else 1.0
         for j in range(rigid.size):
             value[j] = told[j] + (1.0 - known) * both[j]

@@ -20,9 +20,9 @@ from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
+from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.dynamics.wide_kernel import WideKernel
 from semiparam_dynamics.learning.recursion.blocks import predict_block, weighted_block
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
@@ -54,9 +54,13 @@ def group_sizes(groups: Sequence[str], n_joints: int, n_axes: int, n_turning: in
     return [sizes.get(group, n_joints) for group in groups]
 
 
-# The wide kernel is as wide as the motion, and so are those that tell whether a joint's state is
-# new, whose centres leave at most this share of a state unexplained.
-WIDE_LENGTH_SCALE, NEW_SHARE = 1.0, 0.1
+# The kernels that tell whether a joint's state is new are as wide as the motion; their centres
+# leave at most this share of a state unexplained.
+STATE_LENGTH_SCALE, NEW_SHARE = 1.0, 0.1
+# How much another joint's input counts in a joint's inferred kernel, beside one of its own. On 5
+# cases of four arms a half leaves 5 % more than a third; with a seventh 26 % more is left of a
+# UR10's motion that was not shown.
+OTHER_JOINTS = 0.3
 
 MIN_SCALE_SHARE = 0.01  # of what the URDF allows, that an input's scale is at least
 
@@ -180,8 +184,8 @@ class NystromConfig(KernelConfig):
     )
     wide_max_centers: int = parameter(
         200,
-        "centres at most of the kernel that is as wide as the motion, and of those that tell how "
-        "new a joint's state is (effort target); 0: none",
+        "centres at most of each axis' kernel that is inferred from all of the time, and of those "
+        "that tell how new a joint's state is (effort target); 0: none",
         low=0,
         high=5000,
     )
@@ -211,19 +215,19 @@ class KernelResidual:
     """Kernel models of the rigid body's residual, of the state and the rigid body's prediction.
 
     Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
-    regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: they share
-    one gain, and the residual for today's pi is a difference of what was learned of them. Otherwise
-    (`active` None) the target is y minus the rigid body's prediction at the time of the sample, as
-    in the thesis.
+    regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: the residual
+    for today's pi is a difference of what was learned of them. Otherwise (`active` None) the target
+    is y minus the rigid body's prediction at the time of the sample, as in the thesis.
 
-    Exact targets have a second model, a :class:`WideKernel`, which reaches further. The first one
-    has one target more, 1: as much of it as it gives back it knows of the sample, and of the wide
-    kernel's answer the rest counts.
+    Exact targets have a second model, an :class:`InferredKernel` of samples of all of the time. The
+    first one has one target more, 1: as much of it as it gives back it knows of the sample, and of
+    the second one's answer the rest counts. That is for what was seen a moment ago; where learning
+    ends the second one answers alone.
 
     With a memory, local features let a sample replace what is known where it is, and only there:
     fading everything at one rate would let the residual go to zero wherever the robot has not been
     for a while. Random Fourier features are nowhere small, so that no place has its own: there
-    everything fades, exp(-age / memory). The wide kernel is kept.
+    everything fades, exp(-age / memory). What was inferred is kept.
 
     A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
     cosine of its position, which are the same a turn further. The cosines follow the positions.
@@ -232,7 +236,7 @@ class KernelResidual:
 
     Attributes
     ----------
-    model, wide : the two models. states : how new each joint's state is.
+    model, inferred : the two models. states : how new each joint's state is.
     """
 
     def __init__(
@@ -249,31 +253,35 @@ class KernelResidual:
         floors: Array | None = None,
     ) -> None:
         self.turning: Indices = np.flatnonzero(False if turning is None else turning)
-        n_inputs = sum(group_sizes(groups, n_joints, n_axes, len(self.turning)))
-        self.groups = tuple(groups)
+        sizes = group_sizes(groups, n_joints, n_axes, len(self.turning))
+        self.groups, n_inputs = tuple(groups), sum(sizes)
         self.exact = active is not None
         features = config.features(n_inputs, seed)
-        # What is kept is learned anew with later scales. Not with features that are small nowhere:
-        # they would carry everywhere what the rigid body still lacked then.
-        self._keeps = isinstance(features, IncrementalNystromFeatures)
-        self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=self._keeps)
-        most = config.wide_max_centers if self.exact else 0
+        local = isinstance(features, IncrementalNystromFeatures)
+        self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=local)
+        most = config.wide_max_centers if active is not None else 0
         self.model = KernelModel(features, n_axes, active, config.penalty, beside=bool(most))
-        width = kernel_width(WIDE_LENGTH_SCALE, n_inputs)
-        self.wide = WideKernel(n_inputs, width, self.model.axes, most)
         self.states = JointStates(n_axes, n_joints if joints else 0, self.turning, most)
+        columns = np.zeros((n_axes, 0)) if active is None else active
+        predicted = sizes[-1] if groups[-1] == "rigid_body" else 0
+        self.inferred = InferredKernel(self._metric(n_axes, n_inputs), columns, most, predicted)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
         self._rescaled = 0  # `_n_updates` when the scales were last changed
-        # Inputs, targets and weights of what was learned while scales may still change.
-        self._kept: list[tuple[Array, Array, Array]] = []
-        self._blank = (
-            {name: part.state() for name, part in self._parts.items()} if self._keeps else {}
-        )
+        self._blank = {"model": self.model.state(), "states": self.states.state()}
+
+    def _metric(self, n_axes: int, n_inputs: int) -> Array:
+        """(n_axes, d) by which an axis' kernel that is as wide as the motion multiplies inputs."""
+        shares = np.ones((n_axes, n_inputs))
+        for row, own in zip(shares, self.states.own, strict=False):
+            row[:] = OTHER_JOINTS
+            row[own[own >= 0]] = 1.0
+        found: Array = shares / np.sqrt(0.5 * (shares**2).sum(axis=1, keepdims=True))
+        return found
 
     @property
-    def _parts(self) -> dict[str, KernelModel | WideKernel | JointStates]:
-        return {"model": self.model, "wide": self.wide, "states": self.states}
+    def _parts(self) -> dict[str, KernelModel | InferredKernel | JointStates]:
+        return {"model": self.model, "inferred": self.inferred, "states": self.states}
 
     @property
     def local(self) -> bool:
@@ -283,7 +291,7 @@ class KernelResidual:
     @property
     def n_features(self) -> int:
         """Features in use, over both models."""
-        return self.model.core.n_features + len(self.wide.centers)
+        return self.model.core.n_features + self.inferred.n_centers
 
     @property
     def centers(self) -> tuple[int, int]:
@@ -335,15 +343,15 @@ class KernelResidual:
             return ResidualPrediction(nothing.values[0], 0.0, nothing.novelty[0])
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.model.predict(scaled)
-        value = self.combine(outputs, self.wide.predict(scaled), parameters)
+        value = self.combine(outputs, self.inferred.predict(scaled[None])[0], parameters)
         novelty, version = self.states.novelty(scaled[None])[0], self._n_updates
         return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
 
-    def combine(self, outputs: Array, wide: Array, parameters: Array) -> Array:
+    def combine(self, outputs: Array, inferred: Array, parameters: Array) -> Array:
         """The residual of one sample or of k by both models' outputs, (T + 1,) and (T,)."""
-        if self.wide.most:
-            split = wide.shape[-1]
-            outputs = outputs[..., :split] + (1.0 - outputs[..., split:]) * wide
+        if self.inferred.most:
+            split = inferred.shape[-1]
+            outputs = outputs[..., :split] + (1.0 - outputs[..., split:]) * inferred
         return self.model.residuals(outputs, parameters)
 
     @subnormals_as_zero
@@ -362,15 +370,14 @@ class KernelResidual:
         prediction : by :meth:`predict` at x, maybe before other samples were learned.
         learned : what the rigid body's update of the sample returned.
         """
-        targets, weights = self.targets(y, regressor, rigid_body), _weights(learned.weights, y)
-        if not self.standardizer.settled:
-            if self._keeps:
-                self._kept.append((x[None], targets[None], weights))
-            if self.standardizer.observe(stamp, x):
-                self._learn_kept(learned)
-                return
-            if not self.standardizer.ready:
-                return
+        weights, parameters = _weights(learned.weights, y), learned.parameters[-1]
+        targets = self.targets(y, regressor, rigid_body)
+        self.inferred.learn(x[None], targets[None], weights)
+        if self.standardizer.observe(stamp, x):
+            self._begin_anew(parameters)
+            return
+        if not self.standardizer.ready:
+            return
         scaled, phi = prediction.inputs, prediction.features
         if scaled is None or phi is None or prediction.version < self._rescaled:
             # The scales are others since it was predicted.
@@ -379,32 +386,35 @@ class KernelResidual:
         fraction = self._clock.forgetting_fraction(stamp)
         self._n_updates += 1
         self.states.novelty(scaled[None], grow=True)
-        told = self.model.told(targets)
-        self.model.update(scaled, phi, told, float(weights[0]), fraction)
-        self.learn_wide(scaled[None], targets[None], weights, learned)
+        self.model.update(scaled, phi, self.model.told(targets), float(weights[0]), fraction)
+        if self.inferred.due:
+            self._infer(parameters)
 
-    def learn_wide(self, X: Array, targets: Array, weights: Array, learned: RigidBodyBlock) -> None:
-        """Have the wide kernel learn k standardized inputs (k, d), and infer where that is due."""
-        self.wide.learn(X, targets, weights)
-        if self.wide.due:
-            self.infer(learned.parameters[-1])
+    def _infer(self, parameters: Array, *, choose: bool = False) -> None:
+        """Infer anew, where the rigid body's parameters are these."""
+        if self.inferred.most and self.standardizer.ready:
+            self.inferred.infer(self.standardizer.transform, parameters, choose=choose)
 
     @subnormals_as_zero
     def infer(self, parameters: Array) -> None:
-        """Have the wide kernel infer, where the rigid body's parameters are these."""
-        self.wide.infer(parameters, self.model.column)
+        """Infer anew where learning ends, and drop what the recursion adds to that.
+
+        It is right for what was seen a moment ago, and the less so the more the motion goes on.
+        """
+        if self.inferred.most:
+            self._infer(parameters, choose=True)
+            core = self.model.core
+            core.apply_pending()
+            core.replace(core.R.copy(), np.zeros_like(core.U))
 
     @subnormals_as_zero
     def predict_block(self, inputs: Array, parameters: Array) -> ResidualBlock:
         """:meth:`predict` of inputs (k, d), by `parameters` of each (k, n_parameters)."""
         if not self.standardizer.ready:
             return self._zeros(len(inputs))
-        return self._predict_rows(self.standardizer.transform(inputs), parameters)
-
-    def _predict_rows(self, X: Array, parameters: Array) -> ResidualBlock:
-        """:meth:`predict_block` of standardized inputs."""
+        X = self.standardizer.transform(inputs)
         outputs, confidence = self.model.predict_block(X)
-        found = self.combine(outputs, self.wide.predict_rows(X), parameters)
+        found = self.combine(outputs, self.inferred.predict(X), parameters)
         return ResidualBlock(found, confidence, self.states.novelty(X))
 
     @subnormals_as_zero
@@ -425,72 +435,53 @@ class KernelResidual:
         weights = _weights(rigid.weights, y)
         before, in_turn, start = self.predict_block(inputs, rigid.parameters), [], 0
         while start < len(y):
-            # Up to a change of the scales, with which all that was kept is learned anew.
-            known, settled = self.standardizer.ready, self.standardizer.settled
-            X = self.standardizer.transform(inputs[start:])
-            taken, changed = len(X), False
-            if not settled:
-                taken, changed = self.standardizer.observe_rows(stamps[start:], inputs[start:])
+            # Up to an inference, or a change of the scales.
+            ready, changed = self.standardizer.ready, False
+            taken = self.inferred.until_due(weights[start:])
             rows = slice(start, start + taken)
-            if not settled and self._keeps:
-                self._kept.append((inputs[rows], targets[rows], weights[rows]))
-            part = self._zeros(taken)
-            if known:
-                part = self._learn(X[:taken], targets[rows], weights[rows], rigid.rows(rows))
+            X = self.standardizer.transform(inputs[rows])
+            if not self.standardizer.settled:
+                taken, changed = self.standardizer.observe_rows(stamps[rows], inputs[rows])
+                rows = slice(start, start + taken)
+            part, learned = (targets[rows], weights[rows]), rigid.parameters[rows]
+            self.inferred.learn(inputs[rows], *part)
+            in_turn.append(self._learn(X[:taken], *part, learned) if ready else self._zeros(taken))
+            if ready:
                 self._clock.forgetting_fraction(int(stamps[rows][-1]))
-            in_turn.append(part)
             if changed:
-                self._learn_kept(rigid.rows(rows))
-            start += taken
+                self._begin_anew(learned[-1])
+            elif self.inferred.due:
+                self._infer(learned[-1])
+            start = rows.stop
         return ResidualBlock.join(in_turn), before
 
-    def _learn(
-        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> ResidualBlock:
-        """:meth:`update_block` of standardized inputs X (k, d), up to each inference in turn."""
-        parts, start = [], 0
-        while start < len(X):
-            rows = slice(start, start + self.wide.until_due(weights[start:]))
-            parts.append(self._learn_part(X[rows], targets[rows], weights[rows], rigid.rows(rows)))
-            start = rows.stop
-        self._n_updates += len(X)
-        return ResidualBlock.join(parts)
-
-    def _learn_part(
-        self, X: Array, targets: Array, weights: Array, rigid: RigidBodyBlock
-    ) -> ResidualBlock:
-        """:meth:`_learn` with at most one inference, at the end."""
+    def _learn(self, X: Array, targets: Array, weights: Array, parameters: Array) -> ResidualBlock:
+        """Predict and update k samples of standardized inputs, within which nothing is inferred."""
         novelty = self.states.novelty(X, grow=True)
         told = self.model.told(targets)
         errors, confidence = self.model.update_block(X, told, weights)
-        found = self.combine(told - errors, self.wide.predict_rows(X), rigid.parameters)
-        self.learn_wide(X, targets, weights, rigid)
+        self._n_updates += len(X)
+        found = self.combine(told - errors, self.inferred.predict(X), parameters)
         return ResidualBlock(found, confidence, novelty)
 
-    def _learn_kept(self, learned: RigidBodyBlock) -> None:
-        """Learn the kept samples again with the present scales."""
-        penalty = self.model.core.penalty
-        for name, blank in self._blank.items():
-            self._parts[name].restore(blank)
-        self.model.core.set_penalty(penalty)
-        if self._kept:
-            self._kept = [self._joined()]
-            inputs, targets, weights = self._kept[0]
-            X = self.standardizer.transform(inputs)
-            self._learn_part(X, targets, weights, learned.last(len(inputs)))
-            if self.standardizer.settled:
-                self._kept = []
+    def _begin_anew(self, parameters: Array) -> None:
+        """Go on with other scales of the inputs, by the samples that are kept."""
+        if self.local:
+            penalty = self.model.core.penalty
+            for name, blank in self._blank.items():
+                self._parts[name].restore(blank)
+            self.model.core.set_penalty(penalty)
+            X, targets, weights = self.inferred.samples(self.standardizer.transform, parameters)
+            if len(X):
+                self.states.novelty(X, grow=True)
+                self.model.update_block(X, self.model.told(targets), weights)
         self._n_updates += 1
         self._rescaled = self._n_updates
+        self._infer(parameters, choose=True)
 
     def _zeros(self, k: int) -> ResidualBlock:
         zeros = np.zeros((k, self.model.n_axes))
         return ResidualBlock(zeros, np.zeros(k), zeros + self.states.is_known)
-
-    def _joined(self) -> tuple[Array, Array, Array]:
-        """The kept samples, in one part."""
-        inputs, targets, weights = (np.concatenate(p) for p in zip(*self._kept, strict=True))
-        return inputs, targets, weights
 
     # Both rotate in what was learned last, with subnormal numbers as zero as a prediction does it:
     # the same numbers, whichever comes first.
@@ -501,10 +492,9 @@ class KernelResidual:
         self.standardizer.restore(other.standardizer.state())
         self._clock.restore(other._clock.state())
         self.model.copy_from(other.model)
-        self.wide.copy_from(other.wide)
+        self.inferred.copy_from(other.inferred)
         self.states.copy_from(other.states)
         self._n_updates, self._rescaled = other._n_updates, other._rescaled
-        self._kept = list(other._kept)
 
     @subnormals_as_zero
     def state(self) -> dict[str, Array]:
@@ -512,9 +502,6 @@ class KernelResidual:
         state = {f"standardizer.{n}": v for n, v in self.standardizer.state().items()}
         for name, part in self._parts.items():
             state |= {f"{name}.{key}": value for key, value in part.state().items()}
-        if self._kept:
-            self._kept = [self._joined()]
-            state |= dict(zip(KEPT_NAMES, self._kept[0], strict=True))
         return state | {f"clock.{name}": value for name, value in self._clock.state().items()}
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -523,10 +510,6 @@ class KernelResidual:
         for name, part in self._parts.items():
             part.restore(sub_state(state, f"{name}."))
         self._clock.restore(sub_state(state, "clock."))
-        inputs, targets, weights = (state.get(name) for name in KEPT_NAMES)
-        self._kept = []
-        if inputs is not None and targets is not None and weights is not None:
-            self._kept = [(inputs, targets, weights)]
         self._n_updates += 1  # predictions from before are stale
         self._rescaled = self._n_updates
 
@@ -538,9 +521,6 @@ def _weights(weights: Array, y: Array) -> Array:
     """
     least = np.where(np.isnan(y), np.inf, weights).min(axis=-1)
     return np.where(np.isfinite(least), least, 0.0)
-
-
-KEPT_NAMES = ("kept.inputs", "kept.targets", "kept.weights")  # in a state
 
 
 class JointStates:
@@ -557,11 +537,16 @@ class JointStates:
         for j, own in enumerate(self._own):
             own[:3] = j, positions + j, positions + n_joints + j
             own[3:] = n_joints + np.flatnonzero(turning == j) if j in turning else -1
-        widths = [kernel_width(WIDE_LENGTH_SCALE, int(k)) for k in (self._own >= 0).sum(axis=1)]
+        widths = [kernel_width(STATE_LENGTH_SCALE, int(k)) for k in (self._own >= 0).sum(axis=1)]
         self._gammas: Array = 0.5 / np.array(widths) ** 2
         self._asked: Array = np.array([sparing_novelty(m, most, NEW_SHARE) for m in range(most)])
         self._sizes: Indices = np.zeros(n, dtype=np.intp)
         self._centers, self._factors = np.zeros((n, most, 4)), np.zeros((n, most, most))
+
+    @property
+    def own(self) -> Indices:
+        """(n_joints, 4) the inputs of each joint; -1: none. No rows where axes are not joints."""
+        return self._own
 
     @property
     def is_known(self) -> bool:
@@ -641,9 +626,9 @@ class KernelModel:
     """Recursive ridge regression on a kernel's features, of outputs that share one gain.
 
     The outputs are y (n_axes,), the columns of Phi that `active` (n_axes, n_parameters) marks
-    (None: no ones), and if `beside` a constant, 1. Its confidence in [0, 1] is one minus the
-    posterior variance of a Gaussian process with this kernel: near 1 among many samples and, with
-    local features, 0 far from all.
+    (None: no ones), and if `beside` a constant, 1.
+    Its confidence in [0, 1] is one minus the posterior variance of a Gaussian process with this
+    kernel: near 1 among many samples and, with local features, 0 far from all.
     """
 
     def __init__(
@@ -666,11 +651,6 @@ class KernelModel:
             penalty,
             capacity=features.capacity,
         )
-
-    @property
-    def axes(self) -> Indices:
-        """(T,) the axis of each of :meth:`targets`."""
-        return np.append(np.arange(self.n_axes), self.axis)
 
     def targets(self, y: Array, regressor: Array) -> Array:
         """y and the active columns of Phi, in one vector (T,); or (k, T) of k samples."""

@@ -155,8 +155,8 @@ def test_the_state_does_not_grow_once_the_centers_are_used_up(stream: list[Sampl
     sizes = []
     for part in (stream[:800], samples(MODEL, 8.0, extra=1.0, seed=5)):
         run(target, part)
-        # Of the wide kernel's samples there are at most `KEPT_SAMPLES`.
-        kept = {f"residual.wide.{name}" for name in ("inputs", "targets", "kept")}
+        # Of the inferred kernel's samples there are at most `KEPT_SAMPLES`.
+        kept = {f"residual.inferred.{name}" for name in ("inputs", "targets", "kept")}
         state = target.state()
         sizes.append(sum(state[name].nbytes for name in state.keys() - kept))
     assert sizes[0] == sizes[1]

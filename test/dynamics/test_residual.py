@@ -100,7 +100,10 @@ def test_all_kernel_widths_have_one_unit() -> None:
     assert local.features(18, 0).length_scale == pytest.approx(1.5)
     assert random.features(32, 0).length_scale == pytest.approx(4.0)
     residual = KernelResidual(local, local.INPUTS, 6, 6, active=np.ones((6, 9)), joints=True)
-    assert residual.wide.gamma == pytest.approx(1.0 / 3.0**2)
+    # In the wide kernel a joint's own inputs count in full, those of others a third.
+    shares = np.tile(np.where(np.arange(6) == 2, 1.0, 0.3), 3)
+    expected = shares / np.sqrt(0.5 * (shares**2).sum())
+    np.testing.assert_allclose(residual.inferred.metrics[2], expected)
 
 
 def test_inputs_and_targets_are_those_of_the_kind() -> None:
@@ -115,7 +118,7 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     np.testing.assert_array_equal(random.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 3, 3, 4, 4])
     np.testing.assert_array_equal(local.targets(y, regressor, rigid), [5, 6, 0, 2, 5])
     np.testing.assert_array_equal(random.targets(y, regressor, rigid), [1, 2])
-    assert local.wide.most == 200 and random.wide.most == 0
+    assert local.inferred.most == 200 and random.inferred.most == 0
     # A constant beside them, which tells how much of a sample is known.
     assert local.model.core.n_outputs == 5 + 1 and random.model.core.n_outputs == 2
 
@@ -204,35 +207,28 @@ def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
     assert found.settled
 
 
-def test_what_comes_before_the_first_scales_is_learned_with_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As by an estimator that knew the scales from the first sample on, but for ridges that were
-    chosen by the parameters of then; nothing is kept beyond the window."""
+def test_what_comes_before_the_first_scales_is_learned_with_them() -> None:
+    """Nothing is lost with other scales, and a resumed estimator goes on alike."""
     model = small_arm()
     stream = samples(model, 5.0, extra=3.0)
     window = {"nystrom.window": 4.0, "rigid_body.unusual": 0.0}
-    kept, knew, resumed = (SemiparametricEstimator(model, **window) for _ in range(3))
-    for sample in stream[:210]:  # scales after 0.25, 0.5, 1 and 2 s
-        kept.update(sample)
-    standardizer = kept.residual.standardizer
-    assert standardizer.ready and not standardizer.settled
-    resumed.restore(kept.state())
-    knew.residual.standardizer.restore(standardizer.state())
-    monkeypatch.setattr(knew.residual.standardizer, "observe", lambda stamp, x: False)
-    for sample in stream[:210]:
-        knew.update(sample)
-    for one in (kept, resumed, knew):  # at its last scales one infers, at others when it is due
-        one.residual.wide.infer(one.rigid_body.parameters, one.residual.model.column)
-    for sample in stream[210:390]:
-        told = kept.predict(sample)
-        assert told.residual.confidence > 0.0
-        for other, tolerance in ((resumed, 0.0), (knew, 0.05)):
-            other_told = other.predict(sample).semiparametric
-            np.testing.assert_allclose(other_told, told.semiparametric, atol=tolerance, rtol=0.0)
-        for one in (kept, resumed, knew):
-            one.update(sample)
+    one, resumed = (SemiparametricEstimator(model, **window) for _ in range(2))
+    for sample in stream[:201]:  # scales after 0.25, 0.5, 1 and 2 s
+        one.update(sample)
+    residual = one.residual
+    assert residual.standardizer.ready and not residual.standardizer.settled
+    # What was inferred at the last scales is what is inferred of all that was kept.
+    parameters = one.rigid_body.parameters
+    inputs, _, _ = residual.inferred.samples(residual.standardizer.transform, parameters)
+    assert len(inputs) > 10 and np.abs(residual.inferred.predict(inputs)).max() > 0.0
+    resumed.restore(one.state())
+    for sample in stream[201:390]:
+        expected = one.predict(sample)
+        assert expected.residual.confidence > 0.0
+        found = resumed.predict(sample)
+        np.testing.assert_array_equal(found.semiparametric, expected.semiparametric)
+        for each in (one, resumed):
+            each.update(sample)
     for sample in stream[390:450]:
-        kept.update(sample)
-    assert standardizer.settled and kept.residual.n_features > 20
-    assert not any(name.startswith("residual.kept") for name in kept.state())
+        one.update(sample)
+    assert residual.standardizer.settled and residual.n_features > 20

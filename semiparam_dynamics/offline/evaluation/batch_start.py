@@ -7,7 +7,6 @@ recursion's state (see `learning.recursive_rls`).
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from semiparam_dynamics.dynamics.residual import (
     KernelModel,
     KernelResidual,
 )
-from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock, RigidBodyIdentifier
+from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.learning.recursion.features import IncrementalNystromFeatures
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
@@ -128,20 +127,22 @@ def start_residual(
 ) -> tuple[Array, Array]:
     """Continue from models that `fit` trains in batch on `data`.
 
-    The wide kernel learns as it does online, and `fit` is for the first model. Returns errors (n,
+    What is inferred is inferred as online, and `fit` is for what that leaves. Returns errors (n,
     n_axes) on the samples, and those as if each of them had not been learned by that.
     """
-    inputs, targets, known = data.inputs(residual), data.targets(residual), data.identifier
-    residual.standardizer.fit(data.motion.stamps, inputs)
+    motion, pi = data.motion, data.identifier.parameters
+    inputs = data.inputs(residual)
+    residual.standardizer.fit(motion.stamps, inputs)
     X = residual.standardizer.transform(inputs)
-    none = RigidBodyBlock.none(data.motion.y, data.motion.weights)
-    rigid = dataclasses.replace(none, parameters=known.parameters[None])
     residual.states.novelty(X, grow=True)
-    residual.learn_wide(X, targets, data.motion.weights, rigid)
-    model, pi = residual.model, known.parameters
+    targets = data.targets(residual)
+    residual.inferred.learn(inputs, targets, motion.weights)
+    residual.infer(pi)
+    model = residual.model
     outputs, left_out = start_model(model, fit(model, X, model.told(targets)), X, data.share)
-    predicted = residual.combine(outputs, residual.wide.predict_rows(X), pi)
-    errors = model.residuals(targets, pi) - predicted
+    errors = model.residuals(targets, pi) - residual.combine(
+        outputs, residual.inferred.predict(X), pi
+    )
     return errors, errors / left_out[:, None]
 
 

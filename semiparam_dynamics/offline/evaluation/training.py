@@ -106,8 +106,8 @@ def training_table(training: Training) -> str:
     residual = start.estimator.residual
     kind = "centers" if residual.local else "random features"
     size = f"{residual.model.core.n_features} {kind}"
-    if wide := len(residual.wide.centers):
-        size += f", and {wide} of the wide kernel"
+    if inferred := residual.inferred.n_centers:
+        size += f", and {inferred} of the inferred kernel"
     width = max(len(axis) for axis in (*model.axes, "all axes"))
     lines = [
         f"{start.learner}: {training.n_samples} samples, {size}, {training.seconds:.1f} s",

@@ -1,0 +1,281 @@
+"""Kernel ridge regression on samples of all of the time, with each axis' own width and ridge.
+
+What the rigid body lacks is of several kinds: friction that changes slowly with a joint's position
+and load reaches far, what comes back with a repeated motion does not, and what lasts no longer than
+a moment is to be learned by no one. The kernel, exp(-|x - x'| / l) (Rasmussen and Williams 2006,
+Gaussian Processes for Machine Learning, equation 4.18), is rough at every scale, so that a few
+widths l serve what is smooth and what is not. Each axis has the width and the ridge by which pieces
+of the time are best predicted from the others (Geisser 1975, "The predictive sample reuse method";
+in whole pieces, as errors that follow one another are alike: Burman et al. 1994, "A
+cross-validatory method for dependent data"), if that is better than to predict nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.spatial.distance import cdist
+
+from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.jit import compiled
+from semiparam_dynamics.dynamics.evidence import EVIDENCE_START
+from semiparam_dynamics.learning.recursion.features import kernel_row_times
+
+# The widths, of the motion's, and ridges, in independent samples, among which an axis chooses.
+LENGTHS = (1.0, 0.3)
+RIDGES = 4.0 ** np.arange(-5, 8)
+# Of a sample, that centres do not explain, for it to become one.
+LEAST_SHARE = 1e-4
+# Samples that are kept: one of each half of an independent sample, and when there are so many every
+# second one is dropped, and one kept of twice as many from then on.
+KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
+# It solves, and it chooses, when there are so many times the independent samples there were. With
+# 1.1 and 1.1 a Baxter's errors half a second ahead are 1.25 to 1.4 times as large.
+SOLUTION_GROWTH, CHOICE_GROWTH = 1.02, 1.1
+PIECES = 10  # of the time, each of which is predicted by the others
+
+SEEN, DUE, PASSED, STRIDE, KEPT, CHOICE_DUE = range(6)
+
+
+class InferredKernel:
+    """y - Phi pi of each axis by its own kernel; inferred now and then, and fixed in between.
+
+    y and the columns of Phi that are active are regressed, so that what is known of y - Phi pi
+    follows today's parameters pi. Samples are kept, at most `KEPT_SAMPLES`, from all of the time;
+    :meth:`infer` solves for weights at centres among them, by a width and a ridge that are chosen
+    less often.
+
+    metric : (n_axes, d) by which an axis' kernel of width 1 multiplies the inputs.
+    active : (n_axes, n_parameters) marks the columns. most : centres at most; 0: it learns nothing.
+    predicted : so many inputs, the last ones, are Phi pi; they follow the parameters, too.
+
+    Attributes
+    ----------
+    metrics : (n_axes, d) of the chosen widths. centers : (n_axes, m, d), multiplied by these.
+    weights : (m, T) at them, of y and the columns.
+    """
+
+    def __init__(self, metric: Array, active: Array, most: int, predicted: int) -> None:
+        self.most = most
+        self._metric, self._predicted = metric, predicted
+        n_axes, n_inputs = metric.shape
+        self._row, self._column = np.nonzero(active)
+        self._axis = np.append(np.arange(n_axes), self._row)
+        rows, outputs = KEPT_SAMPLES if most else 0, len(self._axis)
+        self._inputs, self._targets = np.zeros((rows, n_inputs)), np.zeros((rows, outputs))
+        self._weights = np.zeros(rows)
+        # Samples seen, at how many it is due, those since the last one kept, the stride, rows kept,
+        # at how many it chooses.
+        self._counts: Array = np.array([0.0, EVIDENCE_START, 0.0, FIRST_STRIDE, 0.0, 0.0])
+        # From which of `RIDGES` the search for each axis' begins, by width; and what was chosen:
+        # width, 0 for none, and ridge.
+        self._first: Indices = np.full((n_axes, len(LENGTHS)), len(RIDGES) // 2)
+        self._chosen: Array = np.zeros((n_axes, 2))
+        self.metrics: Array = metric.copy()
+        self.centers: Array = np.zeros((n_axes, 0, n_inputs))
+        self.weights: Array = np.zeros((0, outputs))
+
+    @property
+    def n_centers(self) -> int:
+        """Centres of an axis."""
+        return len(self.weights)
+
+    def weights_of(self, parameters: Array) -> Array:
+        """(m, n_axes) weights of y - Phi pi."""
+        return self._residuals(self.weights, parameters)
+
+    def predict(self, X: Array) -> Array:
+        """Outputs (k, T) at inputs (k, d)."""
+        found = np.zeros((len(X), len(self._axis)))
+        for j, metric in enumerate(self.metrics if self.n_centers else ()):
+            own = self._axis == j
+            found[:, own] = np.exp(-cdist(X * metric, self.centers[j])) @ self.weights[:, own]
+        return found
+
+    def _residuals(self, outputs: Array, parameters: Array) -> Array:
+        """y - Phi pi (k, n_axes) of outputs (k, T)."""
+        n = len(self.metrics)
+        moved = outputs[:, n:] * parameters[..., self._column]
+        value: Array = outputs[:, :n] - moved @ (self._row[:, None] == np.arange(n))
+        return value
+
+    def until_due(self, weights: Array) -> int:
+        """The number of k samples, of weights (k,), that are learned until it is due."""
+        if not self.most:
+            return len(weights)
+        seen = np.cumsum(np.append(self._counts[SEEN], weights))[1:]
+        return min(int(np.searchsorted(seen, self._counts[DUE])) + 1, len(weights))
+
+    def learn(self, inputs: Array, targets: Array, weights: Array) -> None:
+        """Look at k samples of weights (k,): inputs (k, d) as they are, and targets (k, T)."""
+        counts = self._counts
+        for x, target, weight in zip(inputs, targets, weights, strict=True):
+            counts[SEEN] += weight
+            counts[PASSED] += weight
+            if counts[PASSED] < counts[STRIDE] or not self.most:
+                continue
+            row = int(counts[KEPT])
+            self._inputs[row], self._targets[row] = x, target
+            # However much it stands for, it is one sample.
+            self._weights[row] = min(counts[PASSED], 1.0)
+            counts[PASSED], counts[KEPT] = 0.0, row + 1
+            if row + 1 == KEPT_SAMPLES:
+                self._drop_every_second()
+
+    def _drop_every_second(self) -> None:
+        half = KEPT_SAMPLES // 2
+        for rows in (self._inputs, self._targets):
+            rows[:half] = rows[1::2]
+        self._weights[:half] = np.minimum(self._weights[::2] + self._weights[1::2], 1.0)
+        self._counts[STRIDE] *= 2.0
+        self._counts[KEPT] = half
+
+    @property
+    def due(self) -> bool:
+        """True if so much was learned that :meth:`infer` is due."""
+        return bool(self.most and self._counts[SEEN] >= self._counts[DUE])
+
+    def samples(
+        self, transform: Callable[[Array], Array], parameters: Array
+    ) -> tuple[Array, Array, Array]:
+        """Those kept: inputs (n, d), standardized by `transform`, targets (n, T), weights (n,)."""
+        rows, n = slice(int(self._counts[KEPT])), len(self.metrics)
+        inputs, targets = self._inputs[rows].copy(), self._targets[rows]
+        if self._predicted:
+            rigid = -self._residuals(targets * (np.arange(len(self._axis)) >= n), parameters)
+            inputs[:, -n:] = np.where(rigid != 0.0, rigid, inputs[:, -n:])
+        return transform(inputs), targets, self._weights[rows]
+
+    def infer(
+        self, transform: Callable[[Array], Array], parameters: Array, *, choose: bool = False
+    ) -> None:
+        """Solve for each axis' weights at centres among the samples that are kept.
+
+        With `choose`, and where that is due, each axis' width and ridge are chosen before, or no
+        weights for it. transform : standardizes inputs (n, d). parameters : (n_parameters,) pi.
+        """
+        counts = self._counts
+        counts[DUE] = SOLUTION_GROWTH * counts[SEEN]
+        inputs, targets, weights = self.samples(transform, parameters)
+        if len(inputs) < PIECES:
+            return
+        if choose or counts[SEEN] >= counts[CHOICE_DUE]:
+            counts[CHOICE_DUE] = CHOICE_GROWTH * counts[SEEN]
+            for j, errors in enumerate(self._residuals(targets, parameters).T):
+                self._chosen[j] = self._choose(inputs * self._metric[j], errors, weights, j)
+        most = min(self.most, len(inputs))
+        self.centers = np.zeros((len(self.metrics), most, inputs.shape[1]))
+        self.weights = np.zeros((most, len(self._axis)))
+        for j, (length, ridge) in enumerate(self._chosen):
+            if length == 0.0:
+                continue
+            own, self.metrics[j] = self._axis == j, self._metric[j] / length
+            X = inputs * self.metrics[j]
+            features, pivots = self._features(X)
+            weighted, m = features.T * weights, len(pivots)
+            factor = cho_factor(weighted @ features + ridge * np.eye(m))
+            solved = cho_solve(factor, weighted @ targets[:, own])
+            self.centers[j, :m] = X[pivots]
+            solved = solve_triangular(features[pivots], solved, lower=True, trans=1)
+            self.weights[:m, own] = solved
+
+    def _choose(self, X: Array, errors: Array, weights: Array, axis: int) -> tuple[float, float]:
+        """The width and the ridge that leave least of each piece; zeros where nothing does."""
+        best, least = (0.0, 0.0), float(weights @ errors**2)
+        for i, length in enumerate(LENGTHS):
+            pieces = Pieces(self._features(X / length)[0], errors, weights)
+            # Downhill among the ridges, from that of the last time.
+            k = int(self._first[axis, i])
+            while (near := min((k - 1, k, k + 1), key=lambda n: (pieces.left(n), n != k))) != k:
+                k = near
+            self._first[axis, i] = k
+            if pieces.left(k) < least:
+                best, least = (length, float(RIDGES[k])), pieces.left(k)
+        return best
+
+    def _features(self, X: Array) -> tuple[Array, Indices]:
+        """Nyström features (n, m) of multiplied inputs (n, d), and the m of them that are centres.
+
+        A Cholesky factor of their kernel, pivoted by what is explained least (Fine and Scheinberg
+        2001, "Efficient SVM training using low-rank kernel representations", section 4).
+        """
+        rest, rows = np.ones(len(X)), np.zeros((min(self.most, len(X)), len(X)))
+        pivots: list[int] = []
+        for m, row in enumerate(rows):
+            pivot = int(np.argmax(rest))
+            if rest[pivot] < LEAST_SHARE:
+                break
+            row[:] = np.exp(-cdist(X[pivot : pivot + 1], X)[0])
+            row -= rows[:m, pivot] @ rows[:m]
+            row /= np.sqrt(rest[pivot])
+            rest -= row**2
+            rest[pivot] = 0.0
+            pivots.append(pivot)
+        return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, dtype=np.intp)
+
+    def copy_from(self, other: InferredKernel) -> None:
+        """Become a copy of `other`, of the same configuration, in the memory at hand."""
+        self.restore(other._arrays())
+
+    def _arrays(self) -> dict[str, Array]:
+        rows = slice(int(self._counts[KEPT]))
+        kept = {"inputs": self._inputs, "targets": self._targets, "kept": self._weights}
+        state = {name: array[rows] for name, array in kept.items()}
+        chosen = {"first": self._first.astype(float), "chosen": self._chosen}
+        chosen["metrics"] = self.metrics
+        solved = {"counts": self._counts, "centers": self.centers, "weights": self.weights}
+        return state | chosen | solved
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs."""
+        return {name: value.copy() for name, value in self._arrays().items()}
+
+    def restore(self, state: dict[str, Array]) -> None:
+        """Continue from a :meth:`state`. Raises ValueError for arrays of other shapes."""
+        self._counts[:] = state["counts"]
+        rows = slice(int(self._counts[KEPT]))
+        self._inputs[rows], self._targets[rows] = state["inputs"], state["targets"]
+        self._weights[rows] = state["kept"]
+        self._first[:], self._chosen[:] = state["first"], state["chosen"]
+        self.metrics[:] = state["metrics"]
+        self.centers, self.weights = state["centers"].copy(), state["weights"].copy()
+
+
+class Pieces:
+    """What ridge regressions of all other pieces of the time leave of each piece.
+
+    features : (n, m). errors, weights : (n,).
+    """
+
+    def __init__(self, features: Array, errors: Array, weights: Array) -> None:
+        parts = np.array_split(np.arange(len(errors)), PIECES)
+        self._features, self._errors, self._weights = features, errors, weights
+        self._piece = np.repeat(np.arange(PIECES), [len(part) for part in parts])
+        weighted = features * weights[:, None]
+        grams = np.array([weighted[part].T @ features[part] for part in parts])
+        sides = np.array([weighted[part].T @ errors[part] for part in parts])
+        self._grams, self._sides = grams.sum(axis=0) - grams, sides.sum(axis=0) - sides
+        self._found: dict[int, float] = {}
+
+    def left(self, k: int) -> float:
+        """The weighted sum of squares that the k-th of `RIDGES` leaves; inf where there is none."""
+        if not 0 <= k < len(RIDGES):
+            return np.inf
+        if k not in self._found:
+            ridge = RIDGES[k] * np.eye(self._grams.shape[1])
+            solved = np.linalg.solve(self._grams + ridge, self._sides[..., None])[..., 0]
+            told = np.einsum("ij,ij->i", self._features, solved[self._piece])
+            self._found[k] = float(self._weights @ (self._errors - told) ** 2)
+        return self._found[k]
+
+
+@compiled
+def sum_kernels(centers: Array, metrics: Array, x: Array, weights: Array, found: Array) -> None:
+    """Fill the sums (n_axes,) of each axis' kernel at its centres, by weights (m, n_axes)."""
+    scaled = np.empty(x.size)
+    for j in range(found.size):
+        for i in range(x.size):
+            scaled[i] = x[i] * metrics[j, i]
+        kernel_row_times(centers[j], scaled, 1.0, True, weights[:, j : j + 1], found[j : j + 1])

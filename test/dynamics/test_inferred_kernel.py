@@ -1,0 +1,158 @@
+"""The inferred kernel: its choice against dense solves, and how far it reaches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.inferred_kernel import (
+    KEPT_SAMPLES,
+    LENGTHS,
+    PIECES,
+    RIDGES,
+    InferredKernel,
+    sum_kernels,
+)
+from semiparam_dynamics.dynamics.sample import Sample
+
+from .arms import samples, small_arm
+
+MODEL = small_arm()
+METRIC = np.array([[1.0, 0.3]])  # of one axis
+
+
+def inferred_kernel(columns: int = 2, most: int = 60) -> InferredKernel:
+    return InferredKernel(METRIC, np.ones((1, columns)), most, 0)
+
+
+def as_they_are(X: np.ndarray) -> np.ndarray:
+    return X
+
+
+def dense(length: float, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    distance = np.sqrt((((A[:, None] - B[None]) * METRIC[0]) ** 2).sum(-1))
+    return np.exp(-distance / length)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.5, 3.0])
+@pytest.mark.parametrize("rate", [2.0, 0.3])
+def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> None:
+    """Among all, by dense solves without each piece; the samples are all centres."""
+    rng = np.random.default_rng(1)
+    X, weights = rng.standard_normal((100, 2)), rng.uniform(0.5, 1.0, 100)
+    Phi, pi = rng.standard_normal((100, 2)), np.array([0.5, -2.0])
+    left = size * np.sin(rate * X[:, 0]) + 0.5 * rng.standard_normal(100) / np.sqrt(weights)
+    targets = np.column_stack((Phi @ pi + left, Phi))
+    kernel = inferred_kernel(most=100)
+    kernel.learn(X, targets, weights)
+    kernel.infer(as_they_are, pi)
+
+    found = {(0.0, 0): float(weights @ left**2)}
+    for length in LENGTHS:
+        K = dense(length, X, X)
+        for k, ridge in enumerate(RIDGES):
+            total = 0.0
+            for piece in np.array_split(np.arange(100), PIECES):
+                rest = np.setdiff1d(np.arange(100), piece)
+                noise = np.diag(ridge / weights[rest])
+                solved = np.linalg.solve(K[np.ix_(rest, rest)] + noise, left[rest])
+                total += weights[piece] @ (left[piece] - K[np.ix_(piece, rest)] @ solved) ** 2
+            found[length, k] = float(total)
+    length, k = min(found, key=lambda choice: found[choice])
+    assert size == 0.0 or length > 0.0
+    query = rng.standard_normal((20, 2))
+    expected = np.zeros((20, 3))
+    if length:
+        noise = np.diag(RIDGES[k] / weights)
+        expected = dense(length, query, X) @ np.linalg.solve(dense(length, X, X) + noise, targets)
+        np.testing.assert_allclose(kernel.metrics, METRIC / length)
+    np.testing.assert_allclose(kernel.predict(query), expected, rtol=1e-4, atol=1e-3)
+    for x in query:
+        found, weights_of = np.empty(1), kernel.weights_of(pi)
+        sum_kernels(kernel.centers, kernel.metrics, x, weights_of, found)
+        outputs = kernel.predict(x[None])[0]
+        np.testing.assert_allclose(found, outputs[0] - outputs[1:] @ pi, rtol=1e-9, atol=1e-9)
+
+
+def test_of_noise_next_to_nothing_is_learned_however_few_samples_there_are() -> None:
+    rng, learned = np.random.default_rng(0), []
+    for count in (2, 4, 8, 16, 32, 64):
+        for _ in range(10):
+            kernel = inferred_kernel(columns=0)
+            X, left = rng.standard_normal((count, 2)), rng.standard_normal((count, 1))
+            kernel.learn(X, left, np.ones(count))
+            kernel.infer(as_they_are, np.zeros(0))
+            query = rng.standard_normal((50, 2))
+            learned.append(np.mean(kernel.predict(query) ** 2))
+    assert np.mean(learned) < 0.05 and np.mean(np.array(learned) == 0.0) > 0.5
+
+
+def test_inputs_that_are_predictions_follow_the_parameters() -> None:
+    """The rigid body's prediction, the last input, is that of today's parameters."""
+    rng = np.random.default_rng(0)
+    Phi, old, new = rng.standard_normal((60, 2)), np.array([1.0, 0.0]), np.array([0.0, 2.0])
+    kernel = InferredKernel(METRIC, np.ones((1, 2)), 60, 1)
+    X = np.column_stack((rng.standard_normal(60), Phi @ old))
+    kernel.learn(X, np.column_stack((rng.standard_normal(60), Phi)), np.ones(60))
+    inputs, targets, weights = kernel.samples(as_they_are, new)
+    np.testing.assert_allclose(targets[:, 1:], Phi)
+    np.testing.assert_allclose(inputs, np.column_stack((X[:, 0], Phi @ new)))
+    np.testing.assert_array_equal(weights, 1.0)
+
+
+def test_samples_are_kept_from_all_of_the_time_and_parts_are_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    X, left = rng.standard_normal((30_000, 2)), rng.standard_normal((30_000, 1))
+    X[:, 0] = np.arange(30_000)
+    one, parts, weights = inferred_kernel(0), inferred_kernel(0), np.full(30_000, 0.1)
+    assert one.until_due(weights) == 40 and not one.due
+    one.learn(X, left, weights)
+    for start in range(0, 30_000, 1234):
+        rows = slice(start, start + 1234)
+        parts.learn(X[rows], left[rows], weights[rows])
+    state = one.state()
+    for name, value in state.items():
+        np.testing.assert_array_equal(parts.state()[name], value)
+    kept = state["inputs"][:, 0]
+    assert KEPT_SAMPLES / 2 <= len(kept) < KEPT_SAMPLES and kept[0] < 100.0 and kept[-1] > 29_900.0
+    assert np.ptp(np.diff(kept)) <= 5.0  # evenly, but for rounding
+    np.testing.assert_array_equal(state["kept"], 1.0)  # each counts as one, whatever it stands for
+    assert one.due
+    one.infer(as_they_are, np.zeros(0))
+    assert not one.due and one.until_due(weights) in (600, 601)
+    other = inferred_kernel(0)
+    other.restore(one.state())
+    for name, value in one.state().items():
+        np.testing.assert_array_equal(other.state()[name], value)
+
+
+def stream(seconds: float, reach: float = 1.0) -> list[Sample]:
+    """With an effort of the second joint that depends on its position alone; reach 1 is a motion,
+    less of it the same about its mean in a smaller space.
+    """
+    found, stream = samples(MODEL, seconds), []
+    mean = np.mean([s.q for s in found], axis=0)
+    for s in found:
+        q, dq, ddq = mean + reach * (s.q - mean), reach * s.dq, reach * s.ddq
+        regressor = MODEL.regressor(q, dq, ddq)
+        y = regressor @ MODEL.prior + (np.arange(4) == 1) * np.sin(4.0 * q[1])
+        stream.append(replace(s, q=q, dq=dq, ddq=ddq, regressor=regressor, y=y))
+    return stream
+
+
+def test_it_holds_where_the_local_residual_knows_nothing() -> None:
+    errors = {}
+    for most in (200, 0):
+        estimator = SemiparametricEstimator(MODEL, **{"nystrom.wide_max_centers": most})
+        for sample in stream(20.0):
+            estimator.update(sample)
+        for reach in (0.9, 0.8, 0.6):
+            told = [(s, estimator.predict(s)) for s in stream(8.0, reach)]
+            both = np.mean([(s.y - p.semiparametric)[1] ** 2 for s, p in told])
+            rigid = np.mean([(s.y - p.rigid_body)[1] ** 2 for s, p in told])
+            errors[most, reach] = both / rigid
+    for reach, most, local in ((0.9, 0.05, 0.1), (0.8, 0.15, 0.4), (0.6, 0.4, 0.8)):
+        assert errors[200, reach] < most and errors[0, reach] > local
