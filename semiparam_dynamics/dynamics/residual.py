@@ -183,7 +183,7 @@ class NystromConfig(KernelConfig):
         high=3600.0,
     )
     wide_max_centers: int = parameter(
-        200,
+        100,
         "centres at most of each axis' kernel that is inferred from all of the time, and of those "
         "that tell how new a joint's state is (effort target); 0: none",
         low=0,

@@ -118,7 +118,7 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     np.testing.assert_array_equal(random.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 3, 3, 4, 4])
     np.testing.assert_array_equal(local.targets(y, regressor, rigid), [5, 6, 0, 2, 5])
     np.testing.assert_array_equal(random.targets(y, regressor, rigid), [1, 2])
-    assert local.inferred.most == 200 and random.inferred.most == 0
+    assert local.inferred.most == 100 and random.inferred.most == 0
     # A constant beside them, which tells how much of a sample is known.
     assert local.model.core.n_outputs == 5 + 1 and random.model.core.n_outputs == 2
 
