@@ -148,14 +148,7 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
     size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
 
     def fill(i: int) -> None:
-        if (
-            isinstance(bound, GaussianBlocks)
-            and bound.dtype == out.dtype
-            and out.flags.c_contiguous
-        ):
-            bound.into(X[i : i + size], out[i : i + size])
-        else:
-            out[i : i + size] = bound(X[i : i + size])
+        out[i : i + size] = bound(X[i : i + size])
 
     for_each(fill, range(0, X.shape[0], size))
 
