@@ -45,8 +45,8 @@ class Assessment(NamedTuple):
     """
 
     probabilities: Array
-    novelty: Any
-    familiarity: Any
+    novelty: Array
+    familiarity: Array
 
 
 class ClassRecursion:

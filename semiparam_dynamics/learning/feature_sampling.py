@@ -240,7 +240,7 @@ def draw_features(
         q = leverage_importance(values, penalty, weights)
     else:
         q = np.asarray(importance(candidates, X), dtype=float)
-    p = _probabilities(q, values.any(axis=0))
+    p = _probabilities(q, np.asarray(values.any(axis=0)))
     chosen = random.choice(N, size=count, p=p)
     return DrawnFeatures(sampler, candidates[chosen], (N * p[chosen]) ** -0.5)
 

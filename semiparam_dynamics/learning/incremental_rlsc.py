@@ -222,10 +222,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
         checked.
         """
-        (probabilities,), (novelty,), (familiarity,) = self.recursion_.assess(
-            x[None], self.recoding_
-        )
-        return Assessment(probabilities[self._order()], float(novelty), float(familiarity))
+        found = self.recursion_.assess(x[None], self.recoding_)
+        probabilities = found.probabilities[0, self._order()]
+        return Assessment(probabilities, found.novelty[0], found.familiarity[0])
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).
