@@ -272,7 +272,7 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
 
 
 def _selected(own: float, wanted: float) -> Iterator[bool]:
-    """Whether each frame of a film is shown, of which `wanted` of `own` a second are.
+    """True for each frame of a film that is shown, of which `wanted` of `own` a second are.
 
     Frame n of those shown is frame floor(n own / wanted) of the film.
     """
