@@ -62,7 +62,8 @@ class ImageSourceNode(Node):  # type: ignore[misc]
         runtime.await_subscribers(self, executor, listeners)
         teach = self._config.teach
         while rclpy.ok():
-            self._show(executor, self._frames.lesson(teach) if teach else self._unnamed())
+            unnamed = (("", picture) for picture in self._frames.once())
+            self._show(executor, self._frames.lesson(teach) if teach else unnamed)
             if not self.shown:
                 runtime.spin_for(executor, 1.0)  # a file that is being written, for example
             if not self._config.loop:
@@ -71,10 +72,6 @@ class ImageSourceNode(Node):  # type: ignore[misc]
                 break
             teach = 0  # all is taught
         return 0
-
-    def _unnamed(self) -> Iterator[tuple[str, Picture]]:
-        for picture in self._frames.once():
-            yield "", picture
 
     def _show(self, executor: Executor, frames: Iterator[tuple[str, Picture]]) -> None:
         """Publish these frames, each under its label."""
