@@ -36,9 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def commands_page() -> str:
     """A section for each verb: its purpose, its examples, and a table of its options."""
-    return "\n".join(
-        [INTRODUCTION, *(_section(*item) for item in verb_parsers(make_parser()).items())]
-    )
+    parsers = verb_parsers(make_parser())
+    return "\n".join([INTRODUCTION, *(_section(*item) for item in parsers.items())])
 
 
 def _section(verb: str, parser: argparse.ArgumentParser) -> str:
