@@ -91,7 +91,7 @@ def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
     (window,) = root.findall("tabbed_widget")
     assert window.attrib == {"name": "Main Window", "parent": "main_window"}
     pages = effort_pages(Topics()) if target == "effort" else wrench_pages(Topics())
-    assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == [p.title for p in pages]
+    assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == list(pages)
     for splitter in root.iter("DockSplitter"):
         sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
         assert len(sizes) == int(splitter.attrib["count"]) == len(splitter.findall("DockArea"))
