@@ -429,10 +429,7 @@ def _last(model: RobotModel) -> str:
     tree = parse_urdf(model.urdf_text)
 
     def carried_by(body: str) -> int:
-        joints = 0
-        while (joint := tree.parent_joint(body)) is not None:
-            joints, body = joints + (joint.name in model.joint_names), joint.parent
-        return joints
+        return sum(joint.name in model.joint_names for joint in tree.above(body))
 
     return max(reversed(model.bodies), key=carried_by)
 
