@@ -216,9 +216,10 @@ class ChangeMonitor:
         speeds = before.dq if self._efforts else None
         shown = sample.stamp, self.external, confidence, speeds, expected
         if self._now.learned_s >= self.config.settle:
-            self._test_contact(*shown, cutoff)
+            longest = math.inf if self.correction.estimating is None else MAX_CONTACT_S
+            self._note_contact(sample.stamp, self.contact.add(*shown, longest, cutoff))
         elif self._now.learned_s >= 0.5 * self.config.settle:
-            self.contact.observe(*shown, cutoff)
+            self.contact.add(*shown, cutoff=cutoff, tested=False)
         if sample.between and self._filter.learn_ratio >= ENOUGH_RATIO:
             return self._report(sample.stamp, external)
         columns = self.causes.columns_of(sample)
@@ -297,28 +298,15 @@ class ChangeMonitor:
             self._record(stamp, since, OVER)
         self._resume_learning(stamp)
 
-    def _test_contact(
-        self,
-        stamp: int,
-        external: Array,
-        confidence: float,
-        speeds: Array | None,
-        expected: Array | None,
-        cutoff: float,
-    ) -> None:
-        """Test a sample for the beginning or the end of a contact."""
-        estimating = self.correction.estimating is not None
-        longest = MAX_CONTACT_S if estimating else math.inf
-        transition = self.contact.add(
-            stamp, external, confidence, speeds, expected, longest, cutoff
-        )
+    def _note_contact(self, stamp: int, transition: str) -> None:
+        """Record the beginning or the end of a contact, and learn accordingly."""
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)
             self.exclusions.exclude(stamp)
             self.innovations.discard_usual()
         elif transition:
-            if transition == "over" or not estimating:
+            if transition == "over" or self.correction.estimating is None:
                 cause = OVER if transition == "over" else UNEXPLAINED
                 self._record(stamp, self.contact.since, cause)
             self._now.blocks_since_end, self._now.ended = 0, stamp
