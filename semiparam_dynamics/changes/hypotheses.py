@@ -24,7 +24,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.jit import compiled_in_turn
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
-from semiparam_dynamics.changes.payload import Snapshot
+from semiparam_dynamics.changes.payload import TYPICAL_MASS_KG, TYPICAL_REACH_M, Snapshot
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -78,7 +78,7 @@ class Causes:
     def __init__(self, model: RobotModel, config: ChangesConfig) -> None:
         self.link = _link(model, config.payload_link)
         body = model.bodies.index(self.link)
-        m, r = config.payload_mass, config.payload_reach
+        m, r = TYPICAL_MASS_KG, TYPICAL_REACH_M
         priors = [np.array([m, *[m * r] * 3, *[m * r**2] * 6])]
         columns = [model.added(body)]
         names = [PAYLOAD]
