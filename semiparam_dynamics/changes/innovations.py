@@ -11,6 +11,7 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
+from semiparam_dynamics.changes.error_sizes import USUAL_HORIZON_S
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
 
 WINDOW_BLOCKS = (2, 4, 7, 12, 20, 30)
@@ -238,7 +239,7 @@ class NoiseModel:
     covariance: (n_axes, n_axes) W.
     """
 
-    def __init__(self, n_axes: int, block_length: float, horizon: float = 120.0) -> None:
+    def __init__(self, n_axes: int, block_length: float, horizon: float = USUAL_HORIZON_S) -> None:
         self._keep = math.exp(-block_length / horizon)
         self._square: Array = PRIOR_BLOCKS * np.ones(n_axes)
         self._product: Array = INITIAL_CORRELATION * self._square
@@ -368,7 +369,6 @@ class SlowErrors:
         self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
 
 
-RATIO_HORIZON_S = 120.0  # over which ratios of errors to their predicted size are forgotten
 RATIO_DELAY_S = 1.0  # after which errors without a contact count
 UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
 MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
@@ -413,7 +413,7 @@ class ErrorRatios:
     def _count(self, stamp: int, scaled: Array, confidence: float) -> None:
         ahead = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
         self._last = stamp
-        self._weight = math.exp(-ahead / RATIO_HORIZON_S) * self._weight + confidence
+        self._weight = math.exp(-ahead / USUAL_HORIZON_S) * self._weight + confidence
         step = (scaled**2 - self._square) * (confidence / self._weight)
         np.add(self._square, step, out=self._square, where=~np.isnan(scaled))
 
