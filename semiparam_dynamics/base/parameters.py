@@ -5,8 +5,8 @@ A stage's configuration is a frozen dataclass whose fields are made with :func:`
 descriptors, the command-line flags and the documentation's tables. Nested groups give dotted
 names (``filter.cutoff``); a group marked ``inline`` adds its fields without a prefix.
 
-An unknown name is refused with the known one that is most like it, or, where it was given up, with
-what replaces it.
+An unknown name is refused with the known one that is most like it, and an internal one with what
+holds instead.
 """
 
 from __future__ import annotations
@@ -24,26 +24,6 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
 
 C = TypeVar("C")
-# Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
-REMOVED = {
-    "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
-    "nystrom.joint_penalty": "the wide kernel's ridge follows from the data",
-    "nystrom.joint_length_scale": "the wide kernel is as wide as the motion",
-    "nystrom.joint_max_centers": "a wide kernel of all joints has `nystrom.wide_max_centers`",
-    **dict.fromkeys(
-        ("trust.memory", "trust.threshold", "trust.learning"),
-        "the residual always counts in full",
-    ),
-    **dict.fromkeys(
-        ("position_width", "velocity_width", "acceleration_width", "rigid_body_width"),
-        "inputs are standardized; `length_scale` is the width of all",
-    ),
-    "agreeing": "three estimates in a row must agree",
-    "quiet": "an estimate counts as settled after 1.5 s without a newer one",
-    "step_period": "steps are 0.2 s apart at least; step_share bounds each",
-    "pair_tolerance": "wrenches are paired by interpolation within samples.pair_wait",
-    "follow": "the estimate is given 3 s to follow a change of the driver's load",
-}
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
 
 
@@ -161,10 +141,9 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def replacement(config_type: type, name: str) -> str:
-    """Return the sentence on what replaces a parameter that was given up; empty for another."""
-    internal = {entry.name: entry.internal for entry in parameters(config_type, internal=True)}
-    removed = (why for end, why in REMOVED.items() if f".{name}".endswith(f".{end}"))
-    return internal.get(name) or next(removed, "")
+    """Return the sentence on what holds instead of an internal parameter; empty for another."""
+    every = parameters(config_type, internal=True)
+    return next((entry.internal for entry in every if entry.name == name), "")
 
 
 def to_flat(config: object) -> dict[str, Value]:

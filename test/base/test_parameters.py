@@ -10,7 +10,6 @@ from write_config import NODES
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import (
-    REMOVED,
     from_flat,
     group,
     parameter,
@@ -75,15 +74,6 @@ def test_values_survive_the_way_to_flat_names_and_back() -> None:
 def test_what_is_wrong_is_said(values: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message.replace("?", r"\?")):
         from_flat(Outer, values)
-
-
-def test_a_removed_parameter_is_refused_with_its_replacement(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(REMOVED, "speed", "set rate instead")
-    for name in ("speed", "inner.speed"):
-        with pytest.raises(ConfigurationError, match=f"'{name}' was removed: set rate instead"):
-            from_flat(Outer, {name: 1.0})
 
 
 @pytest.mark.parametrize("kind", NODES.values(), ids=list(NODES))
