@@ -26,14 +26,13 @@ from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import managed, parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import (
     MOST_POINTS,
-    NANOSECONDS,
     STATE,
     desired_message,
     duration,
@@ -302,7 +301,7 @@ def waypoints(message: JointTrajectory, names: Sequence[str]) -> Waypoints:
     if len(message.joint_names) > len(names):
         raise SampleError(f"there are joints other than {', '.join(names)}")
     starts = [point.time_from_start for point in message.points]
-    times = [start.sec * NANOSECONDS + start.nanosec for start in starts]
+    times = [start.sec * SECOND + start.nanosec for start in starts]
     return Waypoints(np.array(times, dtype=np.int64), q, dq, ddq)
 
 
