@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semiparam_dynamics.base.config_files import (
@@ -68,6 +68,7 @@ def write(tmp_path: Path):
 
 
 @given(VALUES)
+@settings(max_examples=50)
 def test_what_is_written_is_read_back(tmp_path_factory, values) -> None:
     config = from_flat(Config, values)
     path = tmp_path_factory.getbasetemp() / "round_trip.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from semiparam_dynamics.base.arrays import SECOND
@@ -94,6 +94,7 @@ def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> Non
 
 
 @given(st.lists(st.floats(-1.0, 1.0), min_size=30, max_size=60))
+@settings(max_examples=30)
 def test_a_sensor_whose_last_digits_move_never_sticks(noise) -> None:
     readings = [[5.0 + 1e-9 * (2 * k + x), -5.0 + 1e-9 * (2 * k - x)] for k, x in enumerate(noise)]
     assert not stuck_from(SensorFaults(NAMES, CONFIG), readings)
