@@ -87,7 +87,7 @@ def test_a_description_without_a_text_is_refused_and_another_one_told_of(
         if "bad" in urdf:
             raise RobotModelError("it does not serve")
 
-    await_description(node, set_up, refused.append)
+    await_description(node, "", set_up, refused.append)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     publisher = node.create_publisher(String, "robot_description", LATCHED)

@@ -6,7 +6,6 @@ publishes nothing. It runs in a process of its own, so that it takes no time of 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -99,10 +98,7 @@ class LivePageNode(PageNode):
         self._recent: deque[tuple[float, Array, Array]] = deque()
         self._errors: list[dict[str, object]] = []
         self._summed = 0.0  # s, when errors were last summed up
-        if config.urdf:
-            self.describe(os.path.expanduser(config.urdf))
-        else:
-            await_description(self, self.describe, self.get_logger().error)
+        await_description(self, config.urdf, self.describe, self.get_logger().error)
         states = QoSProfile(depth=MAX_STATES, reliability=ReliabilityPolicy.BEST_EFFORT)
         topics = (("joint_states", JointState, states), ("markers", MarkerArray, NEWEST))
         for name, kind, qos in topics:
