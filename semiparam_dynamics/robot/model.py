@@ -474,7 +474,6 @@ class MessageChecks(TypedDict):
     """Arguments of `MeasurementStream` and `read_measurements`."""
 
     wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
-    effort_limits: Array  # (n_joints,)
     locks: dict[str, Lock]  # of joints that are not learned, and matter
 
 
@@ -495,15 +494,11 @@ class FrictionMemory:
 
 
 def message_checks(model: RobotModel) -> MessageChecks:
-    """Limits and names that messages of this robot are checked against, live and offline alike.
-
-    Raises RobotModelError where the URDF's effort limits are no numbers.
-    """
+    """Names and locks that messages of this robot are checked against, live and offline alike."""
     tree = parse_urdf(model.urdf_text)
     wrench = model.config.target == "wrench"
     return MessageChecks(
         wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
-        effort_limits=joint_limits(tree, model.joint_names, "effort"),
         locks=_locks_that_matter(model, tree),
     )
 

@@ -17,6 +17,7 @@ from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_m
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.change_report import ChangeReport
+from semiparam_dynamics.learner.nodes.live_page import SHOWN
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import SessionReport
 from semiparam_dynamics.offline.cli.layouts import (
@@ -151,6 +152,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
     arm.move(60)
     peer.until(lambda: all(len(one) > 40 for one in heard.values()), "40 messages of each topic")
     peer.until(lambda: int(peer.figures().get("samples learned", 0)) > 40, "diagnostics")
+    assert peer.figures().keys() >= set(SHOWN)  # on the live page
     name, keys = peer.status.name, set(peer.figures())
     assert not peer.status.hardware_id
 

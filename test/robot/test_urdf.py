@@ -462,7 +462,6 @@ def test_the_checks_fit_the_target() -> None:
     assert wrench["wrench_frame"][0] == "boom"
     effort = message_checks(RobotModel(TEXT, joints=("lift", "slew")))
     assert not effort["wrench_frame"]
-    assert np.array_equal(effort["effort_limits"], [87.0, np.inf])
 
 
 VALUES = list(re.finditer(r'"([^"]*)"', TEXT))
@@ -477,14 +476,13 @@ def tried(text: str) -> None:
     for config in ({}, {"target": "wrench", "sensor_frame": "boom_sensor"}):
         try:
             model = RobotModel(text, **config)
-            checks = message_checks(model)
+            message_checks(model)
         except RobotModelError as error:
             assert str(error)
             continue
         zeros = np.zeros(model.n_joints)
         assert np.isfinite(model.regressor(zeros + 0.1, zeros + 0.2, zeros + 0.3)).all()
         assert np.isfinite(model.prior).all()
-        assert not np.isnan(checks["effort_limits"]).any()
 
 
 @given(st.integers(0, len(VALUES) - 1), WRONG)

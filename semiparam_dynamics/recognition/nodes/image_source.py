@@ -19,7 +19,6 @@ from std_msgs.msg import String
 
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.messages import header
-from semiparam_dynamics.base.nodes.pacing import Pacer
 from semiparam_dynamics.recognition.config import ImageSourceNodeConfig
 from semiparam_dynamics.recognition.frames import Picture, open_frames
 
@@ -75,7 +74,7 @@ class ImageSourceNode(Node):  # type: ignore[misc]
 
     def _show(self, executor: Executor, frames: Iterator[tuple[str, Picture]]) -> None:
         """Publish these frames, each under its label."""
-        pacer = Pacer(1.0 / self._frames.rate) if self._frames.rate else None
+        pacer = runtime.Pacer(1.0 / self._frames.rate) if self._frames.rate else None
         self.shown = 0
         for label, picture in frames:
             executor.spin_once(timeout_sec=0.0)

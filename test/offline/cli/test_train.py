@@ -32,7 +32,7 @@ def test_a_node_starts_from_what_was_trained_and_learns_on(
     assert "1196 samples" in table  # each bag's filters start anew
     assert all(name in table for name in small_arm().joint_names)
     config = load_yaml(out / "params.yaml", InverseDynamicsNodeConfig, "inverse_dynamics")
-    assert config.autoload and Path(config.model_file) == out / "model.npz"
+    assert Path(config.model_file) == out / "model.npz"
     assert config.learner.estimator.residual == residual
     session = Session(Path(config.urdf).read_text(), config)
     session.load(config.model_file)
