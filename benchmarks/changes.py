@@ -251,7 +251,9 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
             changed = replace(config, changes__detect=detect, changes__settle=settle)
             learner = InverseDynamicsLearner(model, changed)
             learned(learner, train)
-            runs = [ProtocolRun(learner.estimator.copy(), name) for name in ("delayed", "frozen")]
+            plain = InverseDynamicsLearner(model, replace(changed, changes__detect=False))
+            plain.estimator.copy_from(learner.estimator)
+            runs = [ProtocolRun(plain.copy(), name) for name in ("delayed", "frozen")]
             for run in runs:
                 for sample in test:
                     run.step(sample)

@@ -70,37 +70,13 @@ class Kept(ContactDetector):
         # s, tested, confidence, errors, speeds, predicted, cut-off
         self.shown: list[list[float]] = []
 
-    def add(
-        self,
-        stamp: int,
-        error: Array,
-        confidence: float = 1.0,
-        speeds: Array | None = None,
-        expected: Array | None = None,
-        longest: float = np.inf,
-        cutoff: float = 0.0,
-    ) -> str:
-        """Keep a sample, and test it."""
-        self._keep(1.0, stamp, error, confidence, speeds, expected, cutoff)
-        return super().add(stamp, error, confidence, speeds, expected, longest, cutoff)
-
-    def observe(
-        self,
-        stamp: int,
-        error: Array,
-        confidence: float,
-        speeds: Array | None = None,
-        expected: Array | None = None,
-        cutoff: float = 0.0,
-    ) -> None:
-        """Keep a sample, and count it."""
-        self._keep(0.0, stamp, error, confidence, speeds, expected, cutoff)
-        super().observe(stamp, error, confidence, speeds, expected, cutoff)
-
-    def _keep(self, tested: float, stamp: int, error: Array, *others: Any) -> None:
-        confidence, speeds, expected, cutoff = others
+    def add(self, stamp: int, error: Array, *shown: Any, tested: bool = True, **more: Any) -> str:
+        """Keep a sample, and test or count it."""
+        confidence, speeds, expected = shown
         changed = np.full_like(error, np.nan) if expected is None else expected
-        self.shown.append([stamp * 1e-9, tested, confidence, *error, *speeds, *changed, cutoff])
+        row = [stamp * 1e-9, float(tested), confidence, *error, *speeds, *changed, more["cutoff"]]
+        self.shown.append(row)
+        return super().add(stamp, error, *shown, tested=tested, **more)
 
 
 class Watched:
@@ -352,9 +328,7 @@ def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
     for second, tested, confidence, *values, cutoff in kept["shown"].tolist():
         stamp, (error, speeds, expected) = round(second * 1e9), np.array(values).reshape(3, n)
         sample = stamp, error, confidence, speeds, expected
-        if not tested:
-            detector.observe(*sample, cutoff)
-        elif detector.add(*sample, cutoff=cutoff) == "begins":
+        if detector.add(*sample, cutoff=cutoff, tested=bool(tested)) == "begins":
             reported.append(Alarm(second, detector.nearest.axis, detector.threshold))
     return reported
 

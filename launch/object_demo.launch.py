@@ -4,11 +4,10 @@ Open http://127.0.0.1:8701/ in a browser of the same machine. Ctrl-C ends all.
 """
 
 from launch import LaunchDescription
-from launch.actions import DeclareLaunchArgument, IncludeLaunchDescription
-from launch.substitutions import PathJoinSubstitution
-from launch_ros.substitutions import FindPackageShare
 
-# This file takes all other arguments of the one that it includes, too.
+from semiparam_dynamics.base.nodes import launching
+
+# Argument -> its default, and its meaning.
 ARGUMENTS = {
     "video": ("digits", "folder whose subfolders have each an object's pictures"),
     "teach": ("30", "so many pictures of each object are taught by its name"),
@@ -17,10 +16,5 @@ ARGUMENTS = {
 
 
 def generate_launch_description() -> LaunchDescription:
-    share = FindPackageShare("semiparam_dynamics")
-    arguments = [
-        DeclareLaunchArgument(name, default_value=value, description=meaning)
-        for name, (value, meaning) in ARGUMENTS.items()
-    ]
-    demo = PathJoinSubstitution([share, "launch", "recognition_demo.launch.py"])
-    return LaunchDescription([*arguments, IncludeLaunchDescription(demo)])
+    arguments = [launching.argument(name, *about) for name, about in ARGUMENTS.items()]
+    return LaunchDescription([*arguments, launching.included("recognition_demo.launch.py")])

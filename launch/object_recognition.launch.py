@@ -1,10 +1,11 @@
 """The recogniser of objects for a camera on a topic: image:=/camera/image_raw."""
 
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import DeclareLaunchArgument, OpaqueFunction
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
+from launch.actions import OpaqueFunction
+from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import LifecycleNode
-from launch_ros.substitutions import FindPackageShare
+
+from semiparam_dynamics.base.nodes import launching
 
 TOPICS = ["image", "features", "label"]
 # Left empty, these parameters are as params_file has them.
@@ -15,76 +16,27 @@ PARAMETERS = {
     "autostart": "true: the node configures and activates itself; false: a manager does",
 }
 CHOICES = {
-    "input": ["", "image", "features"],
-    "reliable": ["", "true", "false"],
-    "autostart": ["", "true", "false"],
+    "input": ("image", "features"),
+    "reliable": launching.SWITCH,
+    "autostart": launching.SWITCH,
+    "use_sim_time": launching.SWITCH,
 }
 
 
 def recogniser(context: LaunchContext) -> list[LaunchDescriptionEntity]:
     """Make the node; only now is it known which arguments were left empty."""
-    given = {name: LaunchConfiguration(name).perform(context) for name in PARAMETERS}
-    parameters: dict[str, object] = {name: value for name, value in given.items() if value}
-    for name in ("autostart", "reliable"):
-        if given[name]:
-            parameters[name] = given[name] == "true"
-    if use_sim_time := LaunchConfiguration("use_sim_time").perform(context):
-        parameters["use_sim_time"] = use_sim_time == "true"
+    parameters = launching.given(context, [*PARAMETERS, "use_sim_time"], CHOICES)
     node = LifecycleNode(
-        package="semiparam_dynamics",
         executable="object_recognition",
         name=LaunchConfiguration("name"),
-        namespace=LaunchConfiguration("namespace"),
         parameters=[parameters] if parameters else [],
         remappings=[(topic, LaunchConfiguration(topic)) for topic in TOPICS],
-        # A file that is not there is refused by the node, where it comes as an argument of ROS.
-        ros_arguments=[
-            *["--params-file", LaunchConfiguration("params_file")],
-            *["--log-level", LaunchConfiguration("log_level")],
-        ],
-        output="both",
-        emulate_tty=True,
+        **launching.settings(),
     )
     return [node]
 
 
 def generate_launch_description() -> LaunchDescription:
-    params_file = PathJoinSubstitution(
-        [FindPackageShare("semiparam_dynamics"), "config", "object_recognition.yaml"]
-    )
-    arguments = [
-        DeclareLaunchArgument(
-            "params_file", default_value=params_file, description="YAML file of its parameters"
-        ),
-        DeclareLaunchArgument(
-            "name", default_value="object_recognition", description="the node's name"
-        ),
-        DeclareLaunchArgument("namespace", default_value="", description="the node's namespace"),
-        DeclareLaunchArgument(
-            "use_sim_time",
-            default_value="",
-            choices=["", "true", "false"],
-            description="take the time from /clock (a simulator, a bag player; empty: as in "
-            "params_file)",
-        ),
-        DeclareLaunchArgument(
-            "log_level",
-            default_value="info",
-            choices=["debug", "info", "warn", "error", "fatal"],
-            description="lowest level of the log messages shown",
-        ),
-    ]
-    arguments += [
-        DeclareLaunchArgument(topic, default_value=topic, description=f"topic to take {topic} from")
-        for topic in TOPICS
-    ]
-    arguments += [
-        DeclareLaunchArgument(
-            name,
-            default_value="",
-            description=f"{meaning} (empty: as in params_file)",
-            choices=CHOICES.get(name),
-        )
-        for name, meaning in PARAMETERS.items()
-    ]
+    arguments = launching.managed("object_recognition", TOPICS)
+    arguments += launching.optional(PARAMETERS, CHOICES)
     return LaunchDescription([*arguments, OpaqueFunction(function=recogniser)])

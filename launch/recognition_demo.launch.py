@@ -7,23 +7,13 @@ and is there again the next time. Ctrl-C ends all.
 from typing import Any
 
 from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import (
-    DeclareLaunchArgument,
-    IncludeLaunchDescription,
-    OpaqueFunction,
-    RegisterEventHandler,
-    Shutdown,
-)
+from launch.actions import OpaqueFunction, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
-from launch.events.process import ProcessExited
-from launch.substitutions import (
-    EnvironmentVariable,
-    LaunchConfiguration,
-    PathJoinSubstitution,
-)
+from launch.substitutions import EnvironmentVariable, LaunchConfiguration
 from launch_ros.actions import Node
 from launch_ros.parameter_descriptions import ParameterValue
-from launch_ros.substitutions import FindPackageShare
+
+from semiparam_dynamics.base.nodes import launching
 
 # Argument -> its default, and its meaning.
 ARGUMENTS = {
@@ -43,28 +33,13 @@ ARGUMENTS = {
         "have images that were lost on the way sent again; false for a camera whose driver does "
         "not offer it",
     ),
-    "namespace": ("", "the namespace of all nodes"),
-    "log_level": ("info", "lowest level of the log messages shown"),
 }
-CHOICES = {
-    "loop": ["true", "false"],
-    "reliable": ["true", "false"],
-    "log_level": ["debug", "info", "warn", "error", "fatal"],
-}
+SWITCHES = ("loop", "reliable")
 # Of both nodes.
 COMMON: dict[str, Any] = {
-    "package": "semiparam_dynamics",
-    "namespace": LaunchConfiguration("namespace"),
     "remappings": [(topic, LaunchConfiguration(topic)) for topic in ("image", "label")],
-    "ros_arguments": ["--log-level", LaunchConfiguration("log_level")],
-    "output": "both",
-    "emulate_tty": True,
+    **launching.settings(None),
 }
-
-
-def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why a process has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
 
 
 def check(context: LaunchContext) -> None:
@@ -88,23 +63,19 @@ def source(context: LaunchContext) -> list[LaunchDescriptionEntity]:
 
 
 def generate_launch_description() -> LaunchDescription:
-    share = FindPackageShare("semiparam_dynamics")
     arguments = [
-        DeclareLaunchArgument(
-            name, default_value=value, description=meaning, choices=CHOICES.get(name)
-        )
-        for name, (value, meaning) in ARGUMENTS.items()
+        launching.argument(name, *about, launching.SWITCH if name in SWITCHES else None)
+        for name, about in ARGUMENTS.items()
     ]
+    arguments += launching.namespace_and_level("the namespace of all nodes")
     parameters = {
         "port": LaunchConfiguration("page_port"),
         "reliable": LaunchConfiguration("reliable"),
         "recognition": LaunchConfiguration("name"),
     }
     page = Node(executable="objects_page", name="objects_page", parameters=[parameters], **COMMON)
-    # This file takes all of its arguments too: its name and topics are then those of the page.
-    recognition = IncludeLaunchDescription(
-        PathJoinSubstitution([share, "launch", "object_recognition.launch.py"])
-    )
-    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
+    # Its name and topics are those of the page, too.
+    recognition = launching.included("object_recognition.launch.py")
+    ended = RegisterEventHandler(OnProcessExit(on_exit=launching.end))
     checked, shown = OpaqueFunction(function=check), OpaqueFunction(function=source)
     return LaunchDescription([*arguments, ended, checked, recognition, shown, page])

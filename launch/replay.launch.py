@@ -1,42 +1,32 @@
 """A recorded bag played to the learner once that is active, on the bag's own time."""
 
-from launch import LaunchContext, LaunchDescription, LaunchDescriptionEntity
-from launch.actions import (
-    DeclareLaunchArgument,
-    ExecuteProcess,
-    IncludeLaunchDescription,
-    RegisterEventHandler,
-    Shutdown,
-)
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, ExecuteProcess, RegisterEventHandler
 from launch.event_handlers import OnProcessExit
-from launch.events.process import ProcessExited
-from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
-from launch_ros.substitutions import FindPackageShare
+from launch.substitutions import LaunchConfiguration
 
+from semiparam_dynamics.base.nodes import launching
 
-def end(event: ProcessExited, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-    """Shut down, unless that is why a process has ended: a second time would be an error."""
-    return [] if context.is_shutdown else [Shutdown(reason=f"{event.process_name} has ended")]
+# Argument -> its default, and its meaning.
+ARGUMENTS = {
+    # Else a replay would go on from the model that params_file names, and replace it.
+    "model_file": (
+        "none",
+        "file that what is learned is saved to and, at the start, resumed from; none: it is kept "
+        "nowhere",
+    ),
+    "rate": ("1.0", "how fast it is played"),
+    "delay": (
+        "2.0",
+        "seconds before the first message, once the learner is active: player and learner find "
+        "each other on the network",
+    ),
+}
 
 
 def generate_launch_description() -> LaunchDescription:
-    arguments = [
-        DeclareLaunchArgument("bag", description="the bag: a rosbag2 folder, an .mcap or a .db3"),
-        # Else a replay would go on from the model that params_file names, and replace it.
-        DeclareLaunchArgument(
-            "model_file",
-            default_value="none",
-            description="file that what is learned is saved to and, at the start, resumed from; "
-            "none: it is kept nowhere",
-        ),
-        DeclareLaunchArgument("rate", default_value="1.0", description="how fast it is played"),
-        DeclareLaunchArgument(
-            "delay",
-            default_value="2.0",
-            description="seconds before the first message, once the learner is active: player and "
-            "learner find each other on the network",
-        ),
-    ]
+    bag = DeclareLaunchArgument("bag", description="the bag: a rosbag2 folder, an .mcap or a .db3")
+    arguments = [launching.argument(name, *about) for name, about in ARGUMENTS.items()]
     player = ExecuteProcess(
         cmd=[
             # As the nodes by the first Python of the PATH, which has what PyPI alone has: rosbags.
@@ -51,12 +41,7 @@ def generate_launch_description() -> LaunchDescription:
         name="player",
         output="both",
     )
-    # This file takes all of its arguments too: the parameters, the URDF, the bag's topic names.
-    learner = IncludeLaunchDescription(
-        PathJoinSubstitution(
-            [FindPackageShare("semiparam_dynamics"), "launch", "inverse_dynamics.launch.py"]
-        ),
-        launch_arguments={"use_sim_time": "true"}.items(),
-    )
-    ended = RegisterEventHandler(OnProcessExit(on_exit=end))
-    return LaunchDescription([*arguments, ended, learner, player])
+    # The parameters, the URDF and the bag's topic names are its arguments.
+    learner = launching.included("inverse_dynamics.launch.py", use_sim_time="true")
+    ended = RegisterEventHandler(OnProcessExit(on_exit=launching.end))
+    return LaunchDescription([bag, *arguments, ended, learner, player])

@@ -29,6 +29,7 @@ from .dynamics.arms import URDF, measurements, small_arm
 LEARNER = "inverse_dynamics"  # as nodes that stand beside it name it
 ROOT = Path(__file__).resolve().parent.parent
 FILES = sorted((ROOT / "launch").glob("*.launch.py"))
+LAUNCHING = "semiparam_dynamics.base.nodes.launching"  # what they share
 FIRST = "by the first Python of the PATH"
 NODES = sorted(path.name for path in (ROOT / "resource" / "executables").iterdir())
 LIMIT = 300  # s, which only a launch that hangs may reach
@@ -96,11 +97,14 @@ def made_by(file: str, function: str, monkeypatch: pytest.MonkeyPatch, **given: 
         "LaunchConfiguration": Configuration,
         "Node": lambda **attributes: SimpleNamespace(**attributes),
     }
-    for name in ("launch", "launch.actions", "launch.substitutions"):
+    for name in ("launch", "launch.actions", "launch.events.process", "launch.substitutions"):
         for package in (name, name.replace("launch", "launch_ros", 1)):
             module = ModuleType(package)
             module.__getattr__ = lambda attribute: made.get(attribute, attribute)
             monkeypatch.setitem(sys.modules, package, module)
+    # What launch files share is imported with these, and not kept for others.
+    monkeypatch.setitem(sys.modules, LAUNCHING, ModuleType(LAUNCHING))
+    del sys.modules[LAUNCHING]
     return runpy.run_path(str(ROOT / "launch" / file))[function](None)
 
 

@@ -9,8 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from semiparam_dynamics.offline.cli.completion import verb_parsers
-from semiparam_dynamics.offline.cli.main import EXAMPLES_TITLE, VERBS
+from semiparam_dynamics.offline.cli.main import EXAMPLES_TITLE, VERBS, make_parser, verb_parsers
 
 PAGE = "commands.md"
 INTRODUCTION = """\
@@ -37,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def commands_page() -> str:
     """A section for each verb: its purpose, its examples, and a table of its options."""
-    return "\n".join([INTRODUCTION, *(_section(*item) for item in verb_parsers().items())])
+    parsers = verb_parsers(make_parser())
+    return "\n".join([INTRODUCTION, *(_section(*item) for item in parsers.items())])
 
 
 def _section(verb: str, parser: argparse.ArgumentParser) -> str:

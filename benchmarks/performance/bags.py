@@ -15,13 +15,14 @@ from serial_arm import moving, serial_arm_urdf
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.protocols import BLOCK, ProtocolRun
@@ -156,8 +157,9 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     clock.append(time.process_time())
     read, filtered = np.diff(clock).tolist()
     rigid, residual, products = _learning(*_models(model, config), samples)
-    estimator, baseline = _models(model, config)
-    first = ProtocolRun(estimator, "sequential", baseline)
+    first = ProtocolRun(
+        InverseDynamicsLearner(model, replace(config, comparison=True)), "sequential"
+    )
     first.add_delayed()
     clock = [time.process_time()]
     for sample in samples:

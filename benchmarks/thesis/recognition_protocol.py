@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
-from semiparam_dynamics.learning.class_sums import exponent_weights, winners
+from semiparam_dynamics.learning.class_heads import exponent_weights, winners
 from semiparam_dynamics.learning.held_out import (
     EXPONENTS,
     choose_recoding,

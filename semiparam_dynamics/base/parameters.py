@@ -42,6 +42,16 @@ REMOVED = {
     "quiet": "an estimate counts as settled after 1.5 s without a newer one",
     "step_period": "steps are 0.2 s apart at least; step_share bounds each",
     "pair_tolerance": "wrenches are paired by interpolation within samples.pair_wait",
+    "autoload": "`model_file` is always resumed from; name another one to begin anew",
+    "real_bodies": "~/inertial_parameters are always the nearest that bodies can have",
+    "clock_jump": "stamps that go back by over 1 s are a restarted clock",
+    "saturation_share": "name the limits themselves, `samples.saturation`",
+    "filter.prefilter_ratio": "the low-pass before differences follows `filter.cutoff`, times 4",
+    "changes.false_alarms": "a false alarm is expected every ten hours",
+    "changes.payload_mass": "payloads of any mass are estimated",
+    "changes.payload_reach": "it is 0.3 m, from `changes.payload_link`",
+    "changes.friction": "`changes.detect` includes friction",
+    "changes.offset": "`changes.detect` includes offsets",
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]

@@ -38,36 +38,10 @@ class ChangesConfig:
         high=1e6,
         live=True,
     )
-    false_alarms: float = parameter(
-        0.1,
-        "false alarms per hour while errors are of their present size; fewer of them delay "
-        "detection",
-        unit="1/h",
-        low=1e-12,
-        high=1e6,
-        live=True,
-        internal="a false alarm is expected every ten hours",
-    )
     payload_link: str = parameter(
         "",
         "moving link that payloads are fixed to; empty: the one on the largest number of learned "
         "joints",
-    )
-    payload_mass: float = parameter(
-        2.0,
-        "typical mass of payloads, as a standard deviation",
-        unit="kg",
-        low=1e-4,
-        high=1e4,
-        internal="payloads of any mass are estimated",
-    )
-    payload_reach: float = parameter(
-        0.3,
-        "typical distance of a payload's centre of mass from the origin of payload_link",
-        unit="m",
-        low=1e-3,
-        high=10.0,
-        internal="it is 0.3 m, from `changes.payload_link`",
     )
     payload_time: float = parameter(
         10.0,
@@ -89,18 +63,6 @@ class ChangesConfig:
         "relative standard deviation of the factor that all of samples.effort_scale share",
         low=0.0,
         high=10.0,
-    )
-    friction: bool = parameter(
-        True,
-        "detect changed friction (effort target)",
-        live=True,
-        internal="`changes.detect` includes friction",
-    )
-    offset: bool = parameter(
-        True,
-        "detect changed offsets",
-        live=True,
-        internal="`changes.detect` includes offsets",
     )
     contact: float = parameter(
         6.0,

@@ -178,6 +178,8 @@ class ContactDetector:
         expected: Array | None = None,
         longest: float = math.inf,
         cutoff: float = 0.0,
+        *,
+        tested: bool = True,
     ) -> str:
         """Test the errors (n_axes,) of a sample, `stamp` in ns.
 
@@ -186,10 +188,16 @@ class ContactDetector:
         expected: (n_axes,) what was predicted; None: how fast it changes is not known.
         longest: s after which a contact is given up, if that is less than configured.
         cutoff: Hz, of the low-pass that the errors passed; 0: they are not to be sharpened.
+        tested: whether a contact may begin or end; the errors count as usual in any case, once
+            `USUAL_DELAY_S` has passed without one.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
         threshold, resumes, begins = self.config.contact, self._resumes(stamp), False
         scaled = self._scale(stamp, error, confidence, speeds, expected, cutoff)
+        if not tested:
+            if not resumes:
+                self._wait(scaled)
+            return ""
         accumulate = not (resumes or self.active or self.given_up)
         for test, usual in zip(self._tests, scaled, strict=True):
             if usual is None:
@@ -209,7 +217,7 @@ class ContactDetector:
                 self.active = False
                 if self._was_short():
                     for test in self._tests:
-                        test.keep_peak()
+                        test.keep_peak(threshold)
                 return "over"
             if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
                 self.active, self.given_up = False, True
@@ -222,29 +230,13 @@ class ContactDetector:
         elif begins:
             self.active, self.largest = True, self.sudden.share
             for test, usual in zip(self._tests, scaled, strict=True):
-                test.begin_peak()
+                test.begin()
                 if usual is not None:
                     test.raise_peak(usual)
-                test.drop_recent()
             self._pending.clear()
             return "begins"
         self._wait(scaled)
         return ""
-
-    def observe(
-        self,
-        stamp: int,
-        error: Array,
-        confidence: float,
-        speeds: Array | None = None,
-        expected: Array | None = None,
-        cutoff: float = 0.0,
-    ) -> None:
-        """Count a sample's errors as usual, once `USUAL_DELAY_S` has passed without a contact."""
-        resumes = self._resumes(stamp)
-        scaled = self._scale(stamp, error, confidence, speeds, expected, cutoff)
-        if not resumes:
-            self._wait(scaled)
 
     def _scale(
         self,
@@ -295,7 +287,7 @@ class ContactDetector:
         if stamp < self._at:  # what waits would do so until the clock is there again
             self._pending.clear()
             for test in self._tests:
-                test.drop_recent()
+                test.sizes.drop_recent()
         self._ahead, self._at = (stamp - self._at) * 1e-9, stamp
         return stamp - self._resumed < RESUMING
 
@@ -313,12 +305,11 @@ class ContactDetector:
         # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
         stamp = scaled.sudden.stamp
         if self._waits(stamp):
-            first = self._pending[-1]
-            _raise_deviations(first.sudden, scaled.sudden)
-            if first.quick is not None and scaled.quick is not None:
-                _raise_deviations(first.quick, scaled.quick)
+            for first, later in zip(self._pending[-1][:2], scaled[:2], strict=True):
+                if first is not None and later is not None:
+                    np.maximum(first.deviations, later.deviations, out=first.deviations)
             if scaled.lasting is not None:
-                self._pending[-1] = first._replace(lasting=scaled.lasting)
+                self._pending[-1] = self._pending[-1]._replace(lasting=scaled.lasting)
                 self.lasting.sizes.follow(scaled.lasting)
             return
         self._pending.append(scaled)
@@ -333,10 +324,9 @@ class ContactDetector:
         ahead = self.sudden.count(usual)
         self._means.count(usual.stamp, usual.error)
         self._novelty.count(ahead, usual.confidence)
-        if scaled.quick is not None:
-            self.quick.count(scaled.quick)
-        if scaled.lasting is not None:
-            self.lasting.count(scaled.lasting)
+        for test, other in ((self.quick, scaled.quick), (self.lasting, scaled.lasting)):
+            if other is not None:
+                test.count(other)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -354,10 +344,6 @@ class ContactDetector:
         self._means.sums = state["means"].copy()
         self._novelty = Novelty()  # motion that is new to one model is not to another
         self._novelty.sums = state["unknown"].copy()
-
-
-def _raise_deviations(first: ScaledErrors, later: ScaledErrors) -> None:
-    np.maximum(first.deviations, later.deviations, out=first.deviations)
 
 
 class Sharpened:

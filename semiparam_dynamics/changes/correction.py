@@ -200,8 +200,8 @@ class Correction:
         """A payload's has the offsets beside it, after its own parameters."""
         scale = np.sqrt(np.sum(found.root**2, axis=1))
         scale = np.where(scale > 0.0, scale, 1e-6)
-        mean = np.zeros(len(scale)) if found.mean is None else found.mean
-        covariance, seen = found.root @ found.root.T, self.seen.restrict(found.columns)
+        mean, seen = found.mean, self.seen.restrict(found.columns)
+        covariance = found.root @ found.root.T
         if found.cause == PAYLOAD and self._slow.any():
             slow = np.maximum(self._slow, 1e-9)
             scale, mean = np.concatenate((scale, slow)), np.concatenate((mean, 0.0 * slow))
@@ -236,7 +236,7 @@ class Correction:
         scale = np.sqrt(np.diag(covariance))
         scaled = covariance[:, : len(scale)] / np.outer(scale, scale)
         root = scale[:, None] * np.linalg.cholesky(scaled + 1e-12 * np.eye(len(scale)))
-        return Hypothesis(self.estimating.cause, "", own, None, root)
+        return Hypothesis(self.estimating.cause, "", own, np.zeros(len(scale)), root)
 
     def effort(self, regressor: Array) -> Array:
         """(n_axes,) the changes' part of the measurement."""
@@ -323,10 +323,3 @@ class Estimate:
         inverse = np.linalg.inv(self.information)
         covariance: Array = 0.5 * (inverse + inverse.T) * np.outer(self.scale, self.scale)
         return covariance
-
-    @property
-    def root(self) -> Array:
-        """(d, d) of the covariance: root root'."""
-        lower = np.linalg.cholesky(self.information)
-        root: Array = self.scale[:, None] * np.asarray(np.linalg.inv(lower)).T
-        return root

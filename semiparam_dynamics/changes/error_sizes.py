@@ -202,7 +202,9 @@ class MeanErrors:
         if not 0 < stamp - self._last < MEAN_S * 1e9:
             self._begin(stamp)
         self._last = stamp
-        _add_measured(error, self._total, self._number)
+        measured = ~np.isnan(error)
+        np.add(self._total, error, out=self._total, where=measured)
+        self._number += measured
         seconds = (stamp - self._since) * 1e-9
         if seconds < MEAN_S:
             return
@@ -228,15 +230,6 @@ class MeanErrors:
         roots = np.sqrt(np.maximum(weights, 1.0))
         found: Array = self.sums[:-1] / np.outer(roots, roots) + self._least
         return found
-
-
-@compiled_in_turn
-def _add_measured(error: Array, total: Array, number: Array) -> None:
-    """Add errors to their sum, and one to the number of those measured."""
-    for j in range(error.size):
-        if not math.isnan(error[j]):
-            total[j] += error[j]
-            number[j] += 1.0
 
 
 @compiled_in_turn

@@ -288,18 +288,13 @@ class FrameMotion:
 
 def tool_frame(tree: UrdfTree, joints: tuple[str, ...]) -> str:
     """The link behind the last of `joints`, by most fixed joints: a flange, a hand, its centre."""
-    above: dict[str, int] = {}
-    for name in joints:
-        depth, link = 0, tree.joints[name].parent
-        while (joint := tree.parent_joint(link)) is not None:
-            depth, link = depth + (joint.name in joints), joint.parent
-        above[name] = depth
-    link = tree.joints[max(joints, key=above.__getitem__)].child
-    depths = {link: 0}
+    depths = [sum(j.name in joints for j in tree.above(tree.joints[name].child)) for name in joints]
+    link = tree.joints[joints[int(np.argmax(depths))]].child
+    behind = {link: 0}
     for joint in tree.below(link):  # depth first: a parent comes before its children
-        if joint.type == "fixed" and joint.parent in depths:
-            depths[joint.child] = depths[joint.parent] + 1
-    return max(depths, key=depths.__getitem__)
+        if joint.type == "fixed" and joint.parent in behind:
+            behind[joint.child] = behind[joint.parent] + 1
+    return max(behind, key=behind.__getitem__)
 
 
 def _link(tree: UrdfTree, frame: str) -> str:

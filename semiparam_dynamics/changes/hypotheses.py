@@ -14,6 +14,7 @@ with a probability of at most exp(-c) (Ville's inequality), from which threshold
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,7 +25,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.jit import compiled_in_turn
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.external_wrench import SHARES, SIZE, FrameMotion
-from semiparam_dynamics.changes.payload import Snapshot
+from semiparam_dynamics.changes.payload import TYPICAL_MASS_KG, TYPICAL_REACH_M, Snapshot
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.urdf import parse_urdf
@@ -39,7 +40,6 @@ MIN_BLOCKS = {PAYLOAD: 4, FRICTION: 20, OFFSET: 30}
 SIZES = {PAYLOAD: (0.1, 0.3, 1.0), PUSH: tuple(SHARES[1:].tolist())}
 # Divisor of the evidence: a model's own errors in unknown motion look like these causes.
 EVIDENCE_DIVISOR = {FRICTION: 3.0, OFFSET: 3.0}
-ROOM = 8  # times the blocks of the longest stretch that there is room for
 # Standard deviations of innovations without a pattern: a contact, or a motion that is not known.
 UNPATTERNED_STDS = np.array([2.0, 4.0, 8.0, 16.0])
 
@@ -78,7 +78,7 @@ class Causes:
     def __init__(self, model: RobotModel, config: ChangesConfig) -> None:
         self.link = _link(model, config.payload_link)
         body = model.bodies.index(self.link)
-        m, r = config.payload_mass, config.payload_reach
+        m, r = TYPICAL_MASS_KG, TYPICAL_REACH_M
         priors = [np.array([m, *[m * r] * 3, *[m * r**2] * 6])]
         columns = [model.added(body)]
         names = [PAYLOAD]
@@ -129,7 +129,7 @@ class Hypothesis:
     cause: str
     name: str  # of a known payload
     columns: slice | Indices
-    mean: Array | None  # (d,); None: 0
+    mean: Array  # (d,)
     root: Array  # (d, r)
 
     def evidence(self, sums: Sums) -> Array:
@@ -141,8 +141,7 @@ class Hypothesis:
         n, r = self.root.shape
         root = np.zeros((n + len(std), r + len(std)))
         root[:n, :r], root[n:, r:] = self.root, np.diag(std)
-        own = np.zeros(n) if self.mean is None else self.mean
-        both = np.concatenate((own, np.zeros(len(std)) if mean is None else mean))
+        both = np.concatenate((self.mean, np.zeros(len(std)) if mean is None else mean))
         return Hypothesis(self.cause, self.name, np.r_[self.columns, columns], both, root)
 
 
@@ -159,8 +158,7 @@ class Finding:
     def explains(self) -> bool:
         """Return whether a known payload leaves only expected errors of the stretch."""
         shift = np.zeros(self.sums.moment.shape[-1])
-        if self.hypothesis.mean is not None:
-            shift[self.hypothesis.columns] = self.hypothesis.mean
+        shift[self.hypothesis.columns] = self.hypothesis.mean
         return bool(log_evidence_unpatterned(self.sums.shifted(shift)) <= 0.0)
 
 
@@ -172,8 +170,8 @@ def hypotheses(
     for cause in causes.all:
         if cause.name in wanted:
             for share in SIZES.get(cause.name, (1.0,)):
-                root = np.diag(share * cause.prior)
-                found.append(Hypothesis(cause.name, "", cause.columns, None, root))
+                mean, root = np.zeros(len(cause.prior)), np.diag(share * cause.prior)
+                found.append(Hypothesis(cause.name, "", cause.columns, mean, root))
     columns = causes[PAYLOAD].columns
     for name, snapshot in known.items():
         root = _root(snapshot.held_again())
@@ -268,12 +266,7 @@ class Sums:
         return Sums(information, self.moment[..., columns], self.square, self.rows)
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.information + other.information,
-            self.moment + other.moment,
-            self.square + other.square,
-            self.rows + other.rows,
-        )
+        return Sums(*(a + b for a, b in zip(_fields(self), _fields(other), strict=True)))
 
 
 def log_evidence(sums: Sums, root: Array, mean: Array | None = None) -> Array:
@@ -364,46 +357,35 @@ class Windows:
     RISE = 2
 
     def __init__(self, n_columns: int, lengths: tuple[int, ...]) -> None:
-        self.lengths = np.array(lengths)
-        self._n = n_columns
-        self._most = max(lengths)
-        # The last blocks' sums, packed, which move to the beginning when there is no room left.
-        room = (ROOM * self._most, n_columns**2 + n_columns + 2)
-        self._entries, self._rows = np.zeros(room), np.zeros(room)
-        self.clear()
+        self.lengths, self._n = np.array(lengths), n_columns
+        # The last blocks' sums, packed.
+        self._entries: deque[Array] = deque(maxlen=max(lengths))
+        self._rows: deque[Array] = deque(maxlen=max(lengths))
 
     def clear(self) -> None:
         """Forget all blocks, as after a pause."""
-        self._count = self._end = 0
-
-    def __len__(self) -> int:
-        return self._count
+        self._entries.clear()
+        self._rows.clear()
 
     def push(self, entry: Sums, row: Sums) -> None:
         """Add the next block: its sums as a first row, and as a later one."""
-        if self._end == len(self._rows):
-            for packed in (self._entries, self._rows):
-                packed[: self._most] = packed[-self._most :]
-            self._end = self._most
         for packed, sums in ((self._entries, entry), (self._rows, row)):
-            np.concatenate([np.ravel(v) for v in _fields(sums)], out=packed[self._end])
-        self._end += 1
-        self._count = min(self._count + 1, self._most)
+            packed.append(np.concatenate([np.ravel(v) for v in _fields(sums)]))
 
     def sums(self, *, begins: bool) -> tuple[Array, Sums]:
         """The available lengths (w,), and the sums over each stretch.
 
         begins: whether the change begins with the stretch, or was there before.
         """
-        lengths, end = self.lengths[self.lengths <= self._count], self._end
-        found = np.empty((len(lengths), self._rows.shape[1]))
+        rows, end = np.array(self._rows), len(self._rows)
+        lengths, n, square = self.lengths[self.lengths <= end], self._n, self._n**2
+        found = np.empty((len(lengths), square + n + 2))
         total, summed = np.zeros(found.shape[1]), 0
         for k, length in enumerate(lengths):
             later = length - 1 if begins else length
-            total = total + self._rows[end - later : end - summed].sum(axis=0)
+            total = total + rows[end - later : end - summed].sum(axis=0)
             summed = later
             found[k] = total + self._entries[end - length] if begins else total
-        n, square = self._n, self._n**2
         information = found[:, :square].reshape(-1, n, n)
         return lengths, Sums(information, found[:, square:-2], found[:, -2], found[:, -1])
 
@@ -429,10 +411,7 @@ def _last(model: RobotModel) -> str:
     tree = parse_urdf(model.urdf_text)
 
     def carried_by(body: str) -> int:
-        joints = 0
-        while (joint := tree.parent_joint(body)) is not None:
-            joints, body = joints + (joint.name in model.joint_names), joint.parent
-        return joints
+        return sum(joint.name in model.joint_names for joint in tree.above(body))
 
     return max(reversed(model.bodies), key=carried_by)
 

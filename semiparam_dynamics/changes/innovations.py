@@ -11,6 +11,7 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
+from semiparam_dynamics.changes.error_sizes import USUAL_HORIZON_S
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
 
 WINDOW_BLOCKS = (2, 4, 7, 12, 20, 30)
@@ -87,10 +88,10 @@ class Innovations:
         """
         if not block.follows:
             self.clear()
-        unknown = np.isnan(block.error)
-        if unknown.any():
-            error, columns = block.error.copy(), block.columns.copy()
-            error[unknown], columns[unknown] = 0.0, 0.0
+        known_now = ~np.isnan(block.error)
+        if not known_now.all():
+            error = np.where(known_now, block.error, 0.0)
+            columns = np.where(known_now[:, None], block.columns, 0.0)
             block = replace(block, error=error, columns=columns)
         left = block.error - block.columns @ present
         known = block.error - left
@@ -99,20 +100,20 @@ class Innovations:
         std = np.sqrt(block.std**2 + noise)
         r, G = block.error / std, block.columns / std[:, None]
         self._std = std
-        self.last = self._row(r, G, ~unknown) if self._past else None
+        self.last = self._row(r, G, known_now) if self._past else None
         self._unchanged += 1
         # A stretch may only begin where the blocks before it had the same correction.
         if self.last is not None and self._unchanged > Windows.RISE + 1:
-            self.windows.push(self._entry(r, G, present, ~unknown), self.last)
+            self.windows.push(self._entry(r, G, present, known_now), self.last)
         if self._past and quiet:
             before_r, before_G, known_before = self._past[-1]
             both = r - G @ present, before_r - before_G @ present
-            self._usual.append(Usual(*both, left, ~unknown, known_before))
+            self._usual.append(Usual(*both, left, known_now, known_before))
             if len(self._usual) > USUAL_DELAY_BLOCKS:
                 usual = self._usual.popleft()
                 self.noise.update(usual.scaled, usual.before, usual.known & usual.known_before)
                 self.slow.update(usual.error, std, usual.known)
-        self._past.append((r, G, ~unknown))
+        self._past.append((r, G, known_now))
 
     def _row(self, r: Array, G: Array, known: Mask) -> Sums:
         a = self.noise.correlation
@@ -238,7 +239,7 @@ class NoiseModel:
     covariance: (n_axes, n_axes) W.
     """
 
-    def __init__(self, n_axes: int, block_length: float, horizon: float = 120.0) -> None:
+    def __init__(self, n_axes: int, block_length: float, horizon: float = USUAL_HORIZON_S) -> None:
         self._keep = math.exp(-block_length / horizon)
         self._square: Array = PRIOR_BLOCKS * np.ones(n_axes)
         self._product: Array = INITIAL_CORRELATION * self._square
@@ -246,13 +247,11 @@ class NoiseModel:
         self._weights: Array = np.full(n_axes, PRIOR_BLOCKS)
         self._refresh()
 
-    def update(self, scaled: Array, before: Array, known: Mask | None = None) -> None:
+    def update(self, scaled: Array, before: Array, known: Mask) -> None:
         """Learn from r_k and r_(k-1), each (n_axes,), of blocks without a change.
 
-        known: (n_axes,) axes that were measured in both; others keep what is known of them. None:
-            all.
+        known: (n_axes,) axes that were measured in both; others keep what is known of them.
         """
-        known = np.ones(len(scaled), dtype=np.bool_) if known is None else known
         keep, one = np.where(known, self._keep, 1.0), known.astype(np.float64)
         left = (scaled - self.correlation * before) * one
         # The products of an axis that was measured and one that was not are kept in part, so that
@@ -275,9 +274,9 @@ class NoiseModel:
         self.covariance += 1e-6 * np.eye(len(spread))
         self._white = np.linalg.inv(np.linalg.cholesky(self.covariance))
 
-    def whiten(self, rows: Array, known: Mask | None = None) -> Array:
+    def whiten(self, rows: Array, known: Mask) -> Array:
         """W^(-1/2) rows, (n_axes, ...); of the axes that are `known` alone, others' are 0."""
-        if known is None or known.all():
+        if known.all():
             white: Array = self._white @ rows
             return white
         white = np.zeros_like(rows)
@@ -329,12 +328,12 @@ class SlowErrors:
         self._weights: Array = np.zeros(n_axes)
         self._predicted: Array = np.zeros(n_axes)
 
-    def update(self, error: Array, std: Array, known: Mask | None = None) -> None:
+    def update(self, error: Array, std: Array, known: Mask) -> None:
         """Count a block's error (n_axes,) with its predicted standard deviation.
 
-        known: (n_axes,) axes that were measured; None: all.
+        known: (n_axes,) axes that were measured.
         """
-        one = np.ones(len(error)) if known is None else known.astype(np.float64)
+        one = known.astype(np.float64)
         self._sum += error * one
         self._counts += one
         self._predicted = std
@@ -370,7 +369,6 @@ class SlowErrors:
         self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
 
 
-RATIO_HORIZON_S = 120.0  # over which ratios of errors to their predicted size are forgotten
 RATIO_DELAY_S = 1.0  # after which errors without a contact count
 UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
 MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
@@ -415,7 +413,7 @@ class ErrorRatios:
     def _count(self, stamp: int, scaled: Array, confidence: float) -> None:
         ahead = min(max((stamp - self._last) * 1e-9, 0.0), 1.0) if self._last else 0.0
         self._last = stamp
-        self._weight = math.exp(-ahead / RATIO_HORIZON_S) * self._weight + confidence
+        self._weight = math.exp(-ahead / USUAL_HORIZON_S) * self._weight + confidence
         step = (scaled**2 - self._square) * (confidence / self._weight)
         np.add(self._square, step, out=self._square, where=~np.isnan(scaled))
 

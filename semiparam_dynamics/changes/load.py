@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ from semiparam_dynamics.robot.urdf import (
     UrdfTree,
     check_joints,
     closest,
-    effort_limits,
+    joint_limits,
     parse_urdf,
     read_urdf,
 )
@@ -124,7 +125,7 @@ class LoadFrame:
                 "stands is not known here; learn that joint, too, or name a link before it"
             )
         self.name, self.body, self.joint_names = name, body, joints
-        self.limits = effort_limits(tree, joints)
+        self.limits = joint_limits(tree, joints, "effort")
         self._to_body: Array = self._poses[body][name]
         self._weights = self._weight_columns(bodies, tree)
 
@@ -174,8 +175,5 @@ class LoadFrame:
 
 def _moving_between(tree: UrdfTree, link: str, lump: Mapping[str, Array]) -> str:
     """The joint of one degree of freedom between a link and the first link of its lump, or ""."""
-    while (joint := tree.parent_joint(link)) is not None and joint.parent in lump:
-        if joint.type in ONE_DOF:
-            return joint.name
-        link = joint.parent
-    return ""
+    within = itertools.takewhile(lambda joint: joint.parent in lump, tree.above(link))
+    return next((joint.name for joint in within if joint.type in ONE_DOF), "")

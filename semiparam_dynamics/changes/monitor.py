@@ -51,6 +51,8 @@ from semiparam_dynamics.changes.hypotheses import (
 )
 from semiparam_dynamics.changes.innovations import Block, BlockMean, ErrorRatios, Innovations
 from semiparam_dynamics.changes.payload import (
+    TYPICAL_MASS_KG,
+    TYPICAL_REACH_M,
     Snapshot,
     Snapshots,
     as_array,
@@ -62,19 +64,21 @@ from semiparam_dynamics.dynamics.filtering import FilterConfig
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
+# While errors are of their present size; fewer of them delay detection.
+FALSE_ALARMS_PER_HOUR = 0.1
 UNFILTERED_BLOCK_S = 0.1  # a block's length where there is no filter
 # Of `filter.learn_ratio`, from which on a block has at least five samples that are learned: its
 # means need no others, which cost as much each.
 ENOUGH_RATIO = 10.0
 MASS_STDS = 3.0  # standard deviations by which a new payload's mass must differ from 0
-MIN_MASS_SHARE = 0.05  # of `payload_mass`, below which a new payload is not reported
+MIN_MASS_SHARE = 0.05  # of `TYPICAL_MASS_KG`, below which a new payload is not reported
 CLEAR_MARGIN = 3.0  # log likelihood ratio by which a cause must beat the others to be named
 KNOWN_MARGIN = 10.0  # by which a new payload must beat the known ones, which are more probable
 MAX_UNCLEAR_BLOCKS = 8  # after which the best cause is named although another is nearly as good
 LIKELY_SHARE = 0.5  # of its largest evidence, until which a payload that is likely is not learned
 STEADY_BLOCKS = 3  # of a contact, before which a new payload is not named: a brake may hold the arm
 MAX_RESTARTS = 3  # of a payload's estimation by another cause, beyond which it moves in the hand
-MAX_REACHES = 2.0  # of `payload_reach`, beyond which no payload's centre of mass is
+MAX_REACHES = 2.0  # of `TYPICAL_REACH_M`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
@@ -179,7 +183,7 @@ class ChangeMonitor:
         of its beginnings; as many begin in an hour as there are blocks, for each cause.
         """
         tests = 3600.0 / self._blocks.length * len(self.causes.all)
-        return max(math.log(tests / self.config.false_alarms), CLEAR_MARGIN)
+        return max(math.log(tests / FALSE_ALARMS_PER_HOUR), CLEAR_MARGIN)
 
     def watch(
         self,
@@ -216,9 +220,10 @@ class ChangeMonitor:
         speeds = before.dq if self._efforts else None
         shown = sample.stamp, self.external, confidence, speeds, expected
         if self._now.learned_s >= self.config.settle:
-            self._test_contact(*shown, cutoff)
+            longest = math.inf if self.correction.estimating is None else MAX_CONTACT_S
+            self._note_contact(sample.stamp, self.contact.add(*shown, longest, cutoff))
         elif self._now.learned_s >= 0.5 * self.config.settle:
-            self.contact.observe(*shown, cutoff)
+            self.contact.add(*shown, cutoff=cutoff, tested=False)
         if sample.between and self._filter.learn_ratio >= ENOUGH_RATIO:
             return self._report(sample.stamp, external)
         columns = self.causes.columns_of(sample)
@@ -297,28 +302,15 @@ class ChangeMonitor:
             self._record(stamp, since, OVER)
         self._resume_learning(stamp)
 
-    def _test_contact(
-        self,
-        stamp: int,
-        external: Array,
-        confidence: float,
-        speeds: Array | None,
-        expected: Array | None,
-        cutoff: float,
-    ) -> None:
-        """Test a sample for the beginning or the end of a contact."""
-        estimating = self.correction.estimating is not None
-        longest = MAX_CONTACT_S if estimating else math.inf
-        transition = self.contact.add(
-            stamp, external, confidence, speeds, expected, longest, cutoff
-        )
+    def _note_contact(self, stamp: int, transition: str) -> None:
+        """Record the beginning or the end of a contact, and learn accordingly."""
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)
             self.exclusions.exclude(stamp)
             self.innovations.discard_usual()
         elif transition:
-            if transition == "over" or not estimating:
+            if transition == "over" or self.correction.estimating is None:
                 cause = OVER if transition == "over" else UNEXPLAINED
                 self._record(stamp, self.contact.since, cause)
             self._now.blocks_since_end, self._now.ended = 0, stamp
@@ -428,27 +420,20 @@ class ChangeMonitor:
             return True
         scale = np.sqrt(np.sum(found.root**2, axis=1))
         estimate = Estimate.prior(scale) + finding.sums.restrict(found.columns)
-        mean, covariance, reach = estimate.mean, estimate.covariance, self.config.payload_reach
-        least = max(
-            MIN_MASS_SHARE * self.config.payload_mass, MASS_STDS * np.sqrt(covariance[0, 0])
-        )
+        mean, covariance = estimate.mean, estimate.covariance
+        least = max(MIN_MASS_SHARE * TYPICAL_MASS_KG, MASS_STDS * np.sqrt(covariance[0, 0]))
         if abs(mean[0]) <= least:
             return False
         sign = np.sign(mean[0])
-        body = sign * nearest_payload(Snapshot(sign * mean, covariance), reach)
-        if np.linalg.norm(body[1:4]) > MAX_REACHES * reach * abs(body[0]):
+        body = sign * nearest_payload(Snapshot(sign * mean, covariance))
+        if np.linalg.norm(body[1:4]) > MAX_REACHES * TYPICAL_REACH_M * abs(body[0]):
             return False
         off = (body - mean) / scale
         return bool(finding.score - 0.5 * off @ estimate.information @ off > self.threshold)
 
     def _candidates(self) -> list[Hypothesis]:
         """Possible changes beyond the correction: a new cause, or another known payload."""
-        wanted = {PAYLOAD, PUSH}
-        wanted |= {FRICTION} if self.config.friction else set()
-        wanted |= {OFFSET} if self.config.offset else set()
-        if (found := self.correction.estimating) is not None:
-            # Its parameter may be off by now: what was found is estimated to the end.
-            wanted.add(found.cause)
+        wanted = {PAYLOAD, FRICTION, OFFSET, PUSH}
         return self._hypotheses(wanted, self.correction.theta, self.correction.offset)
 
     def _hypotheses(self, wanted: set[str], theta: Array, offset: Array) -> list[Hypothesis]:
@@ -666,10 +651,10 @@ class ChangeMonitor:
         if self.correction.name == BARE:
             return None
         if self._now.payload is None:
-            correction, reach = self.correction, self.config.payload_reach
+            correction = self.correction
             settled = correction.estimating is None or correction.estimating.cause != PAYLOAD
             self._now.payload = payload_status(
-                correction.held, reach, self.causes.link, correction.name, settled
+                correction.held, self.causes.link, correction.name, settled
             )
         return self._now.payload
 

@@ -22,6 +22,9 @@ from semiparam_dynamics.robot.inertia import (
     pseudo_inertia,
 )
 
+# Of payloads' masses, and of their centres' distances from the origin of the payload link,
+# standard deviations.
+TYPICAL_MASS_KG, TYPICAL_REACH_M = 2.0, 0.3
 MAX_NAME_LENGTH = 100
 MAX_SNAPSHOTS = 1000
 # Standard deviations between one grasp of a thing and the next.
@@ -111,17 +114,15 @@ class Snapshots:
         self._known = {name: Snapshot(m.copy(), c.copy(), g.copy()) for name, m, c, g in rows}
 
 
-def payload_status(
-    held: Snapshot, reach: float, link: str, name: str, settled: bool
-) -> PayloadStatus:
+def payload_status(held: Snapshot, link: str, name: str, settled: bool) -> PayloadStatus:
     """The body that is held, or, with a negative mass, missing, with its standard deviations.
 
-    A body is missing where the hand was learned with a tool in it that it has put down. reach: m,
-    typical distance of the centre of mass. The other arguments are those of the status.
+    A body is missing where the hand was learned with a tool in it that it has put down. The other
+    arguments are those of the status.
     """
     sign = -1.0 if held.mean[0] < 0.0 else 1.0
     covariance = held.covariance + held.gains
-    body = nearest_payload(Snapshot(sign * held.mean, covariance), reach)
+    body = nearest_payload(Snapshot(sign * held.mean, covariance))
     mass, center = body[0], body[1:4] / body[0]
     # d(mc / m) = (d mc - c dm) / m
     J = np.column_stack((-center, np.eye(3))) / mass
@@ -142,11 +143,11 @@ def payload_status(
     )
 
 
-def nearest_payload(held: Snapshot, reach: float) -> Array:
-    """(10,) the parameters of the nearest real body; P0's centre is within 3 `reach` (m)."""
+def nearest_payload(held: Snapshot) -> Array:
+    """(10,) the parameters of the nearest real body; P0's centre is within 3 typical reaches."""
     mean = held.mean
     mass = max(float(mean[0]), MIN_MASS_KG)
-    center = np.clip(mean[1:4] / mass, -3.0 * reach, 3.0 * reach)
+    center = np.clip(mean[1:4] / mass, -3.0 * TYPICAL_REACH_M, 3.0 * TYPICAL_REACH_M)
     start = compact_body(mass, center)
     scale = np.sqrt(np.maximum(np.diag(held.covariance), 1e-16))
     correlation = held.covariance / np.outer(scale, scale) + 1e-9 * np.eye(10)

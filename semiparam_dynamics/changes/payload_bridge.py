@@ -332,45 +332,48 @@ class PayloadBridge:
             driver.late = True
             self._fail(now, UNANSWERED, f"the driver did not answer within {config.timeout:g} s")
         self.reason, self.trouble = "", False
-        obstacle, trouble = self._obstacle(now)
-        if obstacle or self._wanted is None or self._has:
-            self.reason = obstacle if trouble else self.reason or obstacle
-            self.trouble = self.trouble or trouble
+        if self._is_held_up(now) or self._wanted is None or self._has:
             return None
         self._calls += 1
         driver.call, driver.late = Call(self._calls, self._step(), now), False
         return driver.call
 
-    def _obstacle(self, now: float) -> tuple[str, bool]:
-        """Set the aim; return why no load can be given now, or "", and if that is trouble."""
+    def _is_held_up(self, now: float) -> bool:
+        """Set the aim; return whether no load can be given now, and note why."""
         config, driver = self.config, self.driver
         if config.tool_mass < 0.0:
             # Zero as the default would take a gripper's weight off a driver that knows it.
-            return NO_TOOL, True
+            return self._note(NO_TOOL, trouble=True)
         self._judge(now)
         if driver.gone and not driver.ready:
-            return "the driver's service is gone: its load is not known", True
+            return self._note("the driver's service is gone: its load is not known", trouble=True)
         if self._wanted is not None and self._differs(self._wanted):
             if now < self._aimed + config.period:
-                return f"loads are given {config.period:g} s apart at least", False
+                return self._note(f"loads are given {config.period:g} s apart at least")
             self._aim, self._aimed = self._wanted, now
         if self._wanted is None or self._has:
-            return "", False
+            return False
         if driver.failure and now < driver.retry:
-            return driver.failure, True
+            return self._note(driver.failure, trouble=True)
         if now < driver.changed + STEP_PERIOD_S:
-            return "the next step follows", False
+            return self._note("the next step follows")
         # Limits may have been lowered since it was judged.
         if why := self._implausible(self._aim):
-            return why, True
+            return self._note(why, trouble=True)
         if not driver.ready:
-            return "the driver's service is not there", True
+            return self._note("the driver's service is not there", trouble=True)
         call = driver.call
         same = call is not None and np.array_equal(call.parameters, self._step())
         if call is not None and same and now < call.sent + RESEND_S:
             # The answer may be late, and a driver that takes calls in turn falls behind by more.
-            return driver.failure, True
-        return "", False
+            return self._note(driver.failure, trouble=True)
+        return False
+
+    def _note(self, why: str, *, trouble: bool = False) -> bool:
+        """Note why no load is given: the first reason, or the last one that is trouble; True."""
+        self.reason = why if trouble else self.reason or why
+        self.trouble = self.trouble or trouble
+        return True
 
     def sentence(self) -> str:
         """Return the driver's load, the estimate, and why that is not given, in words."""
@@ -421,12 +424,6 @@ class PayloadBridge:
         """Return whether the driver has all of the aim."""
         return self.driver.known and np.array_equal(self.driver.load, self._aim)
 
-    def _wait(self, why: str) -> None:
-        self.reason = self.reason or why
-
-    def _warn(self, why: str) -> None:
-        self.reason, self.trouble = why, True
-
     def _step(self) -> Array:
         """The load of the next step to the aim; bodies' parameters form a convex cone."""
         change = self._aim - self.driver.load
@@ -451,17 +448,17 @@ class PayloadBridge:
         if estimate is None:
             self.reason = "no estimate has come yet"
         elif why := self._follows(now):
-            self._wait(why)
+            self._note(why)
         else:
             if self._doubted:
-                self._warn(DOUBTED)
+                self._note(DOUBTED, trouble=True)
             elif self._reversals >= REVERSALS:
-                self._warn(REVERSED)
+                self._note(REVERSED, trouble=True)
             if self._judged:
                 if self._refusal:
-                    self._warn(self._refusal)
+                    self._note(self._refusal, trouble=True)
             elif why := self._unsettled(now, estimate):
-                self._wait(why)
+                self._note(why)
             else:
                 self._judged = True
                 self._want(now, estimate)
@@ -509,7 +506,7 @@ class PayloadBridge:
             self._wanted = np.zeros(10)  # the tool was taken off
         elif why := self._implausible(total):
             self._refusal = why
-            self._warn(why)
+            self._note(why, trouble=True)
         else:
             compact = compact_body(total[0], total[1:4] / total[0])
             self._wanted = total if is_body(total) else compact

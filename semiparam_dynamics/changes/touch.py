@@ -146,12 +146,8 @@ class Window(NamedTuple):
 
     def joined(self, other: Window) -> Window:
         """Both as one."""
-        return Window(
-            self.seconds + other.seconds,
-            self.number + other.number,
-            self.q + other.q,
-            self.external + other.external,
-        )
+        seconds, number = self.seconds + other.seconds, self.number + other.number
+        return Window(seconds, number, self.q + other.q, self.external + other.external)
 
 
 def at_sensor(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
@@ -219,11 +215,14 @@ class TouchedLink:
         information: Array = np.zeros((n_links, len(places), 6, 6))
         weighted: Array = np.zeros((n_links, len(places), 6))
         for at, efforts, share in zip(q, external, shares, strict=True):
-            self._move(at)
+            self._joints.place(at)
+            pin.computeJointJacobians(self._model, self._data, self._joints.q)
             known = np.flatnonzero(~np.isnan(efforts))
             inverse = share * np.linalg.inv(covariance[np.ix_(known, known)])
             for k, joint in enumerate(self._ids):
-                linear, angular = self._jacobian(joint)
+                J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
+                J, own = J.reshape(6, -1), self._joints.columns  # of one joint it comes as (6,)
+                linear, angular = J[:3, own], J[3:, own]
                 end = self._data.oMi[joint].rotation @ self._ends[k]
                 moved = pin.skew(end) @ angular
                 # Of a force at each place, and of moments about it.
@@ -246,27 +245,3 @@ class TouchedLink:
         found = np.linalg.solve(root[best, place].T, white[best, place])
         force: Array = PRIOR[:3] * found[:3]
         return Touch(self.links[best], force, float(links[best] / links.sum()))
-
-    def efforts(self, q: Array, link: int, point: Array, force: Array) -> Array:
-        """(n_joints,) external efforts at q (n_joints,) of a force (3,) in N, in the base's axes.
-
-        link : index in `links`. point : (3,) m where it acts, in the frame of that link's joint.
-        They are what :meth:`find` explains: efforts that the motors exert beside it, minus its own.
-        """
-        self._move(q)
-        joint = self._ids[link]
-        linear, angular = self._jacobian(joint)
-        at = linear - pin.skew(self._data.oMi[joint].rotation @ point) @ angular
-        efforts: Array = -at.T @ force
-        return efforts
-
-    def _move(self, q: Array) -> None:
-        self._joints.place(q)
-        pin.computeJointJacobians(self._model, self._data, self._joints.q)
-
-    def _jacobian(self, joint: int) -> tuple[Array, Array]:
-        """Its linear and angular part, (3, n_joints) each, at a joint, in the base's axes."""
-        J = pin.getJointJacobian(self._model, self._data, joint, pin.LOCAL_WORLD_ALIGNED)
-        J = J.reshape(6, -1)  # of one joint it comes as (6,)
-        columns = self._joints.columns
-        return J[:3, columns], J[3:, columns]

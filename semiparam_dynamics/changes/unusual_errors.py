@@ -87,13 +87,16 @@ class DeviationTest:
         self.scaled: Array = np.zeros(n_axes)
         self.spread: Array = np.zeros(n_axes)
         self._each = np.arange(n_axes + 1)  # axis, and last all together
-        self._counted = np.append(np.full(n_axes, COUNTED_SHARE), COUNTED_TOGETHER)
         # The largest deviations of each, in other motion and, in the second row, in reversals.
         self._usual: Array = np.zeros((2, n_axes + 1))
-        self._limits: Array = self._usual  # of a threshold and these usual deviations
-        self._limits_of: tuple[float, Array] = -1.0, self._usual
-        self._turning: Indices = np.zeros(n_axes + 1, dtype=np.intp)  # row of the last sample
-        self._peaks = ReversalPeaks(n_axes + 1, REVERSAL_S + later)
+        # Of deviations that are large while a joint turns round: ns, stamp of the first, 0 for
+        # none, their height so far, and ns for which they last at most. The same reversal recurs,
+        # with a peak that is never the same, and what is as short is no push.
+        self._peaks: tuple[Indices, Array] = (
+            np.zeros(n_axes + 1, dtype=np.int64),
+            np.zeros(n_axes + 1),
+        )
+        self._peaks_last = 1e9 * (REVERSAL_S + later) + USUAL_STEP
         self._at = 0  # ns, stamp of the last sample
         self.reset()
 
@@ -103,30 +106,19 @@ class DeviationTest:
         self.since = self.last_beyond = self.last_large = 0
         self._peak: Array = np.zeros_like(self._usual)  # during a contact
         self._sums: Array = np.zeros(len(self._each))  # of each axis, and of all: 1 is a contact
-        self.drop_recent()
-
-    def drop_recent(self) -> None:
-        """Count none of the last errors for the level: they may be a contact's."""
         self.sizes.drop_recent()
 
     def limits(self, threshold: float) -> Array:
-        """(n_axes + 1,) of each axis and of all together, in standard deviations.
+        """(2, n_axes + 1) in other motion and in reversals, in standard deviations.
 
-        Those of the last sample's motion, by a threshold in standard deviations; infinite where
+        Of each axis and of all together, by a threshold in standard deviations; infinite where
         that is 0.
         """
-        chosen: Array = self._both_limits(threshold)[self._turning, self._each]
-        return chosen
-
-    def _both_limits(self, threshold: float) -> Array:
-        """(2, n_axes + 1) in other motion and in reversals."""
-        of, known = (threshold, self._usual), self._limits_of
-        if of[0] != known[0] or of[1] is not known[1]:
-            limit = self._above * threshold or math.inf
-            self._limits = np.empty_like(self._usual)
-            _fill_limits(self._usual, limit, as_rare(limit, len(self._white)), self._limits)
-            self._limits_of = of
-        return self._limits
+        limit = self._above * threshold or math.inf
+        least = np.full(len(self._each), limit)
+        least[-1] = as_rare(limit, len(self._white))
+        limits: Array = np.maximum(USUAL_FACTOR * self._usual, least)
+        return limits
 
     def scale(
         self,
@@ -161,19 +153,17 @@ class DeviationTest:
         late is over before. Samples that are further apart are tested one by one.
         """
         ahead, self._at = usual.stamp - self._at, usual.stamp
-        self._turning, tested = usual.turning, threshold > 0.0
+        limit, n, tested = self._above * threshold or math.inf, len(self._white), threshold > 0.0
         if not accumulate or self._seen < MIN_EXPECTED_S:
             part = -1.0
         else:
             part = min(max(ahead, 0) * 1e-9 / self._test_time, 1.0)
-        limits = self._both_limits(threshold)
-        ends = end_shares(self._above * threshold, len(self.scaled))
-        found = usual.deviations, usual.turning
-        self.axis, large, anew, begins = _compare(
-            *found, limits, ends, self._counted, tested, part, self._sums
-        )
+        together = as_rare(limit, n)
+        # Noise exceeds that share of all together as rarely as `END_SHARE` of an axis' own limit.
+        end = as_rare(END_SHARE * limit, n) / together if tested else END_SHARE
+        found = usual.deviations, usual.turning, self._usual, limit, together, end
+        self.axis, self.limit, large, anew, begins = _compare(*found, tested, part, self._sums)
         self.deviation = float(usual.deviations[self.axis])
-        self.limit = float(limits[usual.turning[self.axis], self.axis]) if tested else 0.0
         self.share = self.deviation / self.limit if tested else 0.0
         if self.share > SHORT_SHARE:
             self.last_beyond = usual.stamp
@@ -188,18 +178,19 @@ class DeviationTest:
         self._at, self.share = stamp, 0.0
         self._sums[:] = 0.0
 
-    def begin_peak(self) -> None:
+    def begin(self) -> None:
         """A contact begins: what is large from now on may be a short error's peak."""
         self._peak = np.zeros_like(self._usual)
+        self.sizes.drop_recent()
 
     def raise_peak(self, usual: ScaledErrors) -> None:
         """Note a sample of a contact."""
         now = usual.turning, self._each
         self._peak[now] = np.maximum(self._peak[now], usual.deviations)
 
-    def keep_peak(self) -> None:
+    def keep_peak(self, threshold: float) -> None:
         """Take a contact that was over too soon to be a push for an error that may recur."""
-        peak = np.minimum(self._peak, SHORT_GROWTH * self._limits / USUAL_FACTOR)
+        peak = np.minimum(self._peak, SHORT_GROWTH * self.limits(threshold) / USUAL_FACTOR)
         self._usual = np.maximum(self._usual, peak)
 
     def count(self, usual: ScaledErrors) -> float:
@@ -211,19 +202,15 @@ class DeviationTest:
             growth = 0.0
         else:
             growth = math.inf if first else 1.0 + GROWTH * ahead
-        self._usual = self._grown(usual, growth, math.exp(-ahead / LARGEST_HORIZON_S))
+        kept = math.exp(-ahead / LARGEST_HORIZON_S)
+        found = usual.deviations, usual.turning, usual.stamp
+        _grow(self._usual, *found, *self._peaks, self._peaks_last, kept, growth)
         share = 1.0 - math.exp(-ahead / USUAL_HORIZON_S)
         _correlate(usual.scaled, share, self._correlation)
         self._whitened += ahead
         if self._whitened > WHITEN_EVERY_S:
             self._whiten()
         return ahead
-
-    def _grown(self, usual: ScaledErrors, growth: float, kept: float) -> Array:
-        """The largest usual deviations with those of a sample, see `_grow`."""
-        grown, peaks = np.empty_like(self._usual), self._peaks.take(usual)
-        _grow(self._usual, usual.deviations, usual.turning, peaks, kept, growth, grown)
-        return grown
 
     def _whiten(self) -> None:
         self._whitened = 0.0
@@ -251,30 +238,6 @@ class DeviationTest:
         self._usual = state["usual"][:-2].reshape(2, len(self._each)).copy()
         self._seen, self._whitened = state["usual"][-2:].tolist()
         self._correlation, self._white = state["correlation"].copy(), state["white"].copy()
-
-
-class ReversalPeaks:
-    """Deviations that are large for a short time while a joint turns round.
-
-    The same reversal recurs, with a peak that is never the same, and what is as short is no push.
-
-    Parameters
-    ----------
-    n: their number.
-    lasts: s for which such a peak lasts at most.
-    """
-
-    def __init__(self, n: int, lasts: float) -> None:
-        self._since: Indices = np.zeros(n, dtype=np.int64)  # ns, stamp of its first; 0: none
-        self._height: Array = np.zeros(n)  # of those in reversals
-        self._lasts = 1e9 * lasts + USUAL_STEP  # ns
-
-    def take(self, usual: ScaledErrors) -> Array:
-        """(n,) heights of the peaks that end before this sample, 0 where none does."""
-        ended = np.empty_like(self._height)
-        found = usual.stamp, usual.deviations, usual.turning
-        _end_peaks(*found, self._lasts, self._since, self._height, ended)
-        return ended
 
 
 @compiled_in_turn
@@ -309,15 +272,6 @@ def _deviate(
 
 
 @compiled_in_turn
-def _fill_limits(usual: Array, limit: float, together: float, limits: Array) -> None:
-    """Limits (2, n + 1): beyond usual deviations, and `limit` at least, that of all `together`."""
-    for row in range(len(usual)):
-        for j in range(usual.shape[1]):
-            least = together if j == usual.shape[1] - 1 else limit
-            limits[row, j] = max(USUAL_FACTOR * usual[row, j], least)
-
-
-@compiled_in_turn
 def _correlate(scaled: Array, share: float, correlation: Array) -> None:
     """Let the correlation (n, n) follow errors, at most `CLIPPED` each, by a share."""
     for i in range(scaled.size):
@@ -332,82 +286,77 @@ def _grow(
     usual: Array,
     deviations: Array,
     turning: Indices,
-    peaks: Array,
+    stamp: int,
+    since: Indices,
+    height: Array,
+    lasts: float,
     kept: float,
     growth: float,
-    grown: Array,
 ) -> None:
-    """Fill `grown` (2, n + 1) with what the largest usual deviations become by a sample.
+    """Let the largest usual deviations (2, n + 1) become what they are with a sample's.
 
+    since, height, lasts : of peaks in reversals, see `DeviationTest`.
     kept : of them by the time that has passed. growth : times which the sample raises them at most;
         infinite: to its own, in both rows, since one of them may not have been met.
-    peaks : (n + 1,) heights of those that end, see `ReversalPeaks`.
     """
     free = growth == math.inf
     for j in range(deviations.size):
+        large, begun, peak = deviations[j] > PEAK_STDS, since[j] > 0, 0.0
+        if large:
+            since[j] = since[j] if begun else stamp
+            height[j] = max(height[j], deviations[j] * turning[j])
+        else:
+            if begun and stamp - since[j] <= lasts:
+                peak = height[j]  # it ends
+            since[j], height[j] = 0, 0.0
         for row in range(len(usual)):
             value = kept * usual[row, j]
             if free or row == turning[j]:
                 most = deviations[j] if free else min(deviations[j], growth * usual[row, j])
                 value = max(value, most)
             if row == 1 and not free:
-                value = max(value, min(peaks[j], SHORT_GROWTH * usual[1, j]))
-            grown[row, j] = value
-
-
-@compiled_in_turn
-def _end_peaks(
-    stamp: int,
-    deviations: Array,
-    turning: Indices,
-    lasts: float,
-    since: Indices,
-    height: Array,
-    ended: Array,
-) -> None:
-    """See `ReversalPeaks.take`; `since` and `height` are kept from call to call."""
-    for j in range(deviations.size):
-        large, begun = deviations[j] > PEAK_STDS, since[j] > 0
-        short = stamp - since[j] <= lasts
-        ended[j] = height[j] if begun and not large and short else 0.0
-        if large:
-            since[j] = since[j] if begun else stamp
-            height[j] = max(height[j], deviations[j] * turning[j])
-        else:
-            since[j], height[j] = 0, 0.0
+                value = max(value, min(peak, SHORT_GROWTH * usual[1, j]))
+            usual[row, j] = value
 
 
 @compiled_in_turn
 def _compare(
     deviations: Array,
     turning: Indices,
-    limits: Array,
-    ends: Array,
-    counted: Array,
+    usual: Array,
+    limit: float,
+    together: float,
+    end: float,
     tested: bool,
     part: float,
     sums: Array,
-) -> tuple[int, bool, bool, bool]:
+) -> tuple[int, float, bool, bool, bool]:
     """See `DeviationTest.test`.
 
+    limit, together : the least limit of an axis, and that of all together. end : share of the
+        latter's limit, below which a contact ends.
     part : of the test's time, for which the sample counts; negative: nothing adds up.
-    Returns the axis that is nearest to its limit, whether any is too large for the end of a
-    contact, whether `sums` began anew, and whether a contact begins.
+    Returns the axis that is nearest to its limit, that limit, 0 where nothing is tested, whether
+    any is too large for the end of a contact, whether `sums` began anew, and whether a contact
+    begins.
     """
     axis, largest, large, anew, begins = 0, -1.0, False, True, False
+    nearest, last = 0.0, deviations.size - 1
     for j in range(deviations.size):
         anew = anew and sums[j] == 0.0
     anew = part >= 0.0 and (anew or part == 1.0)
     for j in range(deviations.size):
-        ratio = deviations[j] / limits[turning[j], j]
+        own = max(USUAL_FACTOR * usual[turning[j], j], together if j == last else limit)
+        counted = COUNTED_TOGETHER if j == last else COUNTED_SHARE
+        ratio = deviations[j] / own
         size = ratio if tested else deviations[j]
         if size > largest:
-            axis, largest = j, size
-        large = large or ratio > ends[j]
+            axis, largest, nearest = j, size, own
+        large = large or ratio > (end if j == last else END_SHARE)
         before = 0.0 if anew or part < 0.0 else sums[j]
-        sums[j] = max(before + max(part, 0.0) * (ratio - counted[j]) / (1.0 - counted[j]), 0.0)
+        sums[j] = max(before + max(part, 0.0) * (ratio - counted) / (1.0 - counted), 0.0)
         begins = begins or (part >= 0.0 and sums[j] >= 1.0)
-    return axis, large and largest > END_SHARE, anew, begins
+    return axis, nearest if tested else 0.0, large and largest > END_SHARE, anew, begins
 
 
 @lru_cache
@@ -416,16 +365,3 @@ def as_rare(limit: float, n: int) -> float:
     exceeds `limit` in size."""
     finite = min(limit, MAX_LIMIT)
     return float(np.sqrt(chdtri(n, 2.0 * ndtr(-finite)))) + limit - finite
-
-
-@lru_cache
-def end_shares(limit: float, n: int) -> Array:
-    """Shares of the limits of n axes and of all together, below all of which a contact ends.
-
-    That of all is exceeded by noise as rarely as an axis' own, as its limit is.
-    """
-    shares = np.full(n + 1, END_SHARE)
-    if limit > 0.0:
-        shares[n] = as_rare(END_SHARE * limit, n) / as_rare(limit, n)
-    shares.flags.writeable = False
-    return shares

@@ -19,7 +19,7 @@ from semiparam_dynamics.control.config import ControlConfig, TrustConfig
 from semiparam_dynamics.control.plan import Point
 from semiparam_dynamics.dynamics.deviations import RunningSquare
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
+from semiparam_dynamics.robot.urdf import joint_limits, parse_urdf
 
 NO_LIMIT = 1e300  # N m: finite, so that products with it are
 MAX_STEP_S = 0.1  # a longer pause between two measurements counts as this
@@ -117,7 +117,7 @@ def effort_bound(model: RobotModel, share: float, name: str, bound: tuple[float,
     bound: of the parameter `name`, for all joints or for each; empty: none. Raises as
     `ComputedTorque`.
     """
-    limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
+    limits = joint_limits(parse_urdf(model.urdf_text), model.joint_names, "effort")
     limit: Array = share * np.minimum(limits, NO_LIMIT)
     if bound:
         limit = np.minimum(limit, one_or_each(name, bound, model.n_joints, "joints"))

@@ -18,12 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.dynamics.evidence import Evidence
-from semiparam_dynamics.dynamics.moments import Moments
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import varies
@@ -90,18 +87,6 @@ def consistent(
         transforms=transforms,
         base=model.base.project(values),
     )
-
-
-def unconstrained(model: RobotModel, data: AxisFactors) -> Array:
-    """(k,) the base parameters that are most probable by the evidence, with no condition."""
-    scales, moments = expected_scales(model), data.moments()
-    evidence = Evidence.before_data(scales)
-    if data.n_samples:
-        mean_squares = data.root_mean_square() ** 2
-        evidence = evidence.improve(moments, scales, model.prior, mean_squares)
-    R, U = evidence.posterior(moments, scales, model.prior)
-    solution: Array = solve_triangular(R, U)
-    return solution
 
 
 class RealBodies:
@@ -220,7 +205,6 @@ class AxisFactors:
     def __init__(self, n_axes: int, n_parameters: int) -> None:
         self._factors: Array = np.zeros((n_axes, n_parameters + 1, n_parameters + 1))
         self._sum = np.zeros(n_axes)
-        self._weight = 0.0
         self._rows: list[Array] = []
         self.n_samples = 0
 
@@ -233,7 +217,6 @@ class AxisFactors:
             return False
         self._rows.append(np.column_stack((sample.regressor, sample.y)))
         self._sum += sample.y
-        self._weight += sample.weight
         self.n_samples += 1
         if len(self._rows) == _CHUNK:
             self._reduce()
@@ -251,15 +234,6 @@ class AxisFactors:
         """(n_axes, n_parameters + 1, n_parameters + 1) upper-triangular, [Phi y] = Q F."""
         self._reduce()
         return self._factors
-
-    def moments(self) -> Moments:
-        """The samples' moments, each with the mean weight, see `Sample`."""
-        share = self._weight / max(self.n_samples, 1)
-        F = self.factors
-        products = share * (F.transpose(0, 2, 1) @ F)
-        weights = np.full(len(F), self._weight)
-        targets, squares = products[:, :-1, -1].copy(), products[:, -1, -1].copy()
-        return Moments(np.triu(products[:, :-1, :-1]), targets, squares, weights)
 
     def squared_error(self, parameters: Array) -> Array:
         """(n_axes,) mean of (y - Phi pi)^2 over the samples, for parameters (n_parameters,).

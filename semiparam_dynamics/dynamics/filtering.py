@@ -48,6 +48,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import advance_stops, fill
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, Measurement
 
+PREFILTER_RATIO = 4.0  # of the wide low-pass' cut-off to the narrow one's
 BLOCK = 256  # measurements filtered in one call: more would not stay in the processor's cache
 SETTLING_PERIODS = 2.0  # periods of the cut-off frequency after which a step has left both filters
 MAX_STEP_IN_PERIODS = 0.25  # periods of the cut-off frequency that a straight line may stand for
@@ -85,12 +86,8 @@ REASONS = GATE_REASONS | {
 # The filter's settings and its memory, one record; stamps in ns.
 MEMORY = np.dtype(
     [
-        *(
-            (name, np.float64)
-            for name in (
-                *("wide_cutoff", "cutoff", "max_gap", "max_rate", "learn_rate", "rest_velocity"),
-            )
-        ),
+        *((name, np.float64) for name in ("wide_cutoff", "cutoff", "max_gap")),
+        *((name, np.float64) for name in ("max_rate", "learn_rate", "rest_velocity")),
         # ns from the first reading after a gap until readings are used again, and until the wide
         # filter has forgotten how it began.
         ("settling", np.int64),
@@ -150,14 +147,6 @@ class FilterConfig:
         low=1,
         high=4,
     )
-    prefilter_ratio: float = parameter(
-        4.0,
-        "cut-off of the low-pass that positions, velocities and measurements pass before they are "
-        "differentiated, in multiples of filter.cutoff",
-        low=1.0,
-        high=100.0,
-        internal="the low-pass before differences follows `filter.cutoff`, times 4",
-    )
     max_gap: float = parameter(
         0.5,
         "a longer pause between two messages starts the filters anew",
@@ -194,7 +183,7 @@ class FilterConfig:
     @property
     def wide_cutoff(self) -> float:
         """Hz, of the low-pass before the differences, which `Sample.fast` has passed; 0: none."""
-        return self.prefilter_ratio * self.cutoff
+        return PREFILTER_RATIO * self.cutoff
 
     @property
     def lags(self) -> tuple[float, float]:
@@ -205,7 +194,7 @@ class FilterConfig:
         if self.cutoff <= 0.0:
             return 0.0, 0.0
         each = math.sqrt(2.0) / (2.0 * math.pi * self.cutoff)
-        wide = each / self.prefilter_ratio
+        wide = each / PREFILTER_RATIO
         return wide + self.stages * each, wide
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import one_or_each, parameter
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.urdf import effort_limits, parse_urdf
+from semiparam_dynamics.robot.urdf import joint_limits, parse_urdf
 
 NOT_FINITE = "prediction not finite, replaced"
 CLIPPED = "prediction clipped (output.bound, output.bound_efforts)"
@@ -78,7 +78,7 @@ class OutputBound:
             bound = one_or_each("output.bound", config.bound, model.n_axes)
             self.limit = np.minimum(self.limit, bound)
         if config.bound_efforts > 0.0 and model.config.target == "effort":
-            limits = effort_limits(parse_urdf(model.urdf_text), model.joint_names)
+            limits = joint_limits(parse_urdf(model.urdf_text), model.joint_names, "effort")
             self.limit = np.minimum(self.limit, config.bound_efforts * limits)
 
     def __call__(self, values: Array, otherwise: Array) -> Array:

@@ -45,11 +45,6 @@ class InverseDynamicsNodeConfig:
         "empty: nothing is saved",
         basic=True,
     )
-    autoload: bool = parameter(
-        True,
-        "when configured resume from the newest whole model_file, if there is one",
-        internal="`model_file` is always resumed from; name another one to begin anew",
-    )
     autosave: bool = parameter(
         True, "save to model_file every save_interval, when deactivated and at the end"
     )
@@ -108,12 +103,6 @@ class InverseDynamicsNodeConfig:
         False,
         "answer desired states on ~/desired with efforts to feed forward, for a controller (effort "
         "target)",
-    )
-    real_bodies: bool = parameter(
-        True,
-        "publish on ~/inertial_parameters the nearest that bodies can have (positive masses and "
-        "inertias); false: as they are identified, which may belong to no bodies that exist",
-        internal="~/inertial_parameters are always the nearest that bodies can have",
     )
     examine_start: bool = parameter(
         True,

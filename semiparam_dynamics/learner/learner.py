@@ -305,10 +305,10 @@ class InverseDynamicsLearner:
             self._tested_s += step.tested.ahead
         external, confidence = before.y - predicted, step.unchanged.confidence
         speeds = before.dq if self.model.config.target == "effort" else None
-        if self._tested_s >= config.settle:
-            self._detector.add(step.stamp, external, confidence, speeds, expected, cutoff=cutoff)
-        elif self._tested_s >= 0.5 * config.settle:
-            self._detector.observe(step.stamp, external, confidence, speeds, expected, cutoff)
+        if self._tested_s >= 0.5 * config.settle:
+            shown = step.stamp, external, confidence, speeds, expected
+            tested = self._tested_s >= config.settle
+            self._detector.add(*shown, cutoff=cutoff, tested=tested)
         self._note_contact(sample, external, self._detector)
 
     def _before_low_pass(self, step: Step) -> tuple[Sample, Array, Array | None, float]:

@@ -87,10 +87,7 @@ class NystromAggregator(KernelRegressor):
     def _nested(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l).
-
-        G and g are those of outputs over a power of two, so that their squares stay in range.
-        """
+        """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
         problem = NystromProblem.of(self, rows, max(sizes), self.penalty, self.random_state)
         basis, T = problem.basis, rows.n_outputs
         factor = problem.system.factor(self.penalty * rows.total_weight)
@@ -101,9 +98,6 @@ class NystromAggregator(KernelRegressor):
             betas[:, : len(beta), i] = beta.T
             candidates.append((basis.centers[:m], basis.coefficients(beta)[:m]))
         gram, moments = problem.system.second_moments()
-        scale = _scales([betas.transpose(1, 2, 0)])
-        betas /= scale[:, None, None]
-        moments = moments / scale
         transposed = betas.transpose(0, 2, 1)
         return candidates, transposed @ (gram @ betas), (transposed @ moments.T[..., None])[..., 0]
 
@@ -142,20 +136,16 @@ class NystromAggregator(KernelRegressor):
 def _moments(
     rows: Rows, kernel: Kernel, candidates: list[Candidate], memory_limit: int | None
 ) -> tuple[Array, Array]:
-    """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them.
-
-    They are those of outputs over a power of two, so that their squares stay in range.
-    """
-    scale = _scales([alpha for _, alpha in candidates])
+    """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them."""
     everything = stacked([points for points, _ in candidates])
     ends = np.cumsum([len(alpha) for _, alpha in candidates])[:-1]
-    alphas = [(alpha / scale).astype(rows.dtype) for _, alpha in candidates]
+    alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
 
     def products(K: Array, block: Block) -> Array:
         parts = np.split(K, ends, axis=1)
         F = np.stack([part @ a for part, a in zip(parts, alphas, strict=True)]).astype(float)
         weighted = F if block.weights is None else F * block.weights[:, None]
-        both = np.concatenate((F, (block.Y / scale)[None]))  # (l + 1, k, T)
+        both = np.concatenate((F, block.Y[None]))  # (l + 1, k, T)
         result: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
         return result
 
@@ -163,16 +153,6 @@ def _moments(
     for part in KernelRows(rows, kernel, everything, memory_limit, keep=False).blocks(products):
         total += part
     return total[:, :, :-1], total[:, :, -1]
-
-
-def _scales(coefficients: Sequence[Array]) -> Array:
-    """For each output a power of two near the largest of coefficients (..., T); 1 for zeros."""
-    parts = [
-        np.abs(part.reshape(-1, part.shape[-1])).max(axis=0, initial=0.0) for part in coefficients
-    ]
-    largest = np.max(parts, axis=0)
-    scale: Array = np.where(largest > 0.0, np.ldexp(1.0, np.frexp(largest)[1] - 1), 1.0)
-    return scale
 
 
 def combination_weights(G: Array, g: Array, rounding: float) -> Array:

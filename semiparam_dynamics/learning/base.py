@@ -32,7 +32,7 @@ from semiparam_dynamics.learning.kernels import (
     is_sparse,
     require_sparse_form,
 )
-from semiparam_dynamics.learning.products import KernelRows, product
+from semiparam_dynamics.learning.products import KernelRows, StoredProducts
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
@@ -411,7 +411,7 @@ class HeldOut:
         few = B.shape[1] <= DOUBLE_OUTPUTS
 
         def of_block(K: Array, block: Block) -> Array:
-            predicted = product(K, B) if few else (K @ rounded).astype(float, copy=False)
+            predicted = StoredProducts.multiply(K, B) if few else (K @ rounded).astype(float)
             errors = self._error(block.Y.astype(float), predicted).mean(axis=1)
             if block.weights is not None:
                 errors = errors * block.weights

@@ -90,9 +90,8 @@ class NystromBasis:
         grown = np.zeros((M, old + M - known))
         grown[:known, :old] = self.expansion
         self.expansion = grown
-        if not known or not self._append(slice(known, M), every=True):
-            for start in range(known, M, BASIS_BLOCK_ROWS):
-                self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
+        for start in range(known, M, BASIS_BLOCK_ROWS):
+            self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
         self.expansion = self.expansion[:, : self.n_features]
 
     def transform(self, X: Array) -> Array:
@@ -123,22 +122,27 @@ class NystromBasis:
     def _start(self) -> bool:
         """Make K(C, C) the expansion, in its place, if each centre brings a feature."""
         K, enough = self._gram(self.centers)
-        factor, kept = factorise(K, enough, every=True)
-        if not len(kept):
+        # Row by row, a lower triangle is column by column an upper one.
+        if not (upper_factor(K.T, clean=True) and (np.diag(K) ** 2 > enough).all()):
             return False
-        self.expansion, self.kept = factor, kept
+        self.expansion, self.kept = K, np.arange(len(K))
         return True
 
     def _gram(self, centers: Array) -> tuple[Array, Array]:
-        """K(C, C) with the jitter, and what a pivot must exceed."""
+        """K(C, C) with the jitter, and what a pivot must exceed.
+
+        Raises LearningError for a value that is not finite.
+        """
         K = np.empty((centers.shape[0],) * 2)
         evaluate_into(self.kernel.bind(centers), centers, K)
+        if not (np.isfinite(K.min(initial=0.0)) and np.isfinite(K.max(initial=0.0))):
+            raise LearningError("The kernel has values that are not finite on the centres.")
         jitter = self.jitter * np.diag(K)
         K[np.diag_indices_from(K)] += jitter
         return K, 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
 
-    def _append(self, rows: slice, every: bool = False) -> bool:
-        """Fill the expansion's `rows`; with `every`, only if each of them brings a feature."""
+    def _append(self, rows: slice) -> None:
+        """Fill the expansion's `rows`."""
         q, block = self.n_features, self.centers[rows]
         rest, enough = self._gram(block)
         known = self.expansion[rows, :q]
@@ -146,32 +150,18 @@ class NystromBasis:
             K = self.kernel(block, self.centers[self.kept])
             known[:] = solve_triangular(self.expansion[self.kept, :q], K.T, lower=True).T
             rest -= known @ known.T
-        added, kept = factorise(rest, enough, every)
-        if every and not len(kept):
-            return False
+        added, kept = factorise(rest, enough)
         self.expansion[rows, q : q + len(kept)] = added
         self.kept = np.concatenate((self.kept, rows.start + kept))
-        return True
 
 
-def factorise(A: Array, enough: Array, every: bool = False) -> tuple[Array, Indices]:
+def factorise(A: Array, enough: Array) -> tuple[Array, Indices]:
     """A Cholesky factor of A (k, k) without the rows whose pivots are at most `enough` (k,).
 
     Returns F (k, r), lower trapezoidal, with F F' = A up to what was left out, and the numbers
-    (r,) of the rows that were kept. With `every`, none (r = 0) if any row would be left out, and
-    A is used up: F takes its place. Raises LearningError if A has a value that is not finite.
+    (r,) of the rows that were kept.
     """
-    if not all(
-        np.isfinite(A[i : i + BASIS_BLOCK_ROWS]).all() for i in range(0, len(A), BASIS_BLOCK_ROWS)
-    ):
-        raise LearningError("The kernel has values that are not finite on the centres.")
     k = len(A)
-    if every:
-        L = np.ascontiguousarray(A, dtype=float)
-        # Row by row, a lower triangle is column by column an upper one.
-        if upper_factor(L.T, clean=True) and (np.diag(L) ** 2 > enough).all():
-            return L, np.arange(k)
-        return np.empty((k, 0)), np.empty(0, dtype=np.intp)
     try:
         L = cholesky(A, lower=True)
         if (np.diag(L) ** 2 > enough).all():

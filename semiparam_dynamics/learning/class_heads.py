@@ -1,4 +1,4 @@
-"""The heads of an incremental classifier: scores of classes from one recursion of least squares.
+"""The classes of an incremental classifier, and its heads: scores from one recursion.
 
 A head has one ridge. With A = Z'Z + ridge I of all features Z that were learned, and the classes'
 sums B, least squares predicts the one-hot codes of features z as s = B'A^-1 z. Those are the scores
@@ -25,15 +25,182 @@ class of one example is never recognised; of many examples it is plain discrimin
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.linalg.blas import dsymm, dsymv, dsyr
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.learning.class_sums import ClassSums
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
+
+# -------------------------------------------------------------------------------------------------
+# The classes: labels, sums of features and counts; and recoding, which keeps a class of few
+# examples from being ignored (thesis 7.5.2 and 7.6.3).
+
+SUMMED = ("sums", "counts", "shown")  # arrays with a row for each class
+
+
+class ClassSums:
+    """Columns of b = Z'Y (thesis 7.19) and counts gamma, a class at a time; classes come and go.
+
+    A class' column is kept as a row of `sums`, so that an example touches D numbers that lie side
+    by side. Numbers of classes, in the order of their coming, are what `sums`, `counts` and
+    scores are indexed by; they close up when a class leaves.
+
+    Attributes
+    ----------
+    sums : (T, D), the sum of each class' features.
+    counts, shown : (T,), gamma, how many examples of each class were learned; and how many came.
+    """
+
+    def __init__(self, n_features: int) -> None:
+        self.labels: list[Hashable] = []
+        self._numbers: dict[Hashable, int] = {}
+        self._order: Indices | None = None
+        self.sums: Array = np.zeros((0, n_features))
+        self.counts: Array = np.zeros(0)
+        self.shown: Array = np.zeros(0)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __contains__(self, label: Hashable) -> bool:
+        return label in self._numbers
+
+    @property
+    def order(self) -> Indices:
+        """(T,): the classes' numbers, sorted by their labels."""
+        if self._order is None:
+            self._order = np.argsort(np.asarray(self.labels), kind="stable")
+        return self._order
+
+    def number(self, label: Hashable) -> int:
+        """The class' number. Raises LearningError, naming some that there are, for no class."""
+        if label not in self._numbers:
+            known = ", ".join(str(one) for one in self.labels[:5]) or "none yet"
+            more = ", ..." if len(self.labels) > 5 else ""
+            raise LearningError(f"There is no class {str(label)[:80]!r}; known: {known}{more}.")
+        return self._numbers[label]
+
+    def add(self, labels: Iterable[Hashable]) -> Indices:
+        """The classes' numbers (n,); those never seen get columns of zeros (thesis 7.20)."""
+        numbers = [self._numbers.setdefault(label, len(self._numbers)) for label in labels]
+        if new := len(self._numbers) - len(self.labels):
+            self.labels, self._order = list(self._numbers), None
+            for name in SUMMED:
+                array = getattr(self, name)
+                zeros = np.zeros((new, *array.shape[1:]))
+                setattr(self, name, np.concatenate((array, zeros)))
+        return np.array(numbers, dtype=np.intp)
+
+    def show(self, numbers: Indices, hold_out: int) -> npt.NDArray[np.bool_]:
+        """Count that examples of these classes (n,) came; returns which are to be held out.
+
+        Each class' every `hold_out`-th, none for 0: a class' first examples are learned.
+        """
+        held = np.zeros(len(numbers), dtype=bool)
+        for i, number in enumerate(numbers):
+            self.shown[number] += 1.0
+            held[i] = hold_out > 0 and self.shown[number] % hold_out == 0
+        return held
+
+    def learn(self, rows: Array, numbers: Indices) -> None:
+        """Add inputs (k, D) to the classes of these numbers (k,)."""
+        if len(rows) == 1:
+            self.sums[numbers[0]] += rows[0]
+            self.counts[numbers[0]] += 1.0
+            return
+        for number in np.unique(numbers):
+            own = numbers == number
+            self.sums[number] += rows[own].sum(axis=0)
+            self.counts[number] += np.count_nonzero(own)
+
+    def rename(self, label: Hashable, new: Hashable) -> None:
+        """Rename a class. Raises LearningError if there is a class of the new name."""
+        number = self.number(label)
+        if new != label and new in self._numbers:
+            raise LearningError(f"There is a class {new!r} already: merge the two instead.")
+        self.labels[number] = new
+        self._renumber()
+
+    def merge(self, label: Hashable, into: Hashable) -> Indices:
+        """Add a class' sum and count to another's, and remove it; returns as :meth:`forget`."""
+        source, target = self.number(label), self.number(into)
+        if source == target:
+            raise LearningError(f"The class {label!r} can't be merged with itself.")
+        for name in SUMMED:
+            getattr(self, name)[target] += getattr(self, name)[source]
+        numbers = self.forget(label)
+        numbers[source] = numbers[target]
+        return numbers
+
+    def forget(self, label: Hashable) -> Indices:
+        """Remove a class' sum and count; returns the new number of each old one, or -1."""
+        number, old = self.number(label), np.arange(len(self.labels))
+        for name in SUMMED:
+            setattr(self, name, np.delete(getattr(self, name), number, axis=0))
+        del self.labels[number]
+        self._renumber()
+        return np.where(old == number, -1, old - (old > number))
+
+    def _renumber(self) -> None:
+        self._numbers = {label: i for i, label in enumerate(self.labels)}
+        self._order = None
+
+    def state(self) -> dict[str, Array]:
+        """The arrays that :meth:`restore` needs, without the labels."""
+        return {name: getattr(self, name).copy() for name in SUMMED}
+
+    def restore(self, labels: Iterable[Hashable], state: dict[str, Array]) -> None:
+        """Resume from labels and a :meth:`state`."""
+        self.__init__(self.sums.shape[1])  # type: ignore[misc]
+        self.add(labels)
+        for name in SUMMED:
+            getattr(self, name)[:] = state[name]
+
+
+def class_weights(counts: Array, recoding: float) -> Array:
+    """The diagonal of Gamma^recoding, (T,): (k / gamma_t)^recoding, k the sum of the counts gamma.
+
+    recoding = 0 leaves scores as they are, 1 undoes the imbalance wholly. A class without examples
+    has a score of zero whatever its weight, which is 1.
+    """
+    seen = counts > 0.0
+    weights: Array = np.where(seen, counts.sum() / np.where(seen, counts, 1.0), 1.0) ** recoding
+    return weights
+
+
+def exponent_weights(counts: Array, exponents: Array) -> Array:
+    """:func:`class_weights` for each exponent, (exponents, T); NaN for classes without examples.
+
+    These can't win.
+    """
+    weights = np.array([class_weights(counts, recoding) for recoding in exponents])
+    weights[:, counts <= 0.0] = np.nan
+    return weights
+
+
+def winners(scores: Array, weights: Array, recode: np.ufunc = np.multiply) -> Indices:
+    """The winning class for each exponent, (n, exponents), from scores (n, T) without recoding.
+
+    weights : (exponents, T), see :func:`exponent_weights`, with which `recode` recodes scores.
+    """
+    impossible = np.isnan(weights[0])
+    found = np.empty((len(scores), len(weights)), dtype=np.intp)
+    for j, weight in enumerate(weights):
+        recoded = recode(scores, weight)
+        if impossible.any():
+            recoded[:, impossible] = -np.inf
+        found[:, j] = recoded.argmax(axis=1)
+    return found
+
+
+# -------------------------------------------------------------------------------------------------
+# The heads.
 
 
 class Judged(NamedTuple):

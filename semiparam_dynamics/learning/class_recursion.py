@@ -15,9 +15,9 @@ from scipy.special import softmax
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.class_heads import LeastSquaresHead
-from semiparam_dynamics.learning.class_sums import (
+from semiparam_dynamics.learning.class_heads import (
     ClassSums,
+    LeastSquaresHead,
     class_weights,
     exponent_weights,
     winners,
@@ -38,16 +38,11 @@ DEFAULT_TEMPERATURE = 0.1  # until there are examples to choose by
 MIN_QR_ROWS = 1024  # of a QR decomposition: of fewer its overhead counts
 
 
-class InputAssessment(NamedTuple):
-    """One input's probabilities of the classes (T,), its novelty and its familiarity."""
-
-    probabilities: Array
-    novelty: float
-    familiarity: float
-
-
 class Assessment(NamedTuple):
-    """Inputs' probabilities of the classes (n, T), novelty (n,) and familiarity (n,)."""
+    """Inputs' probabilities of the classes (n, T), novelty (n,) and familiarity (n,).
+
+    Of one input (T,) and two numbers.
+    """
 
     probabilities: Array
     novelty: Array

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -81,22 +82,15 @@ class Task:
     replacement: bool | str = True
 
 
-class Draws:
-    """The rows of each pass, as `Task.replacement` says, of n."""
-
-    def __init__(self, n: int, replacement: bool | str, draw: np.random.RandomState) -> None:
-        self._n, self._replacement, self._draw = n, replacement, draw
-        self._order: Indices | None = None  # of all passes
-
-    def of_pass(self, count: int) -> Indices:
-        """`count` rows with replacement, or all n without."""
-        if self._replacement == "fixed":
-            if self._order is None:
-                self._order = self._draw.permutation(self._n)
-            return self._order
-        if self._replacement:
-            return self._draw.randint(self._n, size=count)
-        return self._draw.permutation(self._n)
+def drawn_rows(task: Task, count: int) -> Iterator[Indices]:
+    """The rows of each pass, as `Task.replacement` says: `count` with it, or all n without."""
+    n, draw = task.rows.n_samples, task.draw
+    kept = draw.permutation(n) if task.replacement == "fixed" else None
+    while True:
+        if kept is not None:
+            yield kept
+        else:
+            yield draw.randint(n, size=count) if task.replacement else draw.permutation(n)
 
 
 class Descent(ABC):
@@ -116,7 +110,6 @@ class Descent(ABC):
         """`n_columns` of the kernel matrix, and `size` numbers that are learned in each of P."""
         self._rows, self._loss, self._steps = task.rows, task.loss, task.steps
         self._passes, self._budget = task.passes, task.budget
-        self._draws = Draws(task.rows.n_samples, task.replacement, task.draw)
         n, S = task.rows.n_samples, len(task.steps.step)
         row_bytes = n_columns * task.rows.dtype.itemsize
         keep = task.passes > 1 and n * row_bytes <= KEPT_KERNEL_SHARE * task.budget
@@ -175,12 +168,13 @@ class KernelDescent(Descent):
         block, n = task.rows.whole(), task.rows.n_samples
         super().__init__(task, n, n)
         self._kernel = task.kernel
-        first = self._draws.of_pass(n)
+        draws = drawn_rows(task, n)
+        first = next(draws)
+        self._draws = chain((first,), draws)
         drawn, when = np.unique(first, return_index=True)
         order = np.concatenate((drawn[np.argsort(when)], np.setdiff1d(np.arange(n), drawn)))
         self._rank = np.empty(n, dtype=np.intp)
         self._rank[order] = np.arange(n)
-        self._pass: Indices | None = self._rank[first]
         self._seen = np.zeros(n, dtype=bool)
         self._reach = 0  # rows beyond have not been drawn
         self.centers = block.X[order]
@@ -193,9 +187,7 @@ class KernelDescent(Descent):
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
-        n = self.centers.shape[0]
-        drawn = self._rank[self._draws.of_pass(n)] if self._pass is None else self._pass
-        self._pass = None
+        drawn = self._rank[next(self._draws)]
         self._seen[drawn] = True
         for J, K in map_in_order(self._evaluate, self._blocks(drawn)):
             self._step(J, K)
@@ -258,6 +250,7 @@ class NystromDescent(Descent):
         rows, n, q = task.rows, task.rows.n_samples, basis.n_features
         super().__init__(task, q, q)
         self._basis, self._batch = basis, batch
+        self._draws = drawn_rows(task, -(-n // batch) * batch)
         self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         self.centers = basis.centers.astype(rows.dtype)
         self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
@@ -276,8 +269,7 @@ class NystromDescent(Descent):
 
     def run_pass(self) -> None:
         """See :class:`Descent`."""
-        count = -(-self._rows.n_samples // self._batch)
-        drawn = self._draws.of_pass(count * self._batch)
+        drawn = next(self._draws)
         total = len(drawn)
         if self._features and self._batch < SMALL_BATCH_ROWS:
             size = max(self._block // self._batch, 1) * self._batch

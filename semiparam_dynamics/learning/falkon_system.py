@@ -280,7 +280,7 @@ class Preconditioner:
             elif whole:
                 self._A = triangle_products(basis.expansion, share)
             else:
-                self._A = mean_products(basis, share)
+                self._A = add_mean_products(np.zeros((q, q), order="F"), basis, share)
             self._A[np.diag_indices(q)] += extra
             if upper_factor(self._A) and np.isfinite(np.diagonal(self._A)).all():
                 return
@@ -318,12 +318,6 @@ def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
     else:
         result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
     return result
-
-
-def mean_products(basis: NystromBasis, share: Array) -> Array:
-    """Phi' diag(share) Phi, its upper half, (q, q), of the features of the centres."""
-    q = basis.n_features
-    return add_mean_products(np.zeros((q, q), order="F"), basis, share)
 
 
 def add_mean_products(
@@ -366,11 +360,6 @@ class Solution:
     gained: Array  # (T,), by how much x'Hx - 2 b'x lies below zero
     squares: Array  # (T,), a number that, over H's least eigenvalue, bounds what it lies above
     curvatures: Callable[[], Array]  # -> (T,), estimates from above of H's least eigenvalue
-
-    @property
-    def n_iter(self) -> int:
-        """The products with the matrix, t."""
-        return len(self.residuals)
 
     def to_gain(self, least: float) -> Array:
         """About by how much x'Hx - 2 b'x lies above its minimum still, (T,).

@@ -7,8 +7,6 @@ functions psi / sqrt(q) have the same mean, and fewer may do (the same, remark 1
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -90,6 +88,10 @@ class SpectralFeatures:
         self.frequencies: Array = directions / kernel_widths(kernel, n_inputs)
         self.offsets: Array | None = 2.0 * np.pi * phase if kind == "phase" else None
 
+    def map(self, dtype: Any) -> FeatureMap:
+        """Feature map whose results are in `dtype`."""
+        return fourier_map(self.frequencies, self.offsets, dtype)
+
 
 def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> FeatureMap:
     """x -> sqrt(2) cos(w'x + b), or pairs of sqrt(2) cos(w'x) and sqrt(2) sin(w'x), in `dtype`."""
@@ -122,8 +124,6 @@ def kernel_widths(kernel: Any, n_inputs: int) -> Array:
 # Any features, and draws of them.
 
 IMPORTANCE_ROWS = 1000  # that an importance sees, at most
-Blocks = Callable[[], Iterator[Array]]  # values of features, in blocks of them, again and again
-Importance = Callable[[Array, Array], Array]  # omega (N, p), inputs (k, d) -> q, (N,)
 
 
 class FeatureSampler(Protocol):
@@ -159,11 +159,7 @@ class SpectralSampler:
 
     def psi(self, X: Array, omega: Array) -> Array:
         """See :class:`FeatureSampler`."""
-        angle = X @ np.ascontiguousarray(omega[:, :-1].T, dtype=X.dtype)
-        angle += omega[:, -1].astype(X.dtype)
-        result: Array = np.cos(angle, out=angle)
-        result *= X.dtype.type(np.sqrt(2.0))
-        return result
+        return fourier_map(omega[:, :-1], omega[:, -1], X.dtype).evaluate(X)
 
 
 @dataclass(frozen=True)
@@ -215,8 +211,8 @@ def draw_features(
     Since theta q can seldom be drawn from, `n_candidates` are drawn from theta, and among them,
     with replacement, the features, with probabilities p_i in proportion to q. Weights
     (N p_i)^-1/2 leave the mean of the features' products that of the candidates. An importance
-    sees 1000 rows, or as many as leave room for their matrices within `memory_limit` bytes; None: a
-    quarter of what is free.
+    sees 1000 rows, or as many as the candidates' values at them leave room for within
+    `memory_limit` bytes; None: a quarter of what is free.
 
     Raises ConfigurationError for what is no sampler or importance, and LearningError for a q that
     is negative, not finite, or zero where a feature is not zero on the data.
@@ -236,20 +232,15 @@ def draw_features(
         )
     N = positive_count(n_candidates, "n_candidates")
     candidates = _sampled(sampler, N, rows.n_features, random)
-    n_rows, size = _within(memory_budget(memory_limit), N)
+    # Of the candidates' values at a row, four copies on the way.
+    n_rows = max(1, min(IMPORTANCE_ROWS, memory_budget(memory_limit) // (32 * N)))
     X, weights = _some(rows, random.randint(2**31 - 1), n_rows)
-
-    def values() -> Iterator[Array]:
-        return (evaluated(sampler, X, candidates[i : i + size]) for i in range(0, N, size))
-
-    parts = list(values()) if size >= N else None
-    blocks: Blocks = values if parts is None else lambda: iter(parts)
+    values = evaluated(sampler, X, candidates)
     if isinstance(importance, str):
-        q = np.concatenate(list(_leverage(blocks, N, penalty, weights)))
+        q = leverage_importance(values, penalty, weights)
     else:
         q = np.asarray(importance(candidates, X), dtype=float)
-    used = np.concatenate([block.any(axis=0) for block in blocks()])
-    p = _probabilities(q, used)
+    p = _probabilities(q, np.asarray(values.any(axis=0)))
     chosen = random.choice(N, size=count, p=p)
     return DrawnFeatures(sampler, candidates[chosen], (N * p[chosen]) ** -0.5)
 
@@ -260,34 +251,15 @@ def leverage_importance(values: Array, penalty: float, weights: Array | None = N
     (1/k) psi_i' (K/k + penalty I)^-1 psi_i, with K the mean of all psi psi'; with weights (k,) a
     row has its share of their sum in place of 1/k. Time O(k^2 N).
     """
-    return next(_leverage(lambda: iter([values]), values.shape[1], penalty, weights))
-
-
-def _leverage(blocks: Blocks, N: int, penalty: float, weights: Array | None) -> Iterator[Array]:
-    """Leverage scores of N features, whose values come in blocks of columns (k, b)."""
-
-    def scaled() -> Iterator[Array]:
-        for values in blocks():
-            k = len(values)
-            share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
-            yield values * np.sqrt(share)[:, None]
-
-    gram: Array = np.asarray(sum(block @ block.T for block in scaled())) / N
+    k, N = values.shape
+    share = np.full(k, 1.0 / k) if weights is None else weights / weights.sum()
+    scaled = values * np.sqrt(share)[:, None]
+    gram: Array = scaled @ scaled.T / N
     # A penalty below rounding leaves no Cholesky factor.
-    least = len(gram) * float(np.finfo(float).eps) * float(np.trace(gram))
-    gram[np.diag_indices(len(gram))] += max(positive_penalty(penalty), least)
+    least = k * float(np.finfo(float).eps) * float(np.trace(gram))
+    gram[np.diag_indices(k)] += max(positive_penalty(penalty), least)
     factor = cho_factor(gram, lower=True, overwrite_a=True)
-    for block in scaled():
-        yield np.einsum("ij,ij->j", block, cho_solve(factor, block))
-
-
-def _within(budget: int, n_candidates: int) -> tuple[int, int]:
-    """Numbers of rows that an importance sees and of candidates at a time, within the budget.
-
-    Half of it is for two matrices of the rows, the rest for four blocks of the candidates' values.
-    """
-    n_rows = max(1, min(IMPORTANCE_ROWS, math.isqrt(budget // 32)))
-    return n_rows, max(1, min(n_candidates, budget // 2 // (32 * n_rows)))
+    return np.asarray(np.einsum("ij,ij->j", scaled, cho_solve(factor, scaled)))
 
 
 def evaluated(sampler: FeatureSampler, X: Array, omega: Array) -> Array:

@@ -21,9 +21,12 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
-from semiparam_dynamics.learning.class_heads import DiscriminantHead, LeastSquaresHead
-from semiparam_dynamics.learning.class_recursion import ClassRecursion, InputAssessment
-from semiparam_dynamics.learning.class_sums import class_weights
+from semiparam_dynamics.learning.class_heads import (
+    DiscriminantHead,
+    LeastSquaresHead,
+    class_weights,
+)
+from semiparam_dynamics.learning.class_recursion import Assessment, ClassRecursion
 from semiparam_dynamics.learning.features import (
     FixedFeatures,
     GrowingFeatures,
@@ -213,16 +216,15 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         acceptance = self.recursion_.acceptance() if false_accepts else None
         return None if acceptance is None else acceptance.limit(false_accepts)
 
-    def assess(self, x: Array) -> InputAssessment:
+    def assess(self, x: Array) -> Assessment:
         """Results of :meth:`predict_proba`, :meth:`novelty` and :meth:`familiarity` for one input.
 
         For callers that ask frame by frame: what they share is done once, and x (d,), finite, isn't
         checked.
         """
-        (probabilities,), (novelty,), (familiarity,) = self.recursion_.assess(
-            x[None], self.recoding_
-        )
-        return InputAssessment(probabilities[self._order()], float(novelty), float(familiarity))
+        found = self.recursion_.assess(x[None], self.recoding_)
+        probabilities = found.probabilities[0, self._order()]
+        return Assessment(probabilities, found.novelty[0], found.familiarity[0])
 
     def validate(self, X: Any = None, y: Any = None) -> IncrementalRLSC:
         """Choose ridge and exponent by all held-out examples as of now, or by X (n, d), y (n,).
@@ -401,9 +403,8 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if first:
             self._start(X, self.features)
         recursion = self.recursion_
-        for label in announced:
-            recursion.classes.add(label)
-        numbers = np.array([recursion.classes.add(label) for label in labels])
+        recursion.classes.add(announced)
+        numbers = recursion.classes.add(labels)
         kept = recursion.classes.show(numbers, self.hold_out)
         recursion.learn(X[~kept], numbers[~kept])
         for x, number in zip(X[kept], numbers[kept], strict=True):

@@ -435,12 +435,8 @@ class GaussianBlocks:
     def __call__(self, X: Array) -> Array:
         """K(X, C), (k, m), of rows X (k, d)."""
         K = np.empty((len(X), self._m), self.dtype)
-        self.into(X, K)
-        return K
-
-    def into(self, X: Array, K: Array) -> None:
-        """Evaluate K(X, C) into K (k, m), which is contiguous."""
         evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K)
+        return K
 
     def multiply(self, X: Array, B: Array) -> Array:
         """K(X, C) B for B (m, T): (k, T) in float64, as all sums."""

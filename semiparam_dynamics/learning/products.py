@@ -138,8 +138,6 @@ TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some mill
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
-Evaluated = tuple[Array, Block]  # K (k, m) of a block's rows, and the block; kept, without its X
-Item = TypeVar("Item", bound="Evaluated | Block")
 
 
 def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
@@ -150,16 +148,13 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
     size = max(64, CACHE_BYTES // max(out[:1].nbytes, 1))
 
     def fill(i: int) -> None:
-        if (
-            isinstance(bound, GaussianBlocks)
-            and bound.dtype == out.dtype
-            and out.flags.c_contiguous
-        ):
-            bound.into(X[i : i + size], out[i : i + size])
-        else:
-            out[i : i + size] = bound(X[i : i + size])
+        out[i : i + size] = bound(X[i : i + size])
 
     for_each(fill, range(0, X.shape[0], size))
+
+
+# Of products, their first argument (a block's kernel or inputs), the block, its place in the rows.
+OfBlock = Callable[[Any, Array, Block, slice], Array]
 
 
 class KernelProducts(Protocol):
@@ -213,21 +208,17 @@ class KernelRows:
         # Where none is stored, a row takes its inputs' copies, its outputs and its weights.
         light = 8 * (3 * rows.row_numbers + 3 * max(rows.n_outputs, 1)) * n_threads()
         self._fused_rows = max(self.block_rows, min(left // light, TASK_ENTRIES // m))
-        self._kept: list[Evaluated] | None = None
+        self._kept: list[tuple[Array, Block]] | None = None
 
     def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
         """function(K, block) for each block of rows, in order, computed by several threads."""
-        yield from map_in_order(lambda e: function(*self._evaluate(e)), self._pending())
+        yield from map_in_order(lambda one: function(self._kernel(*one), one[1]), self._pending())
 
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a block of rows (k, T) at a time."""
         B = np.ascontiguousarray(B, dtype=float)
-        dtype, fused = self.rows.dtype, self._fused(B.shape[1])
-        if fused is not None:
-            each = self._each(lambda block: fused.multiply(block.X, B))
-        else:
-            each = self.blocks(lambda K, block: product(K, B))
-        yield from (part.astype(dtype, copy=False) for part in each)
+        for part in self._each(B.shape[1], lambda of, A, *_: of.multiply(A, B)):
+            yield part.astype(self.rows.dtype, copy=False)
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
@@ -238,47 +229,24 @@ class KernelRows:
         the sample weights: (m, T) in float64.
         """
         B = np.asarray(B, dtype=float)
-        fused = self._fused(B.shape[1])
-        if fused is not None:
-            numbered = self._numbered(self.rows.blocks(self._fused_rows))
-            each = map_in_order(lambda p: fused.normal(p[0].X, B, None, weights[p[1]]), numbered)
-        else:
-            each = self._numbered_blocks(lambda K, part: _normal(K, B, None, weights[part]))
-        return self._sum(each, B.shape[1])
+        return self._sum(B.shape[1], lambda of, A, _, part: of.normal(A, B, None, weights[part]))
 
     def transposed(self, S: Array) -> Array:
         """K' S for S (n, T): (m, T) in float64."""
-        fused = self._fused(S.shape[1])
-        if fused is not None:
-            numbered = self._numbered(self.rows.blocks(self._fused_rows))
-            each = map_in_order(lambda p: fused.transposed(p[0].X, S[p[1]]), numbered)
-        else:
-            each = self._numbered_blocks(lambda K, part: _wide(K).T @ S[part])
-        return self._sum(each, S.shape[1])
+        return self._sum(S.shape[1], lambda of, A, _, part: of.transposed(A, S[part]))
 
     def gradient(self, B: Array, with_outputs: bool = True) -> Array:
         """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
         B = np.asarray(B, dtype=float)
-        fused = self._fused(B.shape[1])
-
-        def outputs(block: Block) -> Array | None:
-            return block.Y if with_outputs else None
-
-        if fused is not None:
-            each = self._each(lambda b: fused.normal(b.X, B, outputs(b), b.weights))
-        else:
-            each = self.blocks(lambda K, b: _normal(K, B, outputs(b), b.weights))
-        return self._sum(each, B.shape[1])
+        return self._sum(
+            B.shape[1],
+            lambda of, A, b, _: of.normal(A, B, b.Y if with_outputs else None, b.weights),
+        )
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
         T = self.rows.n_outputs
-        fused = self._fused(T)
-        if fused is not None:
-            each = self._each(lambda b: fused.transposed(b.X, _weighted(b.Y, b.weights)))
-            return self._sum(each, T)
-        each = self.blocks(lambda K, block: _wide(K).T @ _weighted(block.Y, block.weights))
-        return self._sum(each, T)
+        return self._sum(T, lambda of, A, b, _: of.transposed(A, _weighted(b.Y, b.weights)))
 
     def _fused(self, n_columns: int = 1) -> GaussianBlocks | None:
         """The kernel's products without a stored K, where they take less time; or None."""
@@ -287,43 +255,49 @@ class KernelRows:
             return self._bound
         return None
 
-    def _each(self, function: Callable[[Block], Array]) -> Iterator[Array]:
-        """function(block) for each block of rows, in order, computed by several threads."""
-        yield from map_in_order(function, self.rows.blocks(self._fused_rows))
+    def _each(self, n_columns: int, function: OfBlock) -> Iterator[Array]:
+        """function(products, A, block, part) for each block, in order, by several threads.
 
-    def _numbered_blocks(self, function: Callable[[Array, slice], Array]) -> Iterator[Array]:
-        """function(K, part) for each block of rows, with `part` its place among them, in order."""
+        The products' methods take A first: the block's inputs where `n_columns` need no stored K,
+        and else K. `part` is the block's place among the rows.
+        """
+        fused = self._fused(n_columns)
 
-        def of_item(numbered: tuple[Evaluated | Block, slice]) -> Array:
-            return function(self._evaluate(numbered[0])[0], numbered[1])
+        def of_block(item: tuple[Array | None, Block, int]) -> Array:
+            K, block, end = item
+            part = slice(end - len(block), end)
+            if fused is not None:
+                return function(fused, block.X, block, part)
+            return function(StoredProducts, self._kernel(K, block), block, part)
 
-        yield from map_in_order(of_item, self._numbered(self._pending()))
+        pending = self._pending(self.block_rows if fused is None else self._fused_rows)
+        ends = 0
+        numbered = ((K, block, ends := ends + len(block)) for K, block in pending)
+        yield from map_in_order(of_block, numbered)
 
-    def _numbered(self, items: Iterable[Item]) -> Iterator[tuple[Item, slice]]:
-        start = 0
-        for item in items:
-            end = start + len(item if isinstance(item, Block) else item[1])
-            yield item, slice(start, end)
-            start = end
-
-    def _sum(self, parts: Iterator[Array], n_columns: int) -> Array:
+    def _sum(self, n_columns: int, function: OfBlock) -> Array:
         total = np.zeros((self.centers.shape[0], n_columns))
-        for part in parts:
+        for part in self._each(n_columns, function):
             total += part
         return total
 
-    def _pending(self) -> Iterator[Evaluated | Block]:
+    def _pending(self, size: int | None = None) -> Iterator[tuple[Array | None, Block]]:
+        """Blocks of rows, and their kernels where these are kept."""
         if self.fits and self._kept is None:
             self._kept = list(map_in_order(self._keep, self.rows.blocks(self.block_rows)))
-        yield from self.rows.blocks(self.block_rows) if self._kept is None else self._kept
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for block in self.rows.blocks(size or self.block_rows):
+            yield None, block
 
-    def _keep(self, block: Block) -> Evaluated:
+    def _keep(self, block: Block) -> tuple[Array, Block]:
         """Kernel of a block without the inputs: those read from files would stay in memory."""
         K = self._bound(block.X)
         return K, Block(np.empty((len(block), 0), K.dtype), block.Y, block.weights)
 
-    def _evaluate(self, item: Evaluated | Block) -> Evaluated:
-        return (self._bound(item.X), item) if isinstance(item, Block) else item
+    def _kernel(self, K: Array | None, block: Block) -> Array:
+        return self._bound(block.X) if K is None else K
 
 
 @singledispatch
@@ -348,31 +322,41 @@ def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
     return largest
 
 
-def product(K: Array, B: Array) -> Array:
-    """K B of one block, (k, T) in float64, for B (m, T) in float64."""
-    k, T = len(K), B.shape[1]
-    if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
-        wide: Array = _wide(K) @ B
-        return wide
-    result = np.zeros((k, T))
-    forward(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], result, 0, k, 0)
-    return result
+class StoredProducts:
+    """Products with a block's kernel K (k, m), as :class:`GaussianBlocks` has them of inputs."""
 
+    @staticmethod
+    def multiply(K: Array, B: Array) -> Array:
+        """K B, (k, T) in float64, for B (m, T) in float64."""
+        k, T = len(K), B.shape[1]
+        if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
+            wide: Array = _wide(K) @ B
+            return wide
+        result = np.zeros((k, T))
+        forward(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], result, 0, k, 0)
+        return result
 
-def _normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
-    """K' W (K B - Y) of one block, (m, T) in float64, with weights (k,) or (k, T); Y None: zero."""
-    k, T = len(K), B.shape[1]
-    if T > COMPILED_COLUMNS[K.itemsize]:
-        K = _wide(K)
-        return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
-    K = np.ascontiguousarray(K)
-    each = weight_columns(weights, k, T)
-    result = np.zeros((T, K.shape[1]))
-    for t in range(T):
-        w = np.ascontiguousarray(each[:, t])
-        y = np.zeros(k) if Y is None else Y[:, t].astype(float)
-        _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
-    return result.T
+    @staticmethod
+    def normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
+        """K' W (K B - Y), (m, T) in float64, with weights (k,) or (k, T); Y None: zero."""
+        k, T = len(K), B.shape[1]
+        if T > COMPILED_COLUMNS[K.itemsize]:
+            K = _wide(K)
+            return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
+        K = np.ascontiguousarray(K)
+        each = weight_columns(weights, k, T)
+        result = np.zeros((T, K.shape[1]))
+        for t in range(T):
+            w = np.ascontiguousarray(each[:, t])
+            y = np.zeros(k) if Y is None else Y[:, t].astype(float)
+            _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
+        return result.T
+
+    @staticmethod
+    def transposed(K: Array, S: Array) -> Array:
+        """K' S, (m, T) in float64, for S (k, T)."""
+        result: Array = _wide(K).T @ S
+        return result
 
 
 @compiled

@@ -18,7 +18,6 @@ from semiparam_dynamics.learning.feature_sampling import (
     SpectralFeatures,
     SpectralSampler,
     draw_features,
-    fourier_map,
 )
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.ridge import (
@@ -101,7 +100,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         """
         penalty = positive_penalty(self.penalty)
         rows = training_rows(self, X, y, sample_weight)
-        drawn, psi = self._drawn(rows, self.n_features, penalty)
+        drawn = self._drawn(rows, self.n_features, penalty)
+        psi = drawn.map(rows.dtype)
         m = psi.n_features
         # psi / sqrt(m) with the ridge penalty n is psi with the ridge penalty n m.
         scale = m if self.scaled else 1
@@ -113,7 +113,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             self.frequencies_, self.offsets_ = drawn.frequencies, drawn.offsets
         else:
             self.omega_, self.weights_ = drawn.omega, drawn.weights
-        self._dtype = rows.dtype
+        self._features, self._dtype = drawn, rows.dtype
         coefficients = beta * np.sqrt(scale)
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
         return self
@@ -126,10 +126,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         """
         X = validate_data(self, X, dtype=self._dtype, reset=False)
         m = len(self.coef_)
-        if hasattr(self, "omega_"):
-            psi = DrawnFeatures(self._sampler(), self.omega_, self.weights_).map(self._dtype)
-        else:
-            psi = fourier_map(self.frequencies_, self.offsets_, self._dtype)
+        psi = self._features.map(self._dtype)
         weights = self.coef_.reshape(m, -1) / np.sqrt(m if self.scaled else 1)
         result = _products(X, psi, weights, self._dtype, self.memory_limit)
         return result[:, 0] if self.coef_.ndim == 1 else result
@@ -151,7 +148,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
         leverage = isinstance(self.importance, str)
         for together in [[penalty] for penalty in penalties] if leverage else [penalties]:
-            drawn, psi = self._drawn(rows, max(sizes), together[0])
+            drawn = self._drawn(rows, max(sizes), together[0])
+            psi = drawn.map(rows.dtype)
             smallest = min(together) * (min(nested) if self.scaled else 1)
             system = self._system(rows, drawn, psi, smallest)
             for penalty in together:
@@ -175,30 +173,23 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
                 weights[:m, columns] = system.factor(penalty * n).weights(m)
         return weights
 
-    def _sampler(self) -> Any:
-        """Sampler of the features, where they are not the kernel's without importance."""
-        if self.features is None:
-            return SpectralSampler(self.kernel)
-        return self.features
-
     def _drawn(
         self, rows: Rows, n_features: int, penalty: float
-    ) -> tuple[SpectralFeatures | DrawnFeatures, FeatureMap]:
+    ) -> SpectralFeatures | DrawnFeatures:
         if self.features is not None and self.kernel is not None:
             raise ConfigurationError(
                 "features have a kernel of their own: leave out either kernel or features."
             )
         if self.features is None and self.importance is None:
             kernel, d = as_kernel(self.kernel), rows.n_features
-            spectral = SpectralFeatures(kernel, n_features, d, self.kind, self.random_state)
-            return spectral, fourier_map(spectral.frequencies, spectral.offsets, rows.dtype)
+            return SpectralFeatures(kernel, n_features, d, self.kind, self.random_state)
         if self.features is None and self.kind != "phase":
             raise ConfigurationError(
                 f'importance draws one function at a time: it needs kind="phase", not '
                 f'"{self.kind}".'
             )
-        drawn = draw_features(
-            self._sampler(),
+        return draw_features(
+            SpectralSampler(self.kernel) if self.features is None else self.features,
             n_features,
             rows,
             self.importance,
@@ -207,7 +198,6 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
             self.random_state,
             self.memory_limit,
         )
-        return drawn, drawn.map(rows.dtype)
 
     def _system(
         self,

@@ -303,27 +303,17 @@ def recursion_from(
     capacity : room for features that are added later.
     roots : (n,), of the rows' sample weights; None: ones.
     """
-    core = RecursiveLeastSquares(len(weights), weights.shape[1], ridge, capacity=capacity)
-    R = information_factor(transform, X, len(weights), ridge, roots)
-    core.restore({"R": R, "U": R @ weights, "refreshed": np.array(0)})
-    return core
-
-
-def information_factor(
-    transform: Transform, X: Array, n_features: int, ridge: float, roots: Array | None = None
-) -> Array:
-    """Upper triangular R (D, D) with R'R = ridge I + Z'Z, Z = transform(X); one pass, BLAS 3.
-
-    With `roots` (n,) of sample weights Z is roots times that. By QR, block after block: the
-    rounding of Z'Z would be squared.
-    """
-    factor = CholeskyFactor(n_features, positive(ridge, "ridge"))
-    size = max(FACTOR_BLOCK_ROWS, 4 * n_features)
+    D, T = weights.shape
+    # By QR, block after block: the rounding of Z'Z would be squared.
+    factor = CholeskyFactor(D, positive(ridge, "ridge"))
+    size = max(FACTOR_BLOCK_ROWS, 4 * D)
     for start in range(0, len(X), size):
         part = slice(start, start + size)
         Z = transform(X[part])
         factor.learn(Z if roots is None else Z * roots[part, None])
-    return factor.R
+    core = RecursiveLeastSquares(D, T, ridge, capacity=capacity)
+    core.restore({"R": factor.R, "U": factor.R @ weights, "refreshed": np.array(0)})
+    return core
 
 
 def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis, Array]:

@@ -165,8 +165,6 @@ def cholesky_factor(A: Array) -> Array:
 # With QR a fit takes about twice as long.
 QR_BELOW = 1e-9
 QR_BLOCK_COLUMNS = 32
-# An eigendecomposition takes as long as about a dozen Cholesky factors.
-MAX_FACTORED_RIDGES = 12
 
 Stream = Callable[[], Iterable[FeatureBlock]]
 
@@ -273,15 +271,9 @@ class NestedRidge:
 
     def path(self, sizes: Sequence[int], ridges: Sequence[float]) -> Iterator[list[Array]]:
         """For each ridge, the list of beta_t (t, T) for each t of `sizes`."""
-        if len(set(sizes)) == 1 and len(ridges) > MAX_FACTORED_RIDGES:
-            values, vectors, projected = self.spectrum(sizes[0])
-            for ridge in ridges:
-                beta = vectors @ (projected / (values + ridge)[:, None])
-                yield [beta] * len(sizes)
-        else:
-            for ridge in ridges:
-                factor = self.factor(ridge)
-                yield [factor.weights(t) for t in sizes]
+        for ridge in ridges:
+            factor = self.factor(ridge)
+            yield [factor.weights(t) for t in sizes]
 
 
 @singledispatch

@@ -182,13 +182,19 @@ class Rows:
 
     def take(self, indices: Indices) -> Array:
         """The inputs (k, d) at the given row numbers, in their order; one pass over the data."""
-        if self.sparse:
-            return self._take_sparse(indices)
-        result = np.empty((len(indices), self.n_features), self.dtype)
-        for block, start in self._numbered():
+        return self.pick(indices).X
+
+    def pick(self, indices: Indices) -> Block:
+        """The rows with the given numbers, in their order, without weights; one pass."""
+        start, places, X, Y = 0, [], [], []
+        for block in self._read():
             here = np.flatnonzero((indices >= start) & (indices < start + len(block)))
-            result[here] = block.X[indices[here] - start]
-        return result
+            places.append(here)
+            X.append(block.X[indices[here] - start])
+            Y.append(block.Y[indices[here] - start])
+            start += len(block)
+        order = np.argsort(np.concatenate(places))
+        return Block(stacked(X)[order], np.concatenate(Y)[order], None)
 
     def weights(self) -> Array | None:
         """All sample weights, (n,), if there are any."""
@@ -204,22 +210,6 @@ class Rows:
             Y = block.Y.astype(float)
             total += np.einsum("i,ij,ij->j", w, Y, Y)
         return total
-
-    def _take_sparse(self, indices: Indices) -> Array:
-        parts, places = [], []
-        for block, start in self._numbered():
-            here = np.flatnonzero((indices >= start) & (indices < start + len(block)))
-            parts.append(block.X[indices[here] - start])
-            places.append(here)
-        taken: Array = stacked(parts)[np.argsort(np.concatenate(places))]
-        return taken
-
-    def _numbered(self) -> Iterator[tuple[Block, int]]:
-        """Blocks, and the number of the first row of each."""
-        start = 0
-        for block in self._read():
-            yield block, start
-            start += len(block)
 
     def _read(self) -> Iterator[Block]:
         if not self._counted:

@@ -285,10 +285,5 @@ def _drawn(estimator: Any, X: Any, y: Any, n_rows: int, random_state: Any) -> tu
     if rows.n_samples < 3:
         raise LearningError("Widths are learned from at least three rows.")
     chosen = check_random_state(random_state).permutation(rows.n_samples)[:n_rows]
-    Y = np.empty((len(chosen), rows.n_outputs))
-    start = 0
-    for block in rows.blocks(rows.n_samples):
-        here = np.flatnonzero((chosen >= start) & (chosen < start + len(block)))
-        Y[here] = block.Y[chosen[here] - start]
-        start += len(block)
-    return rows.take(chosen).astype(float), Y
+    some = rows.pick(chosen)
+    return some.X.astype(float), some.Y.astype(float)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import compress, count, islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -186,12 +186,11 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
     def once() -> Iterator[Picture]:
         try:
             with pillow.open(path) as film:
-                due = _Due(own, wanted)
-                for frame in ImageSequence.Iterator(film):
-                    if due():
-                        shown = _to_rgb(ImageOps.exif_transpose(frame))
-                        shown.thumbnail((longest, longest))
-                        yield np.asarray(shown)
+                frames = compress(ImageSequence.Iterator(film), _selected(own, wanted))
+                for frame in frames:
+                    shown = _to_rgb(ImageOps.exif_transpose(frame))
+                    shown.thumbnail((longest, longest))
+                    yield np.asarray(shown)
         except broken as error:
             raise ConfigurationError(f"{path} ends in the middle of a frame: {error}") from None
 
@@ -209,10 +208,10 @@ def _video(path: Path, rate: float, longest: int) -> Frames:
 
     def once() -> Iterator[Picture]:
         film = _capture(str(path))
-        due = _Due(own, wanted)
+        due = _selected(own, wanted)
         try:
             while film.grab():
-                if due():
+                if next(due):
                     whole, picture = film.retrieve()
                     if whole:
                         yield _shown(picture, longest)
@@ -272,21 +271,16 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
     raise ConfigurationError(f"the camera {source} gives no more frames")
 
 
-class _Due:
-    """Selection of the frames of a film of which `wanted` of `own` a second are shown.
+def _selected(own: float, wanted: float) -> Iterator[bool]:
+    """True for each frame of a film that is shown, of which `wanted` of `own` a second are.
 
     Frame n of those shown is frame floor(n own / wanted) of the film.
     """
-
-    def __init__(self, own: float, wanted: float) -> None:
-        self._step = own / wanted
-        self._frame = self._shown = 0
-
-    def __call__(self) -> bool:
-        is_due = self._frame >= math.floor(self._shown * self._step)
-        self._frame += 1
-        self._shown += is_due
-        return is_due
+    step, shown = own / wanted, 0
+    for frame in count():
+        is_shown = frame >= math.floor(shown * step)
+        shown += is_shown
+        yield is_shown
 
 
 def _credible(rate: float) -> float:

@@ -43,7 +43,7 @@ class Smoothing:
         self._last.clear()
 
     def add(
-        self, labels: tuple[str, ...], probabilities: Array, *measures: float
+        self, labels: tuple[str, ...], probabilities: Array, *measures: Any
     ) -> tuple[Array, Array]:
         """Take a frame's probabilities (T,) of the classes `labels`, and other measures of it.
 

@@ -37,14 +37,13 @@ from semiparam_dynamics.robot.urdf import (
     Lock,
     UrdfTree,
     check_joints,
-    effort_limits,
     followers,
     frame_names,
+    joint_limits,
     lock,
     locked_positions,
     parse_urdf,
     read_urdf,
-    velocity_limits,
 )
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
@@ -235,7 +234,7 @@ class RobotModel:
         self.joint_names: tuple[str, ...] = joints
         self.n_joints = len(joints)
         self.position_limits = _limits(tree, joints)
-        self.velocity_limits = velocity_limits(tree, joints)
+        self.velocity_limits = joint_limits(tree, joints, "velocity")
         types = [tree.joints[name].type for name in joints]
         self.turning: Mask = np.array([type_ == "continuous" for type_ in types])
         self.sliding: Mask = np.array([type_ == "prismatic" for type_ in types])
@@ -295,7 +294,6 @@ class RobotModel:
 
     def _use(self, regressor: Regressor) -> None:
         self._regressor, self.n_parameters = regressor, regressor.n_columns
-        self._state = np.zeros((3, 1, self.n_joints))
 
     @property
     def kinematics(self) -> Any:
@@ -419,7 +417,8 @@ class RobotModel:
         ddq: npt.ArrayLike,
         stops: npt.ArrayLike | None = None,
     ) -> Array:
-        for place, values in zip(self._state, (q, dq, ddq), strict=True):
+        state = np.empty((3, 1, self.n_joints))
+        for place, values in zip(state, (q, dq, ddq), strict=True):
             array = np.asarray(values, dtype=np.float64)
             if array.shape != (self.n_joints,):
                 raise SampleError(
@@ -427,14 +426,14 @@ class RobotModel:
                     f" not {array.shape}"
                 )
             place[0] = array
-        slid = self._slid(self._state[1])
+        slid = self._slid(state[1])
         if stops is not None:
             given = np.asarray(stops, dtype=np.float64)
             if given.shape != slid[0].shape:
                 raise SampleError(f"stops must be {slid[0].shape}, not {given.shape}")
             slid[0] = given
         out = np.empty((1, regressor.size))
-        regressor.fill(self._state[0], self._state[1], self._state[2], slid, out)
+        regressor.fill(state[0], state[1], state[2], slid, out)
         return out.reshape(self.n_axes, -1)
 
 
@@ -445,8 +444,8 @@ def check_robot(urdf: str, config: RobotConfig) -> None:
     """
     tree = parse_urdf(urdf)
     joints = _checked_joints(tree, config)
-    effort_limits(tree, joints)
-    velocity_limits(tree, joints)
+    joint_limits(tree, joints, "effort")
+    joint_limits(tree, joints, "velocity")
     _multibody(tree, joints, {}, config)
 
 
@@ -475,7 +474,6 @@ class MessageChecks(TypedDict):
     """Arguments of `MeasurementStream` and `read_measurements`."""
 
     wrench_frame: tuple[str, ...]  # the sensor frame's names; empty for the effort target
-    effort_limits: Array  # (n_joints,)
     locks: dict[str, Lock]  # of joints that are not learned, and matter
 
 
@@ -496,15 +494,11 @@ class FrictionMemory:
 
 
 def message_checks(model: RobotModel) -> MessageChecks:
-    """Limits and names that messages of this robot are checked against, live and offline alike.
-
-    Raises RobotModelError where the URDF's effort limits are no numbers.
-    """
+    """Names and locks that messages of this robot are checked against, live and offline alike."""
     tree = parse_urdf(model.urdf_text)
     wrench = model.config.target == "wrench"
     return MessageChecks(
         wrench_frame=frame_names(tree, model.config.sensor_frame) if wrench else (),
-        effort_limits=effort_limits(tree, model.joint_names),
         locks=_locks_that_matter(model, tree),
     )
 

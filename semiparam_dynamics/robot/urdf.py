@@ -107,9 +107,12 @@ class UrdfTree:
     notes: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
 
-    def parent_joint(self, link: str) -> UrdfJoint | None:
-        """The joint that `link` hangs on, None for the root."""
-        return next((j for j in self.joints.values() if j.child == link), None)
+    def above(self, link: str) -> Iterator[UrdfJoint]:
+        """The joints between `link` and the root, the one that it hangs on first."""
+        parents = {joint.child: joint for joint in self.joints.values()}
+        while (joint := parents.get(link)) is not None:
+            yield joint
+            link = joint.parent
 
     def below(self, link: str) -> Iterator[UrdfJoint]:
         """The joints of the subtree that hangs on `link`, depth first."""
@@ -201,12 +204,15 @@ def _tree(robot: ET.Element) -> UrdfTree:
     inertials = dict(
         zip(links, (element.find("inertial") for element in robot.findall("link")), strict=True)
     )
-    root = _root(links, joints)
+    named = {joint.name: joint for joint in joints}
+    tree = UrdfTree(robot.get("name") or "robot", _root(links, joints), inertials, named)
+    hanging = {joint.child for joint in tree.below(tree.root)}
+    if lost := ", ".join(sorted({*links} - hanging - {tree.root})[:5]):
+        raise RobotModelError(f"links that don't hang on the root '{tree.root}' (a loop): {lost}")
     for joint in joints:
         _check_numbers(f"joint '{joint.name}'", joint.element, _ORIGIN_NUMBERS)
         if joint.type in ONE_DOF:
             _check_axis(joint)
-    named = {joint.name: joint for joint in joints}
     impossible = _bodies_made_possible(inertials)
     notes = _lost_leaders(named)
     if impossible:
@@ -216,8 +222,7 @@ def _tree(robot: ET.Element) -> UrdfTree:
             "moment of inertia neither below 0 nor above the sum of the other two. The nearest "
             "bodies that can exist are used; correct the URDF"
         )
-    name = robot.get("name") or "robot"
-    return UrdfTree(name, root, inertials, named, tuple(notes), tuple(impossible))
+    return dataclasses.replace(tree, notes=tuple(notes), replaced=tuple(impossible))
 
 
 def different_dynamics(one: UrdfTree, other: UrdfTree) -> list[str]:
@@ -259,22 +264,12 @@ def _numbers(element: ET.Element | None, tag: str, defaults: Mapping[str, str]) 
     return [f"{float(part) + 0.0:.9g}" for part in parts]
 
 
-def effort_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
-    """(n_joints,) N m (N of prismatic joints) of ``<limit effort="..."/>``.
+def joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
+    """(n_joints,) of an attribute of ``<limit>``, such as effort (N m or N), velocity (rad/s, m/s).
 
     Infinite where there is none, or 0, which generators of URDFs write where they know nothing.
     Raises RobotModelError where one is no number.
     """
-    return joint_limits(tree, joints, "effort")
-
-
-def velocity_limits(tree: UrdfTree, joints: Sequence[str]) -> Array:
-    """(n_joints,) rad/s (m/s of prismatic joints), as :func:`effort_limits`."""
-    return joint_limits(tree, joints, "velocity")
-
-
-def joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array:
-    """(n_joints,) of an attribute of ``<limit>``, as :func:`effort_limits`."""
     limits = np.full(len(joints), np.inf)
     for k, name in enumerate(joints):
         element = tree.joints[name].element.find("limit")
@@ -353,15 +348,10 @@ def extent(tree: UrdfTree, joints: Iterable[str]) -> tuple[int, int]:
 
     By the first of these an arm is more than its hand, which may have more joints.
     """
-    chosen, parents = set(joints), {joint.child: joint for joint in tree.joints.values()}
-    longest = 0
-    for name in chosen:
-        chain, joint = 0, tree.joints.get(name)
-        while joint is not None:
-            chain += joint.name in chosen
-            joint = parents.get(joint.parent)
-        longest = max(longest, chain)
-    return longest, len(chosen)
+    chosen = set(joints)
+    known = [tree.joints[name] for name in chosen if name in tree.joints]
+    chains = (sum(above.name in chosen for above in tree.above(j.child)) for j in known)
+    return max(chains, default=0), len(chosen)
 
 
 def carrying(tree: UrdfTree, joints: Sequence[str], learned: Sequence[str]) -> bool:
@@ -701,17 +691,6 @@ def _root(links: list[str], joints: list[UrdfJoint]) -> str:
     if len(roots) != 1:
         found = ", ".join(roots[:5]) or "none, it is a loop"
         raise RobotModelError(f"the URDF must have one root link; found: {found}")
-    children: dict[str, list[str]] = {}
-    for joint in joints:
-        children.setdefault(joint.parent, []).append(joint.child)
-    reached, queue = set(), [roots[0]]
-    while queue:
-        link = queue.pop()
-        reached.add(link)
-        queue.extend(children.get(link, ()))
-    if len(reached) < len(links):
-        lost = ", ".join(sorted(set(links) - reached)[:5])
-        raise RobotModelError(f"links that don't hang on the root '{roots[0]}' (a loop): {lost}")
     return roots[0]
 
 
@@ -750,7 +729,7 @@ def _joint_at(tree: UrdfTree, frame: str) -> UrdfJoint:
             "name none: --set sensor_frame=NAME, at a node -p sensor_frame:=NAME; the URDF has "
             f"{listing(_frames(tree))}"
         )
-    joint = tree.joints.get(frame) or tree.parent_joint(frame)
+    joint = tree.joints.get(frame) or next(tree.above(frame), None)
     if joint is None and frame in tree.inertials:
         raise RobotModelError(f"the sensor frame '{frame}' is the robot's root: nothing carries it")
     if joint is None:

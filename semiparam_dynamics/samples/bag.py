@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -102,12 +101,7 @@ class BagReader:
                 self.topics[channel.topic] = replace(first, count=first.count + channel.count)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stack.close()
 
     @property

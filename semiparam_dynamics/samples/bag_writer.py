@@ -6,7 +6,6 @@ import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -32,19 +31,22 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 JOINT_TRAJECTORY = "trajectory_msgs/msg/JointTrajectory"
 _BAG_FILES = (".db3", ".mcap", ".zstd", ".yaml", ".db3-wal", ".db3-shm")
-_UNLIMITED = QosTime(2147483647, 4294967295)
-# A player that knows these settings plays the description to subscribers that come later, too.
-_LATCHED = Qos(
-    QosHistory.KEEP_LAST,
-    1,
-    QosReliability.RELIABLE,
-    QosDurability.TRANSIENT_LOCAL,
-    _UNLIMITED,
-    _UNLIMITED,
-    QosLiveliness.AUTOMATIC,
-    _UNLIMITED,
-    False,
-)
+_FOREVER = QosTime(9223372036, 854775807)
+
+
+def offered_qos(depth: int, latched: bool) -> Qos:
+    """The QoS that a player publishes a topic with again; latched: to later subscribers, too."""
+    return Qos(
+        history=QosHistory.KEEP_LAST,
+        depth=depth,
+        reliability=QosReliability.RELIABLE,
+        durability=QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
+        deadline=_FOREVER,
+        lifespan=_FOREVER,
+        liveliness=QosLiveliness.AUTOMATIC,
+        liveliness_lease_duration=_FOREVER,
+        avoid_ros_namespace_conventions=False,
+    )
 
 
 class BagWriter:
@@ -90,12 +92,7 @@ class BagWriter:
             raise self._refused(error) from None
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self._writer.close()
@@ -140,7 +137,8 @@ class BagWriter:
 
     def robot_description(self, urdf: str, stamp: int, topic: str = "/robot_description") -> None:
         """Write the URDF text, as robot_state_publisher offers it."""
-        self._write(topic, STRING, stamp, self._store.types[STRING](urdf), [_LATCHED])
+        latched = [offered_qos(1, latched=True)]
+        self._write(topic, STRING, stamp, self._store.types[STRING](urdf), latched)
 
     def joint_trajectory(
         self,
@@ -177,6 +175,18 @@ class BagWriter:
     def _write(
         self, topic: str, kind: str, stamp: int, message: Any, qos: Sequence[Qos] = ()
     ) -> None:
+        data = self._store.serialize_cdr(message, kind)
+        self.serialized(topic, kind, stamp, data, qos)
+
+    def serialized(
+        self,
+        topic: str,
+        kind: str,
+        stamp: int,
+        data: bytes | memoryview,
+        qos: Sequence[Qos] = (),
+    ) -> None:
+        """Write one message of the type `kind` in CDR, recorded at `stamp` (ns)."""
         connection = self._connections.get(topic)
         if connection is None:
             connection = self._writer.add_connection(
@@ -184,7 +194,7 @@ class BagWriter:
             )
             self._connections[topic] = connection
         try:
-            self._writer.write(connection, stamp, self._store.serialize_cdr(message, kind))
+            self._writer.write(connection, stamp, data)
         except OSError as error:
             raise self._refused(error) from None
 

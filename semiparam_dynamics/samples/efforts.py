@@ -24,27 +24,17 @@ MAX_EFFORT_PERIOD = SECOND // 10  # ns: drivers read efforts more often than 10 
 class Efforts:
     """Scales efforts and leaves out those that are none: no numbers, of a sensor that fails.
 
-    Parameters
-    ----------
-    effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
-
     Raises ConfigurationError where `config.effort_scale` or `config.saturation` has neither one
     number nor one for each joint.
     """
 
-    def __init__(
-        self,
-        joints: NamedJoints,
-        config: StreamConfig,
-        tally: Tally,
-        effort_limits: Array | None = None,
-    ) -> None:
+    def __init__(self, joints: NamedJoints, config: StreamConfig, tally: Tally) -> None:
         self._joints, self._tally = joints, tally
         scale = one_or_each(
             "samples.effort_scale", config.effort_scale, len(joints.names), "joints"
         )
         self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
-        self._faults = SensorFaults(joints.names, config, effort_limits)
+        self._faults = SensorFaults(joints.names, config)
         self._lacking = LackingJoints(len(joints.names))
         self._unread = UnreadEfforts()
         self._reported: set[tuple[str, int]] = set()  # faults that the tally's details have

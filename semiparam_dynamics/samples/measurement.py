@@ -57,15 +57,6 @@ class StreamConfig:
         low=0.0,
         high=10.0,
     )
-    clock_jump: float = parameter(
-        1.0,
-        "stamps that go back by more than this mean a restarted clock, by less a late message; "
-        "three late messages that are in order among themselves mean a clock that was set back",
-        unit="s",
-        low=0.001,
-        high=3600.0,
-        internal="stamps that go back by over 1 s are a restarted clock",
-    )
     wrench_frames: tuple[str, ...] = parameter(
         (),
         "frame_ids of wrenches that read in sensor_frame under another name; those in any further "
@@ -95,14 +86,6 @@ class StreamConfig:
         unit="N m or N",
         low=0.0,
         high=IMPLAUSIBLE,
-    )
-    saturation_share: float = parameter(
-        0.0,
-        "efforts of this share of the URDF's effort limits or more are saturated; 0: those limits "
-        "don't matter",
-        low=0.0,
-        high=10.0,
-        internal="name the limits themselves, `samples.saturation`",
     )
     saturation_after: int = parameter(
         6,

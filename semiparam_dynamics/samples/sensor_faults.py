@@ -15,9 +15,7 @@ import math
 from collections.abc import Sequence
 from operator import eq, lt
 
-import numpy as np
-
-from semiparam_dynamics.base.arrays import SECOND, TURN, WRENCH_AXES, Array
+from semiparam_dynamics.base.arrays import SECOND, TURN, WRENCH_AXES
 from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import StreamConfig, wrong_numbers
 
@@ -34,27 +32,20 @@ class SensorFaults:
     ----------
     joint_names: whose efforts are read; empty: a wrench is.
     config: what counts as stuck and as saturated.
-    effort_limits: (n_joints,) of the URDF, for `config.saturation_share`; of no concern to a
-        wrench.
 
     Raises ConfigurationError where `config.saturation` has neither one number nor one for each
     axis.
     """
 
-    def __init__(
-        self, joint_names: Sequence[str], config: StreamConfig, effort_limits: Array | None = None
-    ) -> None:
+    def __init__(self, joint_names: Sequence[str], config: StreamConfig) -> None:
         self._kind = "effort" if joint_names else "wrench"
         self._axes = tuple(joint_names) or WRENCH_AXES
-        limits = np.full(len(self._axes), np.inf)
-        if config.saturation:
-            limits = one_or_each("samples.saturation", config.saturation, len(self._axes))
-        if joint_names and effort_limits is not None and config.saturation_share > 0.0:
-            limits = np.minimum(limits, config.saturation_share * effort_limits)
+        given, count = config.saturation, len(self._axes)
+        limits = one_or_each("samples.saturation", given, count).tolist() if given else []
         self._extremes: ExtremesOfAll | None = None
         if joint_names and config.saturation_after:
             self._extremes = ExtremesOfAll(len(joint_names), config.saturation_after)
-        self._limits: list[float] = limits.tolist() if np.isfinite(limits).any() else []
+        self._limits: list[float] = limits
         self._stuck = StuckReadings(
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
         )
@@ -83,7 +74,7 @@ class SensorFaults:
             if abs(value) >= limit:
                 sentence = (
                     f"{self._named(axis)} is {value:g}, at or beyond its limit of {limit:g} "
-                    "(samples.saturation, samples.saturation_share)"
+                    "(samples.saturation)"
                 )
                 found.append((axis, f"{self._kind} saturated", sentence))
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.samples.reports import Tally
 
+MAX_STEP_BACK = SECOND  # ns; stamps that go back by more are of a restarted clock
 MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
 MIN_WHOLE_SECONDS = 20  # stamps without a fraction in a row: the driver leaves it out
 COARSE = (
@@ -18,7 +19,6 @@ class StampOrder:
 
     Parameters
     ----------
-    jump: ns; stamps that go back by more are of a restarted clock.
     tally: where what is dropped is counted.
 
     Attributes
@@ -26,8 +26,8 @@ class StampOrder:
     newest: the last stamp that went on, ns; 0 before the first.
     """
 
-    def __init__(self, jump: int, tally: Tally) -> None:
-        self._jump, self._tally = jump, tally
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
         self.newest = 0
         self._late: list[int] = []  # stamps since the last one in time
         self._whole = 0  # stamps without a fraction of a second, in a row
@@ -49,7 +49,7 @@ class StampOrder:
         if late and stamp <= late[-1]:
             late.clear()
         late.append(stamp)
-        if last - stamp <= self._jump and len(late) < MIN_LATE_RUN:
+        if last - stamp <= MAX_STEP_BACK and len(late) < MIN_LATE_RUN:
             self._tally.drop("out of order")
             return None
         late.clear()

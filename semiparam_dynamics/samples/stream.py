@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.efforts import NO_EFFORT, NOT_YET, Efforts
@@ -41,7 +41,7 @@ from semiparam_dynamics.samples.sensor_faults import (
     SensorFaults,
     StuckPositions,
 )
-from semiparam_dynamics.samples.stamps import StampOrder
+from semiparam_dynamics.samples.stamps import MAX_STEP_BACK, StampOrder
 from semiparam_dynamics.samples.velocities import NO_VELOCITY, Velocities
 
 MAX_FRAMES = 16
@@ -66,7 +66,6 @@ class MeasurementStream:
     wrench_frame: where given, the sensor frame's name, or its names: wrenches in another frame
         (``header.frame_id``) than these and `config.wrench_frames` are dropped; an empty frame_id
         is accepted.
-    effort_limits: (n_joints,) of the URDF, infinite where it has none, for `saturation_share`.
     locks: of joints that are not wanted: while one stands elsewhere nothing is measured.
 
     Raises ConfigurationError for an unknown target, and where `config.saturation` has neither one
@@ -106,7 +105,6 @@ class MeasurementStream:
         config: StreamConfig | None = None,
         *,
         wrench_frame: str | Sequence[str] = "",
-        effort_limits: Array | None = None,
         locks: Mapping[str, Lock] | None = None,
     ) -> None:
         if target not in ("effort", "wrench"):
@@ -120,15 +118,13 @@ class MeasurementStream:
         self._with_efforts = EffortJoiner()
         self._matcher, self._parts = JointMatcher(joint_names), PartJoiner()
         self.lists = self._matcher.lists
-        self._jump = round(config.clock_jump * SECOND)
-        self._order = StampOrder(self._jump, self._tally)
-        self._wrench_order = StampOrder(self._jump, self._tally)
+        self._order, self._wrench_order = StampOrder(self._tally), StampOrder(self._tally)
         self._joints = NamedJoints(self._matcher.joint_names)
         self._velocities = Velocities(self._joints, config, self._tally)
         self._positions = StuckPositions(self._joints.names, config)
         self._efforts: Efforts | None = None
         if self._effort:
-            self._efforts = Efforts(self._joints, config, self._tally, effort_limits)
+            self._efforts = Efforts(self._joints, config, self._tally)
         else:
             self._sensor = SensorFaults((), config)
         self._delay = round(config.effort_delay * SECOND) if self._effort else 0
@@ -248,7 +244,7 @@ class MeasurementStream:
             return []
         released: list[Measurement] = []
         if jumped:
-            limit = 0 if self._effort else stamp + self._jump  # efforts jump as well
+            limit = 0 if self._effort else stamp + MAX_STEP_BACK  # efforts jump as well
             released = self._pairer.restart_joint_states(limit)
         velocity = None
         if n_dq:
@@ -308,7 +304,7 @@ class MeasurementStream:
             return []
         released: list[Measurement] = []
         if jumped:
-            released = self._pairer.restart_wrenches(stamp + self._jump)
+            released = self._pairer.restart_wrenches(stamp + MAX_STEP_BACK)
         if faults := self._sensor(stamp, values, self._q):
             # One sensor measures all of them.
             self._drop(*faults[0][1:])

@@ -78,7 +78,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("delay", [0.1, 0.4, 3.0], ids=["starting", "importing", "working"])
+@pytest.mark.parametrize("delay", [0.1, 3.0], ids=["starting", "working"])
 def test_ctrl_c_on_a_terminal_ends_all_processes_without_tracebacks(
     tmp_path: Path, delay: float
 ) -> None:
@@ -113,8 +113,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
-def test_processes_end_with_the_one_that_started_them(tmp_path: Path, ending: int) -> None:
+def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     script = tmp_path / "ended.py"
     script.write_text(ENDED)
     connections, workers = [], []
@@ -128,8 +127,8 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path, ending: in
                 connection.settimeout(60.0)
                 connections.append(connection)
                 workers.append(int(connection.recv(12, socket.MSG_WAITALL)))
-            started.send_signal(ending)
-            assert started.wait(60.0) == -ending
+            started.kill()
+            assert started.wait(60.0) == -signal.SIGKILL
             # The system closes a process' connections when it ends.
             assert [connection.recv(1) for connection in connections] == [b"", b""]
             workers.clear()

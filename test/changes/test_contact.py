@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from scipy import signal, stats
@@ -22,15 +26,23 @@ STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
 
 
-def calm(
-    n: int = 2, samples: int = 3000, std: np.ndarray | None = None, **config: float
-) -> tuple[ContactDetector, int]:
-    """A detector that has seen usual errors of these sizes, and the number of its next sample."""
-    detector = ContactDetector(ChangesConfig(**{"contact": 6.0, **config}), np.ones(n))
+@functools.cache
+def calmed(std: tuple[float, ...], samples: int) -> ContactDetector:
+    """A detector that has seen usual errors of these sizes. Not to be changed."""
+    detector = ContactDetector(ChangesConfig(), np.ones(len(std)))
     rng = np.random.default_rng(0)
-    std = STD if std is None else std
     for k in range(samples):
-        detector.observe(k * STEP, std * np.clip(rng.standard_normal(n), -3.0, 3.0), 1.0)
+        error = np.array(std) * np.clip(rng.standard_normal(len(std)), -3.0, 3.0)
+        detector.add(k * STEP, error, tested=False)
+    return detector
+
+
+def calm(
+    std: Sequence[float] = tuple(STD), samples: int = 3000, **config: float
+) -> tuple[ContactDetector, int]:
+    """Another of it, and the number of its next sample."""
+    detector = copy.deepcopy(calmed(tuple(std), samples))
+    detector.config = ChangesConfig(**{"contact": 6.0, **config})
     return detector, samples
 
 
@@ -40,8 +52,9 @@ def sudden_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contact, "LASTING_AFTER", 10**18)
 
 
-def limits(detector: ContactDetector) -> Array:
-    return detector.sudden.limits(detector.config.contact)
+def limits(detector: ContactDetector, *, turning: bool = False) -> Array:
+    """Of each axis and of all together, in other motion or in reversals."""
+    return detector.sudden.limits(detector.config.contact)[int(turning)]
 
 
 def run(detector: ContactDetector, deviations: list[float], start: int) -> dict[int, str]:
@@ -179,7 +192,7 @@ def test_each_axis_has_its_own_usual_errors() -> None:
     for k in range(3000):
         error = STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
         error[0] *= 40.0 if k % 200 == 0 else 1.0
-        detector.observe(k * STEP, error, 1.0)
+        detector.add(k * STEP, error, 1.0, tested=False)
     first, second, both = limits(detector)
     assert first > 10.0 and second == 6.0 and both >= first - 1.0
     assert detector.add(3000 * STEP, np.array([0.9 * first * detector.spread(1.0)[0], 0.1])) == ""
@@ -230,7 +243,7 @@ def test_a_push_against_the_usual_correlation_counts_for_more() -> None:
     rng = np.random.default_rng(0)
     for k in range(20_000):
         common = np.clip(rng.standard_normal(), -2.5, 2.5)
-        detector.observe(k * STEP, common + 0.05 * rng.standard_normal(2), 1.0)
+        detector.add(k * STEP, common + 0.05 * rng.standard_normal(2), 1.0, tested=False)
     detector.add(20_000 * STEP, np.array([2.0, 2.0]))
     along = detector.deviation
     detector.add(20_001 * STEP, np.array([2.0, -2.0]))
@@ -250,7 +263,7 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
         assert stats.chi(n).logsf(length) == pytest.approx(stats.chi(1).logsf(limit), rel=1e-6)
     assert as_rare(6.0, 1) == pytest.approx(6.0)
     assert as_rare(31.0, n) - as_rare(30.0, n) == pytest.approx(1.0)
-    detector, start = calm(n, std=np.ones(n))
+    detector, start = calm(np.ones(n))
     each = float(limits(detector)[n]) / np.sqrt(n) * detector.spread(1.0)
     white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
     assert limits(detector)[n] >= as_rare(6.0, n) and (each < 6.0).all()
@@ -265,7 +278,7 @@ def test_all_together_must_come_nearer_to_the_threshold_to_count(
 ) -> None:
     """Their length is beyond 0.7 of its threshold for long where no push is: see docs."""
     n = 7
-    detector, start = calm(n, std=np.ones(n))
+    detector, start = calm(np.ones(n))
     white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
     each = share * float(limits(detector)[n]) / np.sqrt(n) / white * detector.spread(1.0)
     assert (each < 0.6 * limits(detector)[:n]).all()  # of none alone
@@ -280,7 +293,7 @@ def test_all_together_must_come_nearer_to_the_threshold_to_count(
 
 def test_noise_of_all_axes_ends_a_contact() -> None:
     """The length of seven usual errors is often beyond half of its threshold."""
-    detector, start = calm(7, std=np.ones(7))
+    detector, start = calm(np.ones(7))
     rng = np.random.default_rng(2)
     lasting = []
     for k in range(4000):
@@ -315,13 +328,11 @@ def reversals(heights: list[float], *, turning: bool) -> ContactDetector:
 
 def test_what_recurs_where_a_joint_turns_round_is_usual_there_alone(sudden_alone: None) -> None:
     detector = reversals([5.5] * 5, turning=True)
-    assert limits(detector)[0] == 6.0  # of other motion
-    at = (3000 + 1000) * STEP
-    detector.observe(at, np.zeros(2), 1.0, np.array([0.0, 1.0]))
-    detector.add(at + STEP, np.zeros(2), 1.0, np.array([0.0, 1.0]))
-    assert USUAL_FACTOR * 5.0 < limits(detector)[0] < USUAL_FACTOR * 6.0
-    assert limits(detector)[1] == 6.0
-    assert limits(reversals([5.5] * 5, turning=False))[0] == 6.0
+    assert (limits(detector)[:2] == 6.0).all()
+    assert USUAL_FACTOR * 5.0 < limits(detector, turning=True)[0] < USUAL_FACTOR * 6.0
+    assert limits(detector, turning=True)[1] == 6.0
+    unturned = reversals([5.5] * 5, turning=False)
+    assert limits(unturned)[0] == limits(unturned, turning=True)[0] == 6.0
 
 
 def test_errors_are_learned_after_the_clock_was_set_back() -> None:
@@ -357,7 +368,7 @@ def test_weak_errors_that_last_are_a_contact_by_their_average() -> None:
         pushed = k >= 40_000 and 40_000 <= k < 40_300
         error = error + [0.0, 2.0 * STD[1] if pushed else 0.0]
         if k < 20_000:
-            detector.observe(k * STEP // 10, error, 1.0)
+            detector.add(k * STEP // 10, error, 1.0, tested=False)
         elif what := detector.add(k * STEP // 10, error):
             said[k - 40_000] = what
             if what == "begins":
@@ -409,17 +420,26 @@ def test_where_predictions_change_between_two_samples_errors_are_larger() -> Non
     np.testing.assert_allclose(after, np.hypot(usual, [0.0, kept]), rtol=0.01)
 
 
-def at_rate(errors: Array, step: int, cutoff: float, stds: Array) -> tuple[ContactDetector, list]:
-    """A detector that has seen calm errors and then was shown these; what it said, by sample."""
-    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(len(stds)))
-    filtered = behind_low_pass(np.random.default_rng(0).standard_normal((40_000, len(stds))), step)
-    filtered *= stds / filtered.std(axis=0)
-    for k, error in enumerate(filtered):
-        detector.observe(k * step, error, 1.0, cutoff=cutoff)
-    said = []
-    for k, error in enumerate(errors, len(filtered)):
-        if what := detector.add(k * step, error, cutoff=cutoff):
-            said.append((k - len(filtered), what))
+CALM = 15_000
+
+
+@functools.cache
+def calmed_at_a_kilohertz(cutoff: float) -> ContactDetector:
+    """A detector that has seen calm errors behind a low-pass. Not to be changed."""
+    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(len(STD)))
+    white = np.random.default_rng(0).standard_normal((CALM, len(STD)))
+    filtered = behind_low_pass(white, STEP // 10)
+    for k, error in enumerate(filtered * STD / filtered.std(axis=0)):
+        detector.add(k * STEP // 10, error, cutoff=cutoff, tested=False)
+    return detector
+
+
+def at_a_kilohertz(errors: Array, cutoff: float) -> tuple[ContactDetector, list]:
+    """Another of it that then was shown these; what it said, by sample."""
+    detector, said = copy.deepcopy(calmed_at_a_kilohertz(cutoff)), []
+    for k, error in enumerate(errors):
+        if what := detector.add((CALM + k) * STEP // 10, error, cutoff=cutoff):
+            said.append((k, what))
     return detector, said
 
 
@@ -456,48 +476,47 @@ def test_sharpened_errors_begin_at_rest_and_anew_where_they_were_not_measured() 
 
 
 def test_a_strong_push_is_told_sooner_by_sharpened_errors() -> None:
-    step, stds = 1_000_000, np.array([0.5, 2.0])
     push = np.zeros((300, 2))
     push[100:] = 0.0, 30.0
-    pushed = behind_low_pass(push, step)
-    _, slow = at_rate(pushed, step, 0.0, stds)
-    detector, quick = at_rate(pushed, step, 20.0, stds)
+    pushed = behind_low_pass(push, 1_000_000)
+    _, slow = at_a_kilohertz(pushed, 0.0)
+    detector, quick = at_a_kilohertz(pushed, 20.0)
     assert [what for _, what in slow] == [what for _, what in quick] == ["begins"]
     assert 100 < quick[0][0] <= slow[0][0] - 3  # ms
     assert detector.since == detector.quick.since
 
 
 def test_a_jerk_that_only_sharpened_errors_show_is_over_soon_and_becomes_usual() -> None:
-    step, stds = 1_000_000, np.array([0.5, 2.0])
+    step = 1_000_000
     jerk = np.zeros((2000, 2))
     jerk[100:108, 1] = 28.0
     shown = behind_low_pass(jerk, step)
-    assert at_rate(shown, step, 0.0, stds)[1] == []
-    detector, said = at_rate(shown, step, 20.0, stds)
+    assert at_a_kilohertz(shown, 0.0)[1] == []
+    detector, said = at_a_kilohertz(shown, 20.0)
     assert [what for _, what in said] == ["begins", "over"]
     assert 0 <= said[1][0] - said[0][0] - 1e3 * END_TIME_S <= 60
-    start = 40_000 + len(jerk)  # the next such jerk is not told
+    start = CALM + len(jerk)  # the next such jerk is not told
     for k, error in enumerate(shown, start):
         assert detector.add(k * step, error, cutoff=20.0) == ""
 
 
 def test_what_sharpened_errors_tell_lasts_until_calm_though_others_are_usual() -> None:
-    step, stds = 1_000_000, np.array([0.5, 2.0])
-    detector, _ = at_rate(np.zeros((1, 2)), step, 20.0, stds)
+    step = 1_000_000
+    detector, _ = at_a_kilohertz(np.zeros((1, 2)), 20.0)
     for test in (detector.sudden, detector.lasting):
         test.sizes._squares *= 100.0  # as if such errors were usual there
     push = np.zeros((600, 2))
     push[100:110, 1] = 30.0
     said = {}
     for k, error in enumerate(behind_low_pass(push, step)):
-        if what := detector.add((40_001 + k) * step, error, cutoff=20.0):
+        if what := detector.add((CALM + 1 + k) * step, error, cutoff=20.0):
             said[what] = k
     assert list(said) == ["begins", "over"]
     assert said["over"] - said["begins"] >= 1e3 * END_TIME_S
 
 
 def test_what_is_expected_is_saved_for_all_three_tests() -> None:
-    detector, _ = at_rate(np.zeros((1, 2)), 1_000_000, 20.0, STD)
+    detector, _ = at_a_kilohertz(np.zeros((1, 2)), 20.0)
     other = ContactDetector(detector.config, np.ones(2))
     other.restore(state := detector.state())
     for part in ("quick.", "lasting.", "sizes.", "means", "unknown"):

@@ -41,7 +41,7 @@ def watched(
     rng = np.random.default_rng(0)
     for k in range(samples):
         error = np.clip(rng.standard_normal(n), -3.0, 3.0) * sizes(k)
-        detector.observe(k * STEP, error, 1.0, speeds(k))
+        detector.add(k * STEP, error, 1.0, speeds(k), tested=False)
     return detector
 
 
@@ -108,7 +108,7 @@ def test_one_error_after_a_pause_is_no_level() -> None:
     before = detector.spread(1.0)[0]
     for k in range(50):
         large = 2.9 if k == 21 else 0.5  # the first that counts once filters show no pause
-        detector.observe((4000 + k) * STEP, np.array([large]), 1.0, np.ones(1))
+        detector.add((4000 + k) * STEP, np.array([large]), 1.0, np.ones(1), tested=False)
         assert detector.spread(1.0)[0] < 1.6 * before
 
 

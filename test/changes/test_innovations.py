@@ -67,13 +67,14 @@ def process(a: np.ndarray, root: np.ndarray, n: int, seed: int = 0) -> np.ndarra
 
 
 A = np.array([0.9, 0.3, 0.0])
+EVERY = np.ones(3, dtype=bool)  # axis was measured
 ROOT = np.array([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.0, 0.2, 2.0]])
 
 
 def fitted(r: np.ndarray) -> NoiseModel:
     model = NoiseModel(3, 0.1, horizon=1000.0)
     for before, after in zip(r[:-1], r[1:], strict=True):
-        model.update(after, before)
+        model.update(after, before, EVERY)
     return model
 
 
@@ -95,7 +96,7 @@ def test_correlation_and_covariance_are_found(long_run) -> None:
 
 def test_what_is_whitened_is_white(long_run) -> None:
     model, r = long_run
-    white = model.whiten((r[1:] - model.correlation * r[:-1]).T).T[-5000:]
+    white = model.whiten((r[1:] - model.correlation * r[:-1]).T, EVERY).T[-5000:]
     # The covariance is taken as a tenth less correlated than it is.
     np.testing.assert_allclose(np.var(white, axis=0), 1.0, atol=0.25)
     np.testing.assert_allclose(np.mean(white[1:] * white[:-1], axis=0), 0.0, atol=0.06)
@@ -135,7 +136,7 @@ def test_an_axis_that_was_never_measured_is_as_if_there_were_none() -> None:
         np.testing.assert_allclose(whole.noise.correlation[rest], alone.noise.correlation)
         np.testing.assert_allclose(whole.slow.std[rest], alone.slow.std)
         before, slow = NoiseModel(3, 0.1), SlowErrors(3, 0.1)
-        slow.update(np.zeros(3), np.ones(3))
+        slow.update(np.zeros(3), np.ones(3), EVERY)
         assert whole.noise.correlation[missing] == before.correlation[missing]
         np.testing.assert_allclose(whole.noise.covariance[missing], before.covariance[missing])
         assert whole.slow.std[missing] == slow.std[missing]

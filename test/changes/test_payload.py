@@ -22,7 +22,6 @@ from semiparam_dynamics.robot.inertia import (
     pseudo_inertia,
 )
 
-REACH = 0.3
 BODY = compact_body(0.8, np.array([0.05, -0.02, 0.1]))
 SCALE = np.array([0.1, *[0.02] * 3, *[0.004] * 6])
 
@@ -33,7 +32,7 @@ def spread(size: float, seed: int = 0) -> np.ndarray:
 
 
 def test_a_body_that_exists_is_left_alone() -> None:
-    found = nearest_payload(Snapshot(BODY, spread(0.1)), REACH)
+    found = nearest_payload(Snapshot(BODY, spread(0.1)))
     np.testing.assert_allclose(found, BODY, atol=0.02 * SCALE.min())
 
 
@@ -44,7 +43,7 @@ def test_what_is_none_becomes_the_nearest_in_the_estimate_s_own_metric(seed: int
     wrong = BODY + 2.0 * np.linalg.cholesky(covariance) @ rng.standard_normal(10)
     wrong[4:] -= 0.02  # moments of inertia too small for any body
     assert np.linalg.eigvalsh(pseudo_inertia(wrong))[0] < 0.0
-    found = nearest_payload(Snapshot(wrong, covariance), REACH)
+    found = nearest_payload(Snapshot(wrong, covariance))
     assert np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0.0
     precision = np.linalg.inv(covariance)
 
@@ -58,12 +57,12 @@ def test_what_is_none_becomes_the_nearest_in_the_estimate_s_own_metric(seed: int
 
 @pytest.mark.parametrize("mean", [np.zeros(10), -BODY, 1e6 * BODY, np.full(10, 1e-9)])
 def test_whatever_was_estimated_it_is_a_body(mean: np.ndarray) -> None:
-    found = nearest_payload(Snapshot(mean, spread(1.0)), REACH)
+    found = nearest_payload(Snapshot(mean, spread(1.0)))
     assert np.isfinite(found).all() and np.linalg.eigvalsh(pseudo_inertia(found))[0] > 0.0
 
 
 def test_centre_and_inertia_are_the_body_s_own() -> None:
-    found = payload_status(Snapshot(BODY, spread(0.01)), REACH, "hand", "cup", True)
+    found = payload_status(Snapshot(BODY, spread(0.01)), "hand", "cup", True)
     assert (found.link, found.name, found.settled) == ("hand", "cup", True)
     assert found.mass == pytest.approx(0.8, rel=1e-3)
     np.testing.assert_allclose(found.center, [0.05, -0.02, 0.1], atol=1e-3)
@@ -75,7 +74,7 @@ def test_centre_and_inertia_are_the_body_s_own() -> None:
 
 def test_standard_deviations_are_those_of_draws() -> None:
     covariance = spread(0.02)
-    found = payload_status(Snapshot(BODY, covariance), REACH, "hand", "", False)
+    found = payload_status(Snapshot(BODY, covariance), "hand", "", False)
     draws = np.random.default_rng(1).multivariate_normal(BODY, covariance, 20_000)
     assert found.mass_std == pytest.approx(draws[:, 0].std(), rel=0.05)
     centers = draws[:, 1:4] / draws[:, :1]
@@ -89,8 +88,8 @@ def test_standard_deviations_are_those_of_draws() -> None:
 
 
 def test_a_tool_that_is_missing_has_a_negative_mass_and_its_own_centre() -> None:
-    gone = payload_status(Snapshot(-BODY, spread(0.01)), REACH, "hand", "", True)
-    held = payload_status(Snapshot(BODY, spread(0.01)), REACH, "hand", "", True)
+    gone = payload_status(Snapshot(-BODY, spread(0.01)), "hand", "", True)
+    held = payload_status(Snapshot(BODY, spread(0.01)), "hand", "", True)
     assert gone.mass == -held.mass and np.array_equal(gone.parameters, -held.parameters)
     assert np.array_equal(gone.center, held.center)
 
@@ -102,8 +101,8 @@ def test_a_payload_that_was_kept_weighs_the_same_when_it_is_held_again() -> None
     kept.store("cup", held)
     files = Snapshots()
     files.restore(kept.state())
-    said = payload_status(held, REACH, "hand", "cup", True)
-    again = payload_status(files["cup"], REACH, "hand", "cup", True)
+    said = payload_status(held, "hand", "cup", True)
+    again = payload_status(files["cup"], "hand", "cup", True)
     np.testing.assert_array_equal(said.parameters, again.parameters)
     assert said.mass_std == again.mass_std > np.sqrt(held.covariance[0, 0])
 

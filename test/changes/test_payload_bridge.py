@@ -244,7 +244,7 @@ def slow(robot: Robot, delay: float, in_turn: bool, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
-@pytest.mark.parametrize("delay", [2.0, 4.0, 6.0, 17.0])  # timeout 3 s, again after 2 s
+@pytest.mark.parametrize("delay", [2.0, 6.0, 17.0])  # timeout 3 s, again after 2 s
 def test_a_driver_that_is_always_late_gets_all_steps(delay: float, in_turn: bool) -> None:
     robot = Robot()
     robot.estimate(0.0)

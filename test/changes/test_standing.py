@@ -82,8 +82,7 @@ def fed_forward(of: InverseDynamicsLearner, measured: list[Measurement]) -> np.n
     return found[0]
 
 
-@pytest.mark.parametrize("brake", [0.1, 0.2, 0.4])
-@pytest.mark.parametrize("delay", [0.0, 1.0])
+@pytest.mark.parametrize(("brake", "delay"), [(0.1, 0.0), (0.2, 1.0), (0.4, 0.0)])
 def test_an_arm_that_brakes_hold_without_current_has_no_payload(
     warm: Make, brake: float, delay: float
 ) -> None:

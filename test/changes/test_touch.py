@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import functools
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pinocchio as pin
@@ -27,10 +30,10 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ..dynamics.arms import small_arm
-from .changing_arm import ON, follow, largest_weight, learner, moving, nothing, pushed, seconds
+from .changing_arm import follow, largest_weight, learner, moving, nothing, pushed, seconds
 
 STEP = 1_000_000  # ns
-N = 3
+N, BEGIN = 3, 10**12  # axes; ns
 LINK = (
     '<link name="{0}"><inertial><origin xyz="0 0 0.15"/><mass value="1"/>'
     '<inertia ixx="0.01" iyy="0.01" izz="0.01" ixy="0" ixz="0" iyz="0"/></inertial></link>'
@@ -63,15 +66,6 @@ def efforts(model: RobotModel, q: Array, link: str, at: Array, force: Array) -> 
     lever = data.oMf[full.getFrameId(link)].rotation @ at
     found: Array = -(J[:3] - pin.skew(lever) @ J[3:]).T @ force
     return found
-
-
-def test_efforts_of_a_force_are_what_its_jacobian_says(arm: RobotModel) -> None:
-    touched, rng = TouchedLink(arm), np.random.default_rng(3)
-    for link, name in enumerate(touched.links):
-        q, at, force = rng.uniform(-1.5, 1.5, 5), rng.uniform(-0.2, 0.2, 3), rng.standard_normal(3)
-        expected = efforts(arm, q, name, at, force)
-        np.testing.assert_allclose(touched.efforts(q, link, at, force), expected, atol=1e-12)
-        assert (expected[link + 1 :] == 0.0).all() and np.abs(expected).max() > 1e-3
 
 
 def found(find: TouchedLink, q: Array, external: Array) -> Touch:
@@ -147,33 +141,51 @@ def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
     assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
 
 
-def watch(
-    sizes: list[float], longest: float = 10.0
-) -> tuple[ContactEvents, list[tuple[float, str]]]:
-    """Events, with their times in s, of errors of these sizes on one axis after calm."""
-    config = ChangesConfig(contact=6.0, contact_longest=longest)
-    detector = ContactDetector(config, np.ones(N))
-    seen: list[Array] = []
+@functools.cache
+def calmed() -> ContactDetector:
+    """A detector that has seen calm errors for 12 s, until BEGIN. Not to be changed."""
+    detector, rng = (
+        ContactDetector(ChangesConfig(contact=6.0), np.ones(N)),
+        np.random.default_rng(0),
+    )
+    for k in range(-12_000, 0):
+        noise = np.clip(rng.standard_normal(N), -3.0, 3.0)
+        detector.add(BEGIN + k * STEP, noise, tested=False)
+    return detector
+
+
+class Watched(NamedTuple):
+    """Events, each one's time in s and kind, and what was asked for as a touch: efforts, shares."""
+
+    events: ContactEvents
+    detector: ContactDetector
+    told: list[tuple[float, str]]
+    asked: list[tuple[Array, Array]]
+
+
+def watch(sizes: list[float], longest: float = 10.0, first: int = 0) -> Watched:
+    """After calm, errors of these sizes on one axis; of the `first` ones events know nothing."""
+    detector = copy.deepcopy(calmed())
+    detector.config = ChangesConfig(contact=6.0, contact_longest=longest)
+    asked: list[tuple[Array, Array]] = []
 
     def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
-        seen.append(external)
+        asked.append((external, shares))
         return Touch("arm", np.average(external, axis=0, weights=shares), 1.0)
 
     events = ContactEvents(find)
-    rng = np.random.default_rng(0)
-    for k in range(12_000):
-        noise = np.clip(rng.standard_normal(N), -3.0, 3.0)
-        detector.observe((k - 12_000) * STEP + 10**12, noise, 1.0)
     for k, size in enumerate(sizes):
-        stamp, external = 10**12 + k * STEP, np.array([size, 0.0, 0.0])
+        stamp, external = BEGIN + k * STEP, np.array([size, 0.0, 0.0])
         detector.add(stamp, external)
-        events.follow(stamp, np.zeros(N), external, detector)
+        if k >= first:
+            events.follow(stamp, np.zeros(N), external, detector)
     assert events.total == len(events.events)
-    return events, [(round((e.stamp - 10**12) * 1e-9, 3), e.kind) for e in events.events]
+    told = [(round((e.stamp - BEGIN) * 1e-9, 3), e.kind) for e in events.events]
+    return Watched(events, detector, told, asked)
 
 
 def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_over() -> None:
-    events, told = watch([0.0] * 10 + [10.0] * 200 + [0.0] * 400)
+    events, _, told, _ = watch([0.0] * 10 + [10.0] * 200 + [0.0] * 400)
     kinds = [kind for _, kind in told]
     assert kinds == [CONTACT, CONTACT, OVER] and not events.touched
     assert 0.01 <= told[0][0] < 0.014 and told[1][0] == pytest.approx(0.01 + LOOKED_AT * 1e-9)
@@ -184,7 +196,9 @@ def test_a_contact_is_told_when_it_begins_with_its_link_later_and_when_it_is_ove
 
 
 def test_what_lasts_too_long_is_given_up_which_is_not_over() -> None:
-    events, told = watch([0.0] * 10 + [10.0] * 1500 + [0.0] * 400 + [10.0] * 200 + [0.0] * 400, 1.0)
+    events, _, told, _ = watch(
+        [0.0] * 10 + [10.0] * 1500 + [0.0] * 400 + [10.0] * 200 + [0.0] * 400, 1.0
+    )
     kinds = [kind for _, kind in told]
     assert kinds == [CONTACT, CONTACT, GIVEN_UP, CONTACT, CONTACT, OVER] and not events.touched
     assert events.events[2].seconds == pytest.approx(1.0, abs=0.01)
@@ -192,68 +206,40 @@ def test_what_lasts_too_long_is_given_up_which_is_not_over() -> None:
 
 
 def test_a_long_contact_has_longer_windows_and_all_of_its_time() -> None:
-    q, external = np.zeros(N), np.array([20.0, 0.0, 0.0])
-    shares: list[Array] = []
-
-    def find(q: Array, external: Array, covariance: Array, of: Array) -> Touch:
-        shares.append(of)
-        np.testing.assert_allclose(external, [[20.0, 0.0, 0.0]] * len(of))
-        return Touch("arm", external[0], 1.0)
-
-    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
-    events = ContactEvents(find)
-    for k in range(20_000):
-        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
-    for k in range(3000):
-        size = external if k < 2500 else np.zeros(N)
-        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
-        events.follow(stamp, q, size, detector)
-    assert len(shares) == 2 and 0.4 < shares[0].sum() < 0.6
-    assert len(shares[1]) <= WINDOWS and shares[1].sum() == pytest.approx(25.0, abs=0.1)
+    (early, first), (whole, last) = watch([20.0] * 2500 + [0.0] * 500).asked
+    assert 0.4 < first.sum() < 0.6
+    assert len(last) <= WINDOWS and last.sum() == pytest.approx(25.0, abs=0.1)
+    for external in (early, whole):
+        np.testing.assert_allclose(external, [[20.0, 0.0, 0.0]] * len(external))
 
 
 def test_a_contact_that_is_weak_when_it_is_looked_at_first_is_told_all_the_same() -> None:
-    shown: list[Array] = []
-
-    def find(q: Array, external: Array, covariance: Array, shares: Array) -> Touch:
-        shown.append(external)
-        return Touch("arm", external[0], 1.0)
-
-    detector, events = ContactDetector(ChangesConfig(contact=6.0), np.ones(N)), ContactEvents(find)
-    for k in range(20_000):
-        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
-    for k in range(1000):
-        size = np.array([15.0, 0.0, 0.0]) if k < 100 else np.zeros(N)
-        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
-        if k >= 100:  # the force is gone, and the contact not yet over
-            events.follow(stamp, np.zeros(N), size, detector)
-    assert [event.kind for event in events.events] == [CONTACT, CONTACT, OVER]
-    assert len(shown) == 2 and all(one.shape == (1, N) for one in shown)
+    # The force is gone, and the contact not yet over.
+    _, _, told, asked = watch([15.0] * 100 + [0.0] * 900, first=100)
+    assert [kind for _, kind in told] == [CONTACT, CONTACT, OVER]
+    assert [external.shape for external, _ in asked] == [(1, N), (1, N)]
 
 
 def test_a_hard_contact_is_a_collision() -> None:
-    events, told = watch([10.0] * 5 + [100.0] * 20 + [0.0] * 400)
+    events, _, told, _ = watch([10.0] * 5 + [100.0] * 20 + [0.0] * 400)
     assert [kind for _, kind in told] == [CONTACT, COLLISION, COLLISION, OVER][: len(told)]
     assert told[1] == (0.005, COLLISION) and not events.hard
-    assert watch([0.5] * 100)[1] == []
+    assert watch([0.5] * 100).told == []
 
 
 @pytest.mark.parametrize("later", [3600 * SECOND, -20 * SECOND])
 def test_a_contact_lasts_until_its_recording_ends(later: int) -> None:
     """As long as it was seen, whatever stamps follow."""
-    detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(N))
-    events = ContactEvents(lambda q, external, *_: Touch("arm", external[0], 1.0))
-    for k in range(20_000):
-        detector.observe(10**12 + k * STEP, np.full(N, (-1.0) ** (k // 10)), 1.0)
-    for k in range(200):
-        size = np.array([20.0, 0.0, 0.0])
-        detector.add(stamp := 10**12 + (20_000 + k) * STEP, size)
-        events.follow(stamp, np.zeros(N), size, detector)
+    events, detector, *_ = watch([20.0] * 200)
     detector.reset()
-    events.follow(stamp + later, np.zeros(N), size, detector)
-    assert events.events[-1].kind == OVER and events.events[-1].seconds == pytest.approx(
-        0.2, abs=0.01
-    )
+    events.follow(BEGIN + 200 * STEP + later, np.zeros(N), np.zeros(N), detector)
+    assert events.events[-1].kind == OVER
+    assert events.events[-1].seconds == pytest.approx(0.2, abs=0.01)
+
+
+# Contacts alone, looked for from 6 s on.
+SOON = {"changes.detect": False, "nystrom.window": 3.0, "changes.settle": 3.0}
+AT = 9.0  # s, of a contact
 
 
 def lead(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> None:
@@ -266,16 +252,11 @@ def lead(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> Non
 
 def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -> None:
     """By default: what is learned is, to the last bit, what it is without contacts."""
-    push = pushed(2.0 * largest_weight() * np.ones(4), ON, ON + 1.0)
-    values = {"changes.detect": False}
-    watching, blind = learner(**values), learner(**values, **{"changes.contact": 0.0})
+    push = pushed(2.0 * largest_weight() * np.ones(4), AT, AT + 1.0)
+    watching, blind = learner(**SOON), learner(**SOON, **{"changes.contact": 0.0})
     for of in (watching, blind):
-        for measurement in moving(ON + 3.0, push):
-            step = of.predict(measurement, contacts=True)
-            if step is not None:
-                of.detect_contact(step)
-                of.update(of.admit(step))
-    told = [(seconds(event.stamp) - ON, event.kind) for event in watching.contacts.events]
+        lead(of, moving(AT + 3.0, push))
+    told = [(seconds(event.stamp) - AT, event.kind) for event in watching.contacts.events]
     assert {kind for _, kind in told} == {CONTACT, COLLISION, OVER} and told[-1][1] == OVER
     assert 0.0 <= told[0][0] <= 0.08 and 1.0 < told[-1][0] < 2.0
     assert not blind.contacts.events and blind.external is None
@@ -287,35 +268,35 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
 @pytest.fixture(scope="module")
 def heavier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a learner to which the arm always was twice as heavy, and more."""
-    of, path = learner(**{"changes.detect": False}), tmp_path_factory.mktemp("model") / "arm.npz"
+    of, path = learner(**SOON), tmp_path_factory.mktemp("model") / "arm.npz"
     follow(of, moving(8.0, pushed(2.0 * largest_weight() * np.ones(4), 0.0, np.inf)))
     of.save(path)
     return path
 
 
 def test_a_loaded_model_is_not_judged_by_the_usual_errors_of_the_one_before(heavier: Path) -> None:
-    of = learner(**{"changes.detect": False})
-    lead(of, moving(ON, nothing))
+    of = learner(**SOON)
+    lead(of, moving(AT, nothing))
     assert not of.contacts.total
     of.load(heavier)
-    lead(of, moving(ON + 9.0, nothing, begin=ON))  # for less than `changes.settle`
+    lead(of, moving(AT + 2.0, nothing, begin=AT))  # for less than `changes.settle`
     assert not of.contacts.total
 
 
 def test_a_contact_ends_with_the_model_that_detected_it(heavier: Path) -> None:
-    of = learner(**{"changes.detect": False})
-    lead(of, moving(ON + 0.5, pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)))
+    of = learner(**SOON)
+    lead(of, moving(AT + 0.5, pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)))
     assert of.contacts.touched
     of.load(heavier)
     told = of.contacts.events[-1]
     assert not of.contacts.touched and told.kind == OVER
-    assert ON < seconds(told.stamp) < ON + 0.5
+    assert AT < seconds(told.stamp) < AT + 0.5
 
 
 def test_a_contact_is_over_where_contacts_are_switched_off() -> None:
-    of = learner(**{"changes.detect": False})
-    push = pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)
-    for measurement in moving(ON + 1.0, push):
+    of = learner(**SOON)
+    push = pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)
+    for measurement in moving(AT + 1.0, push):
         if (step := of.predict(measurement, contacts=True)) is not None:
             if not of.contacts.touched:
                 of.detect_contact(step)
@@ -351,10 +332,10 @@ def test_a_sensor_feels_the_force_but_not_the_link() -> None:
 @pytest.mark.parametrize("detect", [True, False])
 def test_a_contact_is_over_once_nothing_is_measured_any_more(detect: bool) -> None:
     """As where a sensor's driver ends: joint states alone go on, and nobody knows."""
-    of = learner(**{"changes.detect": detect})
-    push = pushed(2.0 * largest_weight() * np.ones(4), ON, np.inf)
+    of = learner(**SOON | {"changes.detect": detect})
+    push = pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)
     touched_at = 0
-    for measurement in moving(ON + 3.0, push):
+    for measurement in moving(AT + 3.0, push):
         lost = touched_at and seconds(measurement.stamp) > touched_at + 0.2
         given = dataclasses.replace(measurement, y=None) if lost else measurement
         if (step := of.predict(given, contacts=True)) is not None:

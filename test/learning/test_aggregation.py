@@ -21,24 +21,6 @@ def data(n: int = 300) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, Y + 0.1 * draw.standard_normal((n, 2)), draw.uniform(-1, 1, (50, 2))
 
 
-@pytest.mark.parametrize("independent", [False, True])
-@pytest.mark.parametrize("validation", [None, 0.3])
-@pytest.mark.parametrize("scale", [2.0**510, 2.0**990, 2.0**-550, 2.0**-990])
-def test_outputs_of_any_size(independent: bool, validation: float | None, scale: float) -> None:
-    X, Y, X_new = data()
-    model = NystromAggregator(
-        Gaussian(0.5),
-        1e-3,
-        (4, 12),
-        independent=independent,
-        validation=validation,
-        random_state=0,
-    )
-    expected = model.fit(X, Y).predict(X_new)
-    found = model.fit(X, Y * [scale, 1.0]).predict(X_new)
-    np.testing.assert_allclose(found / [scale, 1.0], expected, rtol=1e-9)
-
-
 def brownian(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return 1.0 + np.minimum(A, B.T)
 

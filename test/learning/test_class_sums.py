@@ -9,11 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.class_sums import (
+from semiparam_dynamics.learning.class_heads import (
     ClassSums,
-    class_weights,
-    exponent_weights,
-    winners,
 )
 from semiparam_dynamics.learning.held_out import choose_recoding
 
@@ -32,7 +29,7 @@ class Dictionary(RuleBasedStateMachine):
     @rule(label=LABELS, k=st.integers(1, 3))
     def learn(self, label: str, k: int) -> None:
         rows = self.rng.normal(size=(k, 3))
-        self.sums.learn(rows, np.full(k, self.sums.add(label)))
+        self.sums.learn(rows, np.repeat(self.sums.add([label]), k))
         total, count = self.known.get(label, (np.zeros(3), 0))
         self.known[label] = total + rows.sum(axis=0), count + k
 
@@ -91,24 +88,6 @@ Dictionary.TestCase.settings = settings(max_examples=40, stateful_step_count=30,
 test_classes_come_and_go = Dictionary.TestCase
 
 
-def test_every_so_many_th_of_each_class_is_held_out() -> None:
-    sums = ClassSums(2)
-    a, b = sums.add("a"), sums.add("b")
-    held = sums.show(np.array([a, b, a, a, b, b, a, a, a]), 3)
-    assert held.tolist() == [False, False, False, True, False, True, False, False, True]
-    assert sums.shown.tolist() == [6.0, 3.0]
-    assert not sums.show(np.full(20, a), 0).any()
-
-
-def test_weights_are_the_inverse_shares() -> None:
-    counts = np.array([1.0, 4.0, 5.0])
-    np.testing.assert_allclose(class_weights(counts, 1.0), [10.0, 2.5, 2.0])
-    np.testing.assert_allclose(class_weights(counts, 0.5), np.sqrt([10.0, 2.5, 2.0]))
-    np.testing.assert_array_equal(class_weights(counts, 0.0), 1.0)
-    np.testing.assert_array_equal(class_weights(np.array([0.0, 4.0]), 1.0), [1.0, 1.0])
-    np.testing.assert_array_equal(class_weights(np.zeros(2), 1.0), 1.0)
-
-
 def test_the_largest_exponent_that_costs_nothing() -> None:
     accuracy = np.array([[0.80, 0.80, 0.79, 0.70], [0.78, 0.79, 0.80, 0.60]])
     assert choose_recoding(accuracy) == (1, 2)
@@ -119,11 +98,3 @@ def test_the_largest_exponent_that_costs_nothing() -> None:
     assert choose_recoding(np.array([[0.8, 0.7, 0.8, 0.1]])) == (0, 2)
     # Of equal ridges the largest.
     assert choose_recoding(np.array([[0.9], [0.9], [0.1]])) == (1, 0)
-
-
-def test_winners_of_each_exponent() -> None:
-    scores = np.array([[0.6, 0.3, 0.0], [0.1, 0.0, 5.0]])
-    counts = np.array([8.0, 2.0, 0.0])
-    found = winners(scores, exponent_weights(counts, np.array([0.0, 0.4, 1.0])))
-    # 0.6 against 0.3 is turned round once 4^recoding exceeds 2; the third class has no examples.
-    assert found.tolist() == [[0, 0, 1], [0, 0, 0]]

@@ -15,11 +15,10 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.learning.centers import Centers, NystromBasis, choose_centers, uniform
+from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.falkon_system import (
     FalkonSystem,
-    Preconditioner,
     sample_by_weight,
 )
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
@@ -284,86 +283,50 @@ C = RNG.standard_normal((120, 3))
 TWICE = np.vstack((C, C[:40]))
 
 
-@pytest.mark.parametrize("centers", [C, TWICE], ids=["distinct", "duplicated"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_factor_is_that_of_the_definition(centers: Array, weighted: bool) -> None:
-    basis = NystromBasis(Gaussian(1.0), centers)
-    importance = RNG.uniform(0.0, 3.0, len(centers)) if weighted else None
-    D2 = np.ones(len(centers)) if importance is None else importance
-    B = Preconditioner(basis, 1e-3, importance)
-    q = basis.n_features
-    assert q == 120
-    eye = np.eye(q)
-    A = np.linalg.inv(B.to_features(eye))
-    gram = (basis.expansion.T * D2) @ basis.expansion / len(centers) + 1e-3 * eye
-    np.testing.assert_allclose(A.T @ A, gram, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(B.from_features(eye), B.to_features(eye).T, rtol=1e-10, atol=1e-12)
-    L = np.linalg.inv(B.from_coefficients(eye))
-    K = Gaussian(1.0)(basis.centers[basis.kept])
-    np.testing.assert_allclose(L @ L.T, K, atol=1e-8)
-    np.testing.assert_allclose(B.to_coefficients(eye), np.linalg.inv(L).T, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("drawn", ["uniform", "leverage_scores"])
-@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("drawn", ["uniform", "leverage_scores", "given"])
+@pytest.mark.parametrize(
+    ("sampled", "weighted"),
+    [(None, False), (None, True), ("uniformly", False), ("uniformly", True), ("by weight", True)],
+)
 def test_the_preconditioners_mean_is_the_papers_row_by_row(
-    weighted: bool, drawn: str, sampled: bool
+    sampled: str | None, weighted: bool, drawn: str
 ) -> None:
-    """A'A - penalty I: a row that was drawn with probability p stands for 1 / (n p) rows."""
-    n, kernel = 90, Gaussian(1.0)
-    w = np.random.default_rng(1).uniform(0.1, 3.0, n) if weighted else np.ones(n)
+    """A'A - penalty I: a row that was drawn with probability p stands for 1 / (n p) rows.
+
+    Of a sample centres that are rows count once, each, and the others for what is left.
+    """
+    if drawn == "given" and sampled is None:
+        return  # centres that are no rows count one each
+    n, kernel, penalty = 90, Gaussian(1.0), 1e-3
+    w = 10.0 ** np.random.default_rng(1).uniform(-3, 1, n) if weighted else np.ones(n)
     rows = Rows.from_arrays(X[:n], y[:n], w if weighted else None)
-    centers = choose_centers(drawn, rows, 20, kernel, 1e-2, random_state=0)
+    given = X[:20] + 0.1 if drawn == "given" else drawn
+    centers = choose_centers(given, rows, 20, kernel, 1e-2, random_state=0)
     sample = uniform(rows, 40, 1) if sampled else None
-    system = FalkonSystem(rows, kernel, centers, sample=sample)
-    assert centers.indices is not None
-    expected = np.zeros((system.basis.n_features,) * 2)
-
-    def add(index: int, count: float) -> None:
-        phi = system.basis.transform(X[[index]])[0]
-        expected[:] += count * w[index] / w.sum() * np.outer(phi, phi)
-
-    if sample is None:
-        for k, index in enumerate(centers.indices):
-            p = 1.0 / n if centers.probabilities is None else centers.probabilities[k]
-            add(index, 1.0 / (len(centers.indices) * p))
-    else:
-        assert sample.indices is not None
-        own = set(centers.indices.tolist())
-        others = [i for i in sample.indices if i not in own]
-        for index in own:
-            add(index, 1.0)  # each is there once, however often it was drawn
-        for index in others:
-            add(index, (n - len(own)) / len(others))
-    A = np.linalg.inv(system.preconditioner(1e-3).to_features(np.eye(len(expected))))
-    found = A.T @ A - 1e-3 * np.eye(len(expected))
-    np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
-
-
-@pytest.mark.parametrize("given", [False, True])
-def test_the_preconditioners_mean_of_rows_drawn_by_weight(given: bool) -> None:
-    """Centres that are rows count once, and of the others each drawn one for 1 / (k p) of it."""
-    n, kernel = 90, Gaussian(1.0)
-    w = 10.0 ** np.random.default_rng(1).uniform(-3, 1, n)
-    rows = Rows.from_arrays(X[:n], y[:n], w)
-    centers = choose_centers(X[:20] + 0.1 if given else "uniform", rows, 20, kernel, 1e-2, 0)
-    draw = np.random.RandomState(1)
-    assert (sample_by_weight(rows, centers, None, draw) is None) == given
-    sample = sample_by_weight(rows, centers, 30, draw)
-    assert sample is not None and sample.indices is not None and sample.probabilities is not None
+    if sampled == "by weight":
+        draw = np.random.RandomState(1)
+        assert (sample_by_weight(rows, centers, None, draw) is None) == (drawn == "given")
+        sample = sample_by_weight(rows, centers, 30, draw)
     system = FalkonSystem(rows, kernel, centers, sample=sample)
     own = [] if centers.indices is None else centers.indices.tolist()
-    assert not set(own) & set(sample.indices.tolist()) and len(sample.indices) == 30
-    expected = np.zeros((system.basis.n_features,) * 2)
-    for index in own:
-        phi = system.basis.transform(X[[index]])[0]
-        expected += w[index] / w.sum() * np.outer(phi, phi)
-    for index, p in zip(sample.indices, sample.probabilities, strict=True):
-        phi = system.basis.transform(X[[index]])[0]
-        expected += w[index] / w.sum() / (30 * p) * np.outer(phi, phi)
-    A = np.linalg.inv(system.preconditioner(1e-3).to_features(np.eye(len(expected))))
-    found = A.T @ A - 1e-3 * np.eye(len(expected))
+    counts = dict.fromkeys(own, 1.0) if sample is not None else dict.fromkeys(own, 0.0)
+    if sample is None:
+        for k, index in enumerate(own):
+            p = 1.0 / n if centers.probabilities is None else centers.probabilities[k]
+            counts[index] += 1.0 / (len(own) * p)
+    else:
+        assert sample.indices is not None
+        others = [k for k, index in enumerate(sample.indices) if index not in own]
+        for k in others:
+            share = (n - len(set(own))) / len(others)
+            if sample.probabilities is not None:
+                share = 1.0 / (len(sample.indices) * sample.probabilities[k])
+            counts[sample.indices[k]] = share
+        assert sampled == "uniformly" or len(others) == len(sample.indices) == 30
+    phi = system.basis.transform(X[list(counts)])
+    expected = (phi.T * (np.array(list(counts.values())) * w[list(counts)] / w.sum())) @ phi
+    A = np.linalg.inv(system.preconditioner(penalty).to_features(np.eye(len(expected))))
+    found = A.T @ A - penalty * np.eye(len(expected))
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-10)
 
 

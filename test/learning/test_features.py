@@ -25,12 +25,10 @@ from semiparam_dynamics.learning import (
 )
 from semiparam_dynamics.learning.feature_sampling import (
     SpectralFeatures,
-    _leverage,
     fourier_map,
     leverage_importance,
 )
 from semiparam_dynamics.learning.features import (
-    GrowingFeatures,
     NystromFeatures,
     RandomFourierFeatures,
     RandomReLUFeatures,
@@ -294,12 +292,6 @@ def test_draws_by_importance_stay_within_the_limit(importance: Any) -> None:
     assert np.mean((model.predict(X) - X[:, 0]) ** 2) < 0.1
 
 
-def test_candidates_in_blocks_are_drawn_as_in_one() -> None:
-    values = np.random.default_rng(0).standard_normal((40, 90))
-    found = _leverage(lambda: iter(np.hsplit(values, [50])), 90, 1e-3, None)
-    np.testing.assert_allclose(np.hstack(list(found)), leverage_importance(values, 1e-3))
-
-
 # -------------------------------------------------------------------------------------------------
 # Nyström and random Fourier features as transformers, and the feature options of estimators.
 
@@ -358,36 +350,6 @@ def test_single_precision_in_single_precision_out(n_centers: int) -> None:
     phi = single.fit_transform(X.astype(np.float32))
     assert phi.dtype == np.float32
     np.testing.assert_allclose(phi @ phi.T, expected @ expected.T, atol=1e-3)
-
-
-def test_growing_features_give_the_kernel_between_centres() -> None:
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    features = GrowingFeatures(2, 1.0, 50, 1e-6)
-    learned = features.learn(X)
-    assert learned.shape == (30, 50)
-    Z = features.transform(X)
-    np.testing.assert_allclose(Z @ Z.T, Gaussian(1.0)(X, X), atol=1e-5)
-    # A row that became a centre has all of its features from then on.
-    np.testing.assert_allclose(np.sum(learned**2, axis=1), 1.0, atol=1e-5)
-
-
-def test_no_more_centres_than_there_is_room_for() -> None:
-    X = 5.0 * np.random.default_rng(0).normal(size=(40, 3))
-    features = GrowingFeatures(3, 1.0, 10, 1e-3)
-    features.learn(X)
-    assert len(features.state()["centers"]) == 10
-    copy = GrowingFeatures(3, 1.0, 10, 1e-3)
-    copy.restore(features.state())
-    np.testing.assert_array_equal(copy.transform(X), features.transform(X))
-
-
-def test_a_fitted_transformer_is_used_as_it_is() -> None:
-    X = np.random.default_rng(0).normal(size=(20, 2))
-    own = NystromFeatures(n_centers=5, random_state=0).fit(X)
-    assert feature_option(own, None, 10, None, X[:3]) is own
-    other = feature_option(NystromFeatures(n_centers=2, random_state=0), None, 10, None, X)
-    assert other.centers_.shape == (2, 2)
-    assert feature_option(None, None, 10, None, X) is None
 
 
 def test_random_relu_features_approximate_the_arc_cosine_kernel() -> None:

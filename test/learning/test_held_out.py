@@ -146,13 +146,3 @@ def test_when_full_the_largest_class_gives_up_its_oldest() -> None:
     # 4 took the place of 0, 5 that of 1; then classes 1 and 2 follow 0, the first of the largest.
     assert len(held) == 4
     assert kept(held) == [(0, 3.0), (1, 4.0), (2, 5.0), (2, 6.0)]
-
-
-def test_classes_that_leave_take_their_examples_along() -> None:
-    held = buffer(5)
-    for k, number in enumerate([0, 1, 2, 1]):
-        held.add(np.array([float(k)]), number)
-    held.renumber(np.array([0, -1, 1]))
-    assert kept(held) == [(0, 0.0), (1, 2.0)]
-    held.add(np.array([9.0]), 1)
-    assert kept(held) == [(0, 0.0), (1, 2.0), (1, 9.0)]

@@ -13,7 +13,6 @@ from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.metrics import pairwise
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import products
 from semiparam_dynamics.learning.kernels import (
     MAX_KEPT_ROWS,
     CallableKernel,
@@ -26,7 +25,6 @@ from semiparam_dynamics.learning.kernels import (
     Polynomial,
     as_kernel,
 )
-from semiparam_dynamics.learning.products import evaluate_into
 
 from .oracles import peak_memory
 
@@ -166,16 +164,6 @@ def test_functions_that_are_no_kernel_are_refused() -> None:
     for wrong in ("rbf", 3, Gaussian):
         with pytest.raises(ConfigurationError, match="kernel must be a kernel"):
             as_kernel(wrong)
-
-
-@pytest.mark.parametrize("cached", [2**10, 2**22])
-def test_a_matrix_is_filled_in_place(monkeypatch: pytest.MonkeyPatch, cached: int) -> None:
-    monkeypatch.setattr(products, "CACHE_BYTES", cached)
-    rng = np.random.default_rng(0)
-    X, C = rng.standard_normal((500, 4)), rng.standard_normal((30, 4))
-    out: Any = np.full((500, 30), np.nan)
-    evaluate_into(Gaussian().bind(C), X, out)
-    np.testing.assert_allclose(out, Gaussian()(X, C), rtol=1e-13)
 
 
 # -------------------------------------------------------------------------------------------------

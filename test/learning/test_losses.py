@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import pytest
-from sklearn.metrics import hinge_loss, log_loss, mean_absolute_error
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.learning.losses import LOSSES, as_loss
@@ -37,14 +36,6 @@ def test_at_a_kink_the_derivative_is_the_one_from_the_left(
     target = np.array([y])
     assert loss.derivative(target, at) == loss.derivative(target, left)
     assert loss.derivative(target, at) != loss.derivative(target, right)
-
-
-def test_values_equal_scikit_learns() -> None:
-    y, f = targets_and_predictions(labels=True)
-    np.testing.assert_allclose(as_loss("hinge").value(y, f).mean(), hinge_loss(y, f))
-    probabilities = 1.0 / (1.0 + np.exp(-f))
-    np.testing.assert_allclose(as_loss("logistic").value(y, f).mean(), log_loss(y, probabilities))
-    np.testing.assert_allclose(as_loss("absolute").value(y, f).mean(), mean_absolute_error(y, f))
 
 
 @pytest.mark.parametrize("name", LOSSES)

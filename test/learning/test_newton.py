@@ -26,7 +26,6 @@ from semiparam_dynamics.learning import (
     Rows,
 )
 from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import ArrayRows
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.standard_normal((900, 4)), RNG.standard_normal((100, 4))
@@ -216,18 +215,6 @@ def test_without_a_kernel_an_offset_is_the_log_odds() -> None:
     # With one class alone the minimiser is infinite: large, and finite.
     alone = model.fit(zeros, np.ones(10)).intercept_
     assert 30.0 < alone < 1000.0
-
-
-@pytest.mark.parametrize("limit", [None, 60_000])
-@pytest.mark.parametrize("columns", [1, 5])
-def test_weighted_products_are_the_matrices(limit: int | None, columns: int) -> None:
-    rows, centers = ArrayRows(X, y), X[:30]
-    data = KernelRows(rows, KERNEL, centers, limit)
-    assert data.fits == (limit is None)
-    K, B = KERNEL(X, centers), RNG.standard_normal((30, columns))
-    W = RNG.uniform(0.0, 1.0, (900, columns))
-    np.testing.assert_allclose(data.weighted_normal(B, W), K.T @ (W * (K @ B)), rtol=1e-9)
-    np.testing.assert_allclose(data.transposed(W), K.T @ W, rtol=1e-9)
 
 
 @pytest.mark.parametrize("penalty", [1e-1, 1e-3, 1e-5])

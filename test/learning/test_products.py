@@ -69,7 +69,7 @@ def test_compiled_and_matrix_products_are_one(n: int, columns: int, dtype: Any) 
     expected = (K.T * weights) @ (K @ B - block.Y)
     np.testing.assert_allclose(data.gradient(B), expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(data.normal(B), (K.T * weights) @ K @ B, rtol=1e-9, atol=1e-11)
-    found = products.product(data._bound(block.X), B)
+    found = products.StoredProducts.multiply(data._bound(block.X), B)
     assert found.shape == (n, columns) and found.dtype == np.float64
     np.testing.assert_allclose(found, K @ B, rtol=1e-9, atol=1e-11)
 

@@ -9,7 +9,6 @@ from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.ridge import (
-    MAX_FACTORED_RIDGES,
     NestedFactor,
     NestedRidge,
     accumulate,
@@ -46,37 +45,6 @@ def system(
         part = slice(i, i + 70)
         result.add(A[part], Y[part], None if w is None else w[part])
     return result
-
-
-@pytest.mark.parametrize("orthogonal", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_leading_blocks_are_the_solutions_of_fewer_features(
-    orthogonal: bool, weighted: bool
-) -> None:
-    A, Y, w = problem()
-    nested = system(A, Y, orthogonal, w if weighted else None)
-    root = np.sqrt(w)[:, None] if weighted else 1.0
-    for ridge in (1e-3, 10.0):
-        factor = nested.factor(ridge)
-        for t in (1, 7, 40):
-            expected = extended_ridge((A * root)[:, :t], Y * root, ridge)
-            np.testing.assert_allclose(factor.weights(t), expected, rtol=1e-10, atol=1e-13)
-            alone = nested.factor(ridge, t).weights()
-            np.testing.assert_allclose(alone, expected, rtol=1e-10, atol=1e-13)
-    gram, moments = nested.second_moments()
-    np.testing.assert_allclose(gram, (A * root).T @ (A * root), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(moments, (A * root).T @ (Y * root), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize("orthogonal", [False, True])
-def test_many_ridges_by_eigenvectors_equal_those_by_factors(orthogonal: bool) -> None:
-    A, Y, _ = problem()
-    nested = system(A, Y, orthogonal)
-    ridges = np.geomspace(1e-3, 1e3, MAX_FACTORED_RIDGES + 1)
-    many = list(nested.path([13], ridges))
-    for ridge, [beta] in zip(ridges, many, strict=True):
-        [[expected]] = nested.path([13], [ridge])
-        np.testing.assert_allclose(beta, expected, rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("penalty", [1e-6, 1e-9, 1e-12, 1e-15])
@@ -119,14 +87,3 @@ def test_a_hopeless_system_says_so() -> None:
     with pytest.raises(LearningError, match="raise the penalty"):
         factor.weights()
     np.testing.assert_allclose(factor.weights(1), [[1.0]])
-
-
-def test_features_appended_in_blocks_equal_all_at_once() -> None:
-    A, Y, _ = problem()
-    growing = NestedFactor(np.zeros((0, 0)), np.zeros((0, 2)))
-    for start, end in ((0, 15), (15, 16), (16, 40)):
-        old, new = A[:, :start], A[:, start:end]
-        own = new.T @ new + 0.1 * np.eye(end - start)
-        growing.append(old.T @ new, own, new.T @ Y)
-    expected = extended_ridge(A, Y, 0.1)
-    np.testing.assert_allclose(growing.weights(), expected, rtol=1e-10, atol=1e-13)

@@ -97,23 +97,6 @@ def test_every_source_gives_the_same_rows(source: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(rows.weights(), W)
 
 
-def test_one_output_and_no_weights() -> None:
-    rows = Rows([(X, Y[:, 0])])
-    assert rows.one_output and not rows.weighted
-    assert (rows.n_outputs, rows.total_weight, rows.weights()) == (1, 23.0, None)
-    assert next(rows.blocks(23)).Y.shape == (23, 1)
-    assert not Rows([(X, Y[:, :1])]).one_output
-
-
-def test_squared_outputs_are_sums_by_weight() -> None:
-    draw = np.random.default_rng(3)
-    inputs, outputs, w = draw.normal(size=(7, 2)), draw.normal(size=(7, 3)), draw.uniform(0, 2, 7)
-    both = Rows([(inputs[:4], outputs[:4], w[:4]), (inputs[4:], outputs[4:], w[4:])])
-    np.testing.assert_allclose(both.squared_outputs(), w @ outputs**2)
-    plain = Rows.from_arrays(inputs, outputs[:, 0])
-    np.testing.assert_allclose(plain.squared_outputs(), [np.sum(outputs[:, 0] ** 2)])
-
-
 def test_precision_is_the_arrays_or_as_asked() -> None:
     single = X.astype(np.float32)
     assert Rows.from_arrays(single, Y).dtype == np.float32

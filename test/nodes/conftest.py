@@ -37,10 +37,11 @@ try:
     from semiparam_dynamics.base.parameters import replace
     from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
     from semiparam_dynamics.learner.learner import Step
+    from semiparam_dynamics.learner.nodes import session as session_module
     from semiparam_dynamics.learner.nodes.session import Session
 
     from .driver_messages import driver_messages, message_folder  # noqa: F401 # fixtures
-    from .forks import ForkedNode
+    from .forks import ForkedNode, once_for_each_kind
 except ImportError:  # no ROS 2 here: neither the extra 'ros' nor an installation
     collect_ignore_glob = ["test_*.py"]
 
@@ -243,6 +244,14 @@ class Arm:
             self.stamps.append(stamp_of(message))
             self.publisher.publish(message)
             self._peer.spin(0.002)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def warmed_up_once() -> Iterator[None]:
+    """A session's first motion, by which all is compiled, is most of what making one costs here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session_module, "warm_up", once_for_each_kind(session_module.warm_up))
+        yield
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -32,6 +32,21 @@ NODES += "trajectory_efforts payload_bridge live_page".split()
 NODES += "image_source objects_page".split()
 REPORT_PERIOD = 0.2  # s: who waits for diagnostics waits a fifth as long
 POLL = 0.01  # s
+
+
+def once_for_each_kind(warm_up: Callable[..., None]) -> Callable[..., None]:
+    """The function that leads a new session through a motion, where this has not compiled yet."""
+    done = set()
+
+    def once(model: Any, config: Any) -> None:
+        learner = config.learner
+        kind = (learner.estimator.residual, learner.changes.detect, model.config.target)
+        kind += (config.defer_learning,)
+        if kind not in done:
+            done.add(kind)
+            warm_up(model, config)
+
+    return once
 
 
 class Server:
@@ -139,18 +154,20 @@ def warm_up() -> None:
     from semiparam_dynamics.base.nodes.messages import joint_state_message
     from semiparam_dynamics.base.parameters import replace
     from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-    from semiparam_dynamics.learner.nodes.session import Session
+    from semiparam_dynamics.learner.nodes import session as sessions
 
     managed.REPORT_PERIOD = REPORT_PERIOD
+    sessions.warm_up = once_for_each_kind(sessions.warm_up)
     for name in NODES:
         try:
             importlib.import_module(module_of(name))
         except ImportError:  # an extra that is not installed: its tests are skipped
             continue
     urdf = str(ROOT / "test" / "data" / "small_arm.urdf")
-    for residual in ("nystrom", "random_fourier"):
-        changes = {"defer_learning": False, "residual": residual}
-        session = Session(urdf, replace(InverseDynamicsNodeConfig(), **changes))
+    for kind in ({}, {"residual": "random_fourier"}, {"changes__detect": True}):
+        config = replace(InverseDynamicsNodeConfig(), defer_learning=False, **kind)
+        session = sessions.Session(urdf, config)
+        sessions.warm_up(session.model, replace(config, defer_learning=True))
         names = session.model.joint_names
         for k in range(60):
             q = np.sin(0.02 * k * np.arange(1, len(names) + 1))

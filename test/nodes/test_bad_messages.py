@@ -102,24 +102,22 @@ def test_what_is_learned_is_bitwise_what_it_is_without_them(session, clean, inse
     assert session.dropped().total() == len(inserted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_is_counted_under_one_reason(session, kind) -> None:
-    run(session, [m for k in range(20) for m in (good(k), bad(k, kind, math.nan))])
-    assert list(session.dropped().values()) == [20]
+def test_each_kind_is_counted_under_one_reason(session) -> None:
+    for kind in KINDS:
+        run(session, [m for k in range(20) for m in (good(k), bad(k, kind, math.nan))])
+        assert list(session.dropped().values()) == [20], kind
 
 
-@pytest.mark.parametrize("jump", [3600, 10**9, -3, -9])
-def test_one_wild_stamp_costs_a_few_samples_and_teaches_nothing_wrong(session, jump) -> None:
-    messages = [good(k) for k in range(80)]
-    clean, _ = run(session, messages)
-    wild = good(40)
-    wild.header.stamp.sec += jump
-    messages.insert(40, wild)
-    predicted, state = run(session, messages)
-    assert len(clean) - 6 <= len(predicted) <= len(clean)
-    assert all(np.isfinite(array).all() for array in state.values())
-    assert np.abs(predicted).max() < 2.0 * np.abs(clean).max()
-    assert session.dropped()["clock jumped"] >= 1
+def test_one_wild_stamp_costs_a_few_samples_and_teaches_nothing_wrong(session, clean) -> None:
+    for jump in (3600, 10**9, -3, -9):
+        wild = good(40)
+        wild.header.stamp.sec += jump
+        messages = [*map(good, range(40)), wild, *map(good, range(40, 80))]
+        predicted, state = run(session, messages)
+        assert len(clean[0]) - 6 <= len(predicted) <= len(clean[0])
+        assert all(np.isfinite(array).all() for array in state.values())
+        assert np.abs(predicted).max() < 2.0 * np.abs(clean[0]).max()
+        assert session.dropped()["clock jumped"] >= 1
 
 
 def test_a_sensor_that_sticks_is_not_learned_and_what_was_learned_stays(session) -> None:

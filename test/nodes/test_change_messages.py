@@ -40,7 +40,7 @@ def test_a_payload_s_inertia_is_about_its_centre_of_mass() -> None:
     six = [I[0, 0], I[0, 1], I[1, 1], I[0, 2], I[1, 2], I[2, 2]]
     mean = np.array([2.0, *(2.0 * points.mean(axis=0)), *six])
     held = Snapshot(mean, np.diag(np.full(10, 1e-14)))
-    said, std = payload_messages(1_500_000_000, "hand", payload_status(held, 0.3, "hand", "", True))
+    said, std = payload_messages(1_500_000_000, "hand", payload_status(held, "hand", "", True))
     assert (said.header.frame_id, std.header.frame_id) == ("hand", "hand")
     assert (said.header.stamp.sec, said.header.stamp.nanosec) == (1, 500_000_000)
     i, c = said.inertia, said.inertia.com

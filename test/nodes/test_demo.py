@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.config_files import load_yaml
+from semiparam_dynamics.base.nodes import processes
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.cli.main import main
@@ -23,7 +24,8 @@ pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 def test_the_recorded_bag_gives_the_numbers_of_the_live_node(
     ros_environment, tmp_path, capsys, monkeypatch
 ):
-    monkeypatch.setattr(demo, "NodeProcess", ForkedNode)
+    for module in (demo, processes):
+        monkeypatch.setattr(module, "NodeProcess", ForkedNode)
     out = tmp_path / "out"
     (out / "log").mkdir(parents=True)
     for place in ("robot.urdf", "log/mine.log", "log/inverse_dynamics.log"):

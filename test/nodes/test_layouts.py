@@ -17,6 +17,7 @@ from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_m
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.change_report import ChangeReport
+from semiparam_dynamics.learner.nodes.live_page import SHOWN
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import SessionReport
 from semiparam_dynamics.offline.cli.layouts import (
@@ -91,7 +92,7 @@ def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
     (window,) = root.findall("tabbed_widget")
     assert window.attrib == {"name": "Main Window", "parent": "main_window"}
     pages = effort_pages(Topics()) if target == "effort" else wrench_pages(Topics())
-    assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == [p.title for p in pages]
+    assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == list(pages)
     for splitter in root.iter("DockSplitter"):
         sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
         assert len(sizes) == int(splitter.attrib["count"]) == len(splitter.findall("DockArea"))
@@ -151,6 +152,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
     arm.move(60)
     peer.until(lambda: all(len(one) > 40 for one in heard.values()), "40 messages of each topic")
     peer.until(lambda: int(peer.figures().get("samples learned", 0)) > 40, "diagnostics")
+    assert peer.figures().keys() >= set(SHOWN)  # on the live page
     name, keys = peer.status.name, set(peer.figures())
     assert not peer.status.hardware_id
 

@@ -1,4 +1,4 @@
-"""Subscriptions that leave out what is too old, through DDS; the learner in every executor."""
+"""Publishers and subscriptions through DDS; the learner in every executor."""
 
 from __future__ import annotations
 
@@ -23,12 +23,15 @@ from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.base.nodes import managed
 from semiparam_dynamics.base.nodes.diagnostics import LastingWarnings
 from semiparam_dynamics.base.nodes.managed import (
+    ASKED_PERIOD,
     LATCHED,
     LATE,
     NO_TEXT,
     OTHERS,
+    UNSENT,
     ManagedNode,
     MonitoredSubscription,
+    Outlet,
     QueueDelay,
     await_description,
 )
@@ -84,7 +87,7 @@ def test_a_description_without_a_text_is_refused_and_another_one_told_of(
         if "bad" in urdf:
             raise RobotModelError("it does not serve")
 
-    await_description(node, set_up, refused.append)
+    await_description(node, "", set_up, refused.append)
     executor = SingleThreadedExecutor()
     executor.add_node(node)
     publisher = node.create_publisher(String, "robot_description", LATCHED)
@@ -279,6 +282,56 @@ def test_where_the_middleware_does_not_say_when_a_message_came_none_is_left_out(
     assert taken == list(range(10)) and not delay.behind
     topic._receive_with_info(10, {"received_timestamp": time.time_ns() - 10**9})
     assert delay.behind
+
+
+def test_what_the_network_refuses_is_dropped_and_counted(node: Node, monkeypatch) -> None:
+    unsent: Counter[str] = Counter()
+    outlet = Outlet(node, Int32, "numbers", 5, unsent)
+    heard: list[int] = []
+    node.create_subscription(Int32, "numbers", lambda message: heard.append(message.data), 5)
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+
+    def refuse(message: Int32) -> None:
+        raise RuntimeError("Failed to publish: cannot publish data")
+
+    until(outlet.has_subscribers, executor)
+    with monkeypatch.context() as broken:
+        broken.setattr(outlet._publisher, "publish", refuse)
+        outlet.publish(Int32(data=1))
+        outlet.publish(Int32(data=2))
+    assert unsent == {UNSENT: 2}
+    outlet.publish(Int32(data=3))
+    until(lambda: heard, executor)
+    assert heard == [3] and unsent == {UNSENT: 2}
+    with pytest.raises(TypeError):
+        outlet.publish("no message")  # a mistake is none of the network's
+    rclpy.try_shutdown()
+    time.sleep(ASKED_PERIOD)
+    assert not outlet.has_subscribers()
+    outlet.publish(Int32(data=4))  # at the end of the process: to nobody
+
+
+def test_who_subscribes_is_asked_once_in_a_while(node: Node, monkeypatch) -> None:
+    now, subscribers, asked = 100.0, 0, 0
+
+    def count() -> int:
+        nonlocal asked
+        asked += 1
+        return subscribers
+
+    monkeypatch.setattr(managed.time, "monotonic", lambda: now)
+    outlet = Outlet(node, Int32, "numbers", 5, Counter())
+    monkeypatch.setattr(outlet._publisher, "get_subscription_count", count)
+    for passed, there, found, times in (
+        (0.0, 0, False, 1),
+        (0.0, 1, False, 1),
+        (0.9, 1, False, 1),
+        (0.2, 1, True, 2),
+        (1.1, 0, False, 3),
+    ):
+        now, subscribers = now + passed * ASKED_PERIOD, there
+        assert outlet.has_subscribers() == found and asked == times
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,8 @@ def test_a_model_of_other_features_is_set_aside_and_told(peer, start, tmp_path):
 def test_lifecycle(peer, start, stage, tmp_path):
     path = tmp_path / "objects.npz"
     process = start("object_recognition", input="features", autostart="false", model_file=path)
+    warned = (DiagnosticStatus.WARN, "the node is unconfigured")
+    peer.fresh(lambda: (peer.status.level, peer.status.message) == warned, "a warning")
     refused = peer.call(Trigger, f"{NODE}/save")
     assert not refused.success and "unconfigured" in refused.message
     assert peer.transition(Transition.TRANSITION_CONFIGURE, NODE)
@@ -214,9 +216,3 @@ def test_lifecycle(peer, start, stage, tmp_path):
     assert not peer.call(Trigger, f"{NODE}/forget").success
     assert process.stop() == 0
     assert "Traceback" not in (tmp_path / "object_recognition.log").read_text()
-
-
-def test_a_node_that_is_not_configured_warns(peer, start) -> None:
-    start("object_recognition", input="features", autostart="false")
-    warned = (DiagnosticStatus.WARN, "the node is unconfigured")
-    peer.fresh(lambda: (peer.status.level, peer.status.message) == warned, "a warning")

@@ -231,19 +231,12 @@ def test_requests_of_either_definition_of_ur_msgs(driver_messages) -> None:
         assert request.mass == 0.0
 
 
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        ({"driver": "franka"}, "install ros-$ROS_DISTRO-franka-msgs"),
-        ({"driver": "kuka"}, "must be one of ur, franka"),
-    ],
-)
-def test_what_is_missing_is_one_line(start, tmp_path, values: dict[str, str], reason: str) -> None:
+def test_what_is_missing_is_one_line(start, tmp_path) -> None:
     if PathFinder.find_spec("franka_msgs") is not None:  # not of those imported before
         pytest.skip("franka_msgs is installed here")
-    assert start("payload_bridge", **values).wait(TIMEOUT) == 1
+    assert start("payload_bridge", driver="franka").wait(TIMEOUT) == 1
     (line,) = (tmp_path / "payload_bridge.log").read_text().strip().splitlines()
-    assert reason in line
+    assert "install ros-$ROS_DISTRO-franka-msgs" in line
 
 
 @pytest.mark.parametrize(

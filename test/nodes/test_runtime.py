@@ -210,7 +210,6 @@ except Exception as error:
     print(type(error).__name__)
 rclpy.shutdown(context=own)
 """
-SIGNALS = pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 
 
 def run_script(script: str, *words: object) -> tuple[int, str]:
@@ -220,13 +219,14 @@ def run_script(script: str, *words: object) -> tuple[int, str]:
     return ran.returncode, ran.stderr
 
 
-@SIGNALS
-def test_a_signal_while_a_node_is_imported_ends_it(number: str) -> None:
-    assert run_script(IMPORTING, number) == (0, "")
+def test_a_signal_while_a_node_is_imported_ends_it() -> None:
+    assert run_script(IMPORTING, "SIGTERM") == (0, "")
 
 
-@SIGNALS
-@pytest.mark.parametrize(("step", "again"), [("__init__", 0), ("set_up", 0), ("set_up", 1)])
+@pytest.mark.parametrize(
+    ("number", "step", "again"),
+    [("SIGINT", "__init__", 0), ("SIGTERM", "set_up", 0), ("SIGINT", "set_up", 1)],
+)
 def test_a_signal_while_a_node_is_made_or_configured_ends_it_at_once(
     number: str, step: str, again: int, ros_environment: dict[str, str], urdf: Path
 ) -> None:
@@ -240,11 +240,8 @@ def test_an_error_of_a_network_that_has_ended_is_no_fault(
     assert code == 0 and "Traceback" not in told
 
 
-@SIGNALS
-def test_a_signal_ends_a_source_whose_camera_hangs(
-    number: str, ros_environment: dict[str, str]
-) -> None:
-    code, told = run_script(HANGING, number)
+def test_a_signal_ends_a_source_whose_camera_hangs(ros_environment: dict[str, str]) -> None:
+    code, told = run_script(HANGING, "SIGINT")
     assert code == 0 and "Traceback" not in told
 
 
@@ -275,3 +272,33 @@ def test_a_page_is_no_subscriber_that_is_waited_for(ros_environment) -> None:
         until(lambda: runtime.count_subscribers(sender, publisher) == 1)
     finally:
         rclpy.try_shutdown()
+
+
+def test_steps_are_due_a_period_apart():
+    pacer = runtime.Pacer(0.01)
+    assert pacer.delay(5.0) == 0.0
+    pacer.stepped()
+    assert pacer.delay(5.004) == pytest.approx(0.006)
+    assert pacer.delay(5.01) == 0.0
+    assert pacer.given_up == 0.0
+
+
+def test_a_short_stall_is_caught_up():
+    pacer = runtime.Pacer(0.01, patience=0.1)
+    pacer.delay(0.0)
+    steps = 0
+    while pacer.delay(0.05) == 0.0:
+        pacer.stepped()
+        steps += 1
+    assert steps == 6  # those of 0, 10, ... 50 ms
+    assert pacer.given_up == 0.0
+
+
+def test_a_long_stall_is_given_up_and_not_raced_after():
+    pacer = runtime.Pacer(0.01, patience=0.1)
+    pacer.delay(0.0)
+    pacer.stepped()
+    assert pacer.delay(1.0) == 0.0
+    pacer.stepped()
+    assert pacer.delay(1.0) == pytest.approx(0.01)
+    assert pacer.given_up == pytest.approx(0.99)

@@ -31,7 +31,6 @@ from semiparam_dynamics.learner.nodes.session import (
     Session,
     warm_up,
 )
-from semiparam_dynamics.robot.model import RobotModel
 
 from .conftest import URDF, moved, moving, take
 
@@ -53,11 +52,8 @@ class Held:
         self._update(steps, *rest)
 
 
-@RESIDUALS
-def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(
-    make_session, monkeypatch, residual
-):
-    session = make_session(residual=residual, learning_queue=3)
+def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(make_session, monkeypatch):
+    session = make_session(learning_queue=3)
     held = Held(session, monkeypatch)
     steps = [step for message in moving(4) for step in take(session, message)]
     assert held.begun.wait(LONG) and session.learner.estimator.n_learned == 0
@@ -105,8 +101,14 @@ def test_learns_each_sample_before_the_next_message_if_asked(make_session):
     assert session.deferred == 0 and session.waiting == 0
 
 
-@RESIDUALS
-@pytest.mark.parametrize("options", [{}, {"comparison": True}, {"changes__detect": True}])
+@pytest.mark.parametrize(
+    ("residual", "options"),
+    [
+        ("random_fourier", {}),
+        ("nystrom", {"comparison": True}),
+        ("nystrom", {"changes__detect": True}),
+    ],
+)
 def test_learning_in_the_thread_learns_the_same(make_session, residual, options):
     """Bit by bit, but for what follows from a predictor's rounding."""
     changes = {"residual": residual, f"{residual}.window": 0.2}
@@ -141,21 +143,6 @@ def test_where_learning_ends_all_evidence_is_looked_at(make_session):
     told = step.prediction.semiparametric
     np.testing.assert_allclose(told, after.predict(step.sample).semiparametric, rtol=1e-9)
     assert not np.allclose(told, before.predict(step.sample).semiparametric, rtol=1e-6)
-
-
-@RESIDUALS
-def test_learning_that_lags_behind_learns_the_same_rigid_body(make_session, residual):
-    changes = {"residual": residual, f"{residual}.window": 0.2}
-    in_turn, deferred = make_session(defer_learning=False, **changes), make_session(**changes)
-    for message in moving(90):
-        take(deferred, message), take(in_turn, message)
-    deferred.drain()
-    with deferred.paused():
-        a, b = deferred.learner.estimator.state(), in_turn.learner.estimator.state()
-    for name in a:  # the residual's inputs and the errors are of published predictions
-        if name.startswith("rigid_body."):
-            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
-    assert deferred.learner.estimator.n_learned == 88
 
 
 def test_a_pause_keeps_the_learner_as_it_is(make_session, monkeypatch):
@@ -367,8 +354,7 @@ def test_no_tare_is_of_predictions_with_a_payload_that_is_gone(make_session):
     np.testing.assert_allclose(session.learner.external_bias, 1.0 - without, atol=0.01)
 
 
-@pytest.mark.parametrize("defer", [True, False])
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize(("defer", "stopped"), [(True, False), (True, True), (False, False)])
 def test_a_payload_that_is_put_down_at_rest_is_saved_at_the_end(
     make_session, tmp_path, defer: bool, stopped: bool
 ):
@@ -461,10 +447,11 @@ def test_everything_is_compiled_at_the_start_whatever_the_joints_limits(monkeypa
         return made[-1]
 
     monkeypatch.setattr(session_module, "InverseDynamicsLearner", make)
-    warm_up(
-        RobotModel(URDF.replace("</robot>", NARROW)), replace(InverseDynamicsNodeConfig(), **values)
-    )
-    (learner,) = made
+    monkeypatch.setattr(session_module, "warm_up", warm_up)
+    config = replace(InverseDynamicsNodeConfig(), **values)
+    session = Session(URDF.replace("</robot>", NARROW), config)
+    own, learner = made
+    assert own is session.learner and own.estimator.n_learned == 0
     assert learner.estimator.n_learned > 50 and not learner.dropped
     assert learner.estimator.residual.standardizer.ready
 
@@ -511,7 +498,7 @@ def test_an_error_stops_learning_until_it_is_started_again(
             steps += take(session, message)
             session.drain()
     assert len(steps) == 18 and session.learner.estimator.n_learned == 5
-    assert session.problem == "MemoryError: no room" and "fails" in session.trace
+    assert session.problem == "MemoryError: no room"
     assert session.dropped() == {STOPPED: 12}
     session.save(tmp_path / "model.npz")
     session.learning = True
@@ -628,7 +615,7 @@ def test_deviations_are_of_now_after_an_error_in_learning(
 
     monkeypatch.setattr(stopped.learner.estimator, "update", fails)
     told = took_far(stopped, effort=True)
-    assert stopped.problem == "MemoryError: no room" and "fails" in stopped.trace
+    assert stopped.problem == "MemoryError: no room"
     assert_same_doubts(told, took_far(in_turn))
 
 
@@ -695,14 +682,6 @@ def test_what_the_comparison_cannot_continue_with_is_refused_at_the_check(make_s
     session.check(replace(lower, nystrom__penalty=0.6))
 
 
-def test_the_rank_of_the_excitation_grows_from_nothing(make_session):
-    session = make_session(defer_learning=False)
-    assert session.learner.estimator.rigid_body.excitation_rank() == 0
-    for message in moving(300):
-        take(session, message)
-    assert 5 <= session.learner.estimator.rigid_body.excitation_rank() <= session.model.n_parameters
-
-
 def test_reset_forgets_and_counts_anew(make_session):
     session = make_session(defer_learning=False)
     fresh = [take(session, message) for message in moving(12)]
@@ -711,29 +690,6 @@ def test_reset_forgets_and_counts_anew(make_session):
     for before, message in zip(fresh, moving(12), strict=True):
         for a, b in zip(before, take(session, message), strict=True):
             np.testing.assert_array_equal(a.prediction.semiparametric, b.prediction.semiparametric)
-
-
-def test_after_loading_a_model_the_robot_has_to_stand_again_to_be_tared(make_session, tmp_path):
-    """What was measured beyond the predictions of the one before is another."""
-    session = make_session(defer_learning=False)
-    for message in moving(200):
-        take(session, message)
-    session.save(tmp_path / "model.npz")
-    message.velocity = [0.0, 0.0]
-
-    def stand() -> None:
-        for _ in range(120):
-            stamp = stamp_of(message) + 10_000_000
-            message.header.stamp.sec, message.header.stamp.nanosec = divmod(stamp, 10**9)
-            take(session, message)
-
-    stand()
-    assert "is taken off" in session.tare()
-    session.load(tmp_path / "model.npz")
-    with pytest.raises(SampleError, match="stand still"):
-        session.tare()
-    stand()
-    assert "is taken off" in session.tare()
 
 
 def budgeted(share: float, cost: float, rate: float, weight: float, count: int = 4000):

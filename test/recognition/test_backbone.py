@@ -211,27 +211,6 @@ def test_an_even_colour_stays_that_colour_at_any_size(height: int, width: int) -
     assert np.array_equal(pixels[0], np.full((24, 24, 3), (10, 120, 250)))
 
 
-@pytest.mark.parametrize("factor", [2, 5])
-def test_a_ramp_stays_a_ramp_when_scaled_down(factor: int) -> None:
-    ramp = np.arange(20 * factor, dtype=np.uint8)
-    image = np.broadcast_to(ramp[:, None, None], (len(ramp), len(ramp), 3))
-    pixels = Preprocessing(WHOLE, 20, 20, channels_first=False, raw=True)(image)
-    centres = (np.arange(20) + 0.5) * factor - 0.5
-    inner = slice(3, -3)  # at the borders a scaled ramp bends
-    assert pixels[0, inner, 9, 1] == pytest.approx(centres[inner], abs=1.01)
-
-
-def test_views_of_every_order_give_what_a_copy_gives() -> None:
-    image = random_image(48, 48)
-    preprocess = Preprocessing(BackboneConfig(), 16, 16, channels_first=True, raw=False)
-    for view in (
-        image[:, :, ::-1],
-        image[::2, ::-1],
-        np.broadcast_to(image[:, :, :1], (48, 48, 3)),
-    ):
-        assert np.array_equal(preprocess(view), preprocess(view.copy()))
-
-
 @pytest.mark.parametrize(
     "image",
     [

@@ -253,7 +253,7 @@ def test_the_entry_of_a_wrench_that_is_no_number_is_named() -> None:
 
 
 def test_details_asked_for_live_are_of_what_came_since() -> None:
-    stream = MeasurementStream(NAMES, config=StreamConfig(clock_jump=0.5))
+    stream = MeasurementStream(NAMES)
     for effort in ([NAN, 1.0], [1.0, NAN]):
         stream.joint_state(joint_state(stream.newest + SECOND, NAMES, [1.0, 2.0], effort=effort))
         told = stream.recent_details()
@@ -285,7 +285,7 @@ def test_not_a_number_in_a_velocity_does_not_make_later_zeros_trusted() -> None:
 
 
 def test_a_clock_that_goes_back_far_starts_the_stream_anew() -> None:
-    stream = MeasurementStream(NAMES, config=StreamConfig(clock_jump=1.0))
+    stream = MeasurementStream(NAMES)
     for stamp in (100 * SECOND, 5 * SECOND, 5 * SECOND + 1):
         assert len(stream.joint_state(joint_state(stamp, NAMES, *GOOD))) == 1
     assert stream.dropped == {"clock jumped": 1}

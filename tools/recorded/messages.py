@@ -130,8 +130,8 @@ def effort_messages() -> Arrays:
     from semiparam_dynamics.samples import MeasurementStream, StreamConfig
 
     names = ("a", "b", "c")
-    config = StreamConfig(stuck_after=0.3, saturation=(40.0,), clock_jump=0.5)
-    stream = MeasurementStream(names, "effort", config, effort_limits=np.array([50.0, 50.0, 0.0]))
+    config = StreamConfig(stuck_after=0.3, saturation=(40.0,))
+    stream = MeasurementStream(names, "effort", config)
     rng = np.random.default_rng(3)
     released = []
     stamp = 1_000_000_000

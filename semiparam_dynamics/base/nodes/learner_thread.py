@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,17 +15,17 @@ TURN_S = 0.003  # for which one part of an entry's work may wait for the end of 
 
 
 class LearnerThread(Generic[T]):
-    """A thread that works off entries of a queue in order, several at once where they wait.
+    """A thread that works off the entries of a queue in order.
 
     When the queue is full the oldest entry is dropped: what is learned stays recent. It is worth it
     where the work releases the interpreter's lock, as compiled loops do. While it is :attr:`held`
-    it works off a few entries every `MAX_HOLD_S` only. If the work raises an exception, the thread
+    it works off an entry every `MAX_HOLD_S` only. If the work raises an exception, the thread
     drops what waits and all that comes, until :meth:`restart`; `idle` is still called.
 
     Parameters
     ----------
-    work: called with the oldest entries, at most `at_once`. capacity: the size of all that may
-        wait, but for a larger entry alone; it may be changed.
+    work: called with the oldest entry. capacity: the size of all that may wait, but for a larger
+        entry alone; it may be changed.
     size: of an entry.
     idle: called after work when no entry waits, and nobody for the end of the work; returns the
         seconds after which it is to be called again unless entries come, or None.
@@ -36,21 +35,18 @@ class LearnerThread(Generic[T]):
     held: may be set, to leave the processor to others; a minimum of work goes on.
     dropped: size of the entries that were dropped because the queue was full.
     problem: the exception that stopped the work, as a sentence; empty while it goes on.
-    trace: its traceback.
     """
 
     def __init__(
         self,
-        work: Callable[[list[T]], None],
+        work: Callable[[T], None],
         capacity: int,
         *,
-        at_once: int = 1,
         size: Callable[[T], int] = lambda entry: 1,
         idle: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._work, self._size = work, size
         self._idle = idle
-        self._at_once = at_once
         self._queue: deque[tuple[T, int]] = deque()  # entries and their sizes
         self._waiting = 0  # the sum of these
         self._answered = Event()
@@ -66,7 +62,7 @@ class LearnerThread(Generic[T]):
         self.held = False
         self.capacity = capacity
         self.dropped = 0
-        self.problem = self.trace = ""
+        self.problem = ""
 
     def __len__(self) -> int:
         """The size of all that waits."""
@@ -131,11 +127,11 @@ class LearnerThread(Generic[T]):
             self._idle_due = 0.0
             self._start()
 
-    def do(self, entries: list[T]) -> None:
-        """Work entries off in the caller's thread, after those that wait."""
+    def do(self, entry: T) -> None:
+        """Work an entry off in the caller's thread, after those that wait."""
         with self.paused(drained=True):
             if not self.problem:
-                self._attempt(self._work, entries)
+                self._attempt(self._work, entry)
 
     @contextmanager
     def paused(self, *, drained: bool = False) -> Iterator[None]:
@@ -171,7 +167,7 @@ class LearnerThread(Generic[T]):
 
     def restart(self) -> None:
         """Continue after a :attr:`problem`."""
-        self.problem = self.trace = ""
+        self.problem = ""
 
     def close(self) -> None:
         """Work off what waits and end the thread; a later :meth:`put` starts another one."""
@@ -192,7 +188,7 @@ class LearnerThread(Generic[T]):
 
     def _run(self) -> None:
         while (entries := self._next()) is not None:
-            pause = self._attempt(self._work, entries) if entries else self._attempt(self._idle)
+            pause = self._attempt(self._work if entries else self._idle, *entries)
             with self._changed:
                 self._working, self._ended = False, time.monotonic()
                 if entries or pause is not None:
@@ -200,7 +196,7 @@ class LearnerThread(Generic[T]):
                 self._changed.notify_all()
 
     def _next(self) -> list[T] | None:
-        """The entries to work off now, none to call `idle`; None: the thread is to end."""
+        """The entry to work off now, none to call `idle`; None: the thread is to end."""
         with self._changed:
             while True:
                 now, left = time.monotonic(), None  # left: s until there is something to do
@@ -209,9 +205,8 @@ class LearnerThread(Generic[T]):
                 elif self._queue:
                     left = self._ended + MAX_HOLD_S - now if self.held else 0.0
                     if left <= 0.0 or self._drains or self._closing:
-                        count = min(self._at_once, len(self._queue))
                         self._idling, self._working = False, True
-                        return [self._take()[0] for _ in range(count)]
+                        return [self._take()[0]]
                 elif self._closing:
                     return None
                 elif self._idle_due is not None and not self._drains:
@@ -231,7 +226,7 @@ class LearnerThread(Generic[T]):
         self._queue.clear()
         self._waiting = 0
 
-    def _attempt(self, work: Callable[..., float | None], *entries: list[T]) -> float | None:
+    def _attempt(self, work: Callable[..., float | None], *entries: T) -> float | None:
         try:
             return work(*entries)
         except Exception as error:  # MemoryError, too: predictions can still be made
@@ -239,6 +234,5 @@ class LearnerThread(Generic[T]):
                 if self.problem:  # of `idle`, which goes on: the first one tells what stopped it
                     return None
                 self.problem = f"{type(error).__name__}: {error}".rstrip(": ")
-                self.trace = traceback.format_exc()
                 self._drop_all()
             return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 import traceback
 from collections import Counter, deque
@@ -252,13 +253,16 @@ class OtherDescriptions:
 
 
 def await_description(
-    node: Node, set_up: Callable[[str], None], refuse: Callable[[str], None]
+    node: Node, urdf: str, set_up: Callable[[str], None], refuse: Callable[[str], None]
 ) -> None:
-    """Set a node up by the first `robot_description` that serves, which is kept.
+    """Set a node up by the file `urdf`, or else by the first `robot_description` that serves.
 
     refuse: is given the reason why one does not, which is the SemiparamError of `set_up`, or that
         it is no text.
     """
+    if urdf:
+        set_up(os.path.expanduser(urdf))
+        return
     kept: str | None = None
     tried: str | None = None
     others = OtherDescriptions(node)

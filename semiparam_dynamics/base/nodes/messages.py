@@ -22,23 +22,21 @@ from std_msgs.msg import (
 )
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import SampleError
-
-NANOSECONDS = 1_000_000_000
 
 
 def header(stamp: int, frame: str = "") -> Header:
     """A header of a stamp in nanoseconds."""
     made = Header(frame_id=frame)
-    made.stamp.sec, made.stamp.nanosec = divmod(stamp, NANOSECONDS)
+    made.stamp.sec, made.stamp.nanosec = divmod(stamp, SECOND)
     return made
 
 
 def stamp_of(message: JointState | WrenchStamped | InertiaStamped) -> int:
     """A message's stamp in nanoseconds."""
     stamp = message.header.stamp
-    return int(stamp.sec) * NANOSECONDS + int(stamp.nanosec)
+    return int(stamp.sec) * SECOND + int(stamp.nanosec)
 
 
 def wrench_message(stamp: int, frame: str, values: np.ndarray) -> WrenchStamped:
@@ -177,12 +175,12 @@ def _message(
         # Arrays of the fields' own type are taken as they are.
         fields = {name: array("d", values.tobytes()) for name, values in row.items()}
         point = JointTrajectoryPoint(**fields)
-        point.time_from_start = duration(round(k * period * NANOSECONDS))
+        point.time_from_start = duration(round(k * period * SECOND))
         points.append(point)
     return JointTrajectory(header=header(stamp), joint_names=list(names), points=points)
 
 
 def duration(nanoseconds: int) -> Duration:
     """A message of so many nanoseconds."""
-    seconds, rest = divmod(nanoseconds, NANOSECONDS)
+    seconds, rest = divmod(nanoseconds, SECOND)
     return Duration(sec=seconds, nanosec=rest)

@@ -7,7 +7,6 @@ when, and with which load. The drivers' messages are imported when one of them i
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 import time
 from collections import Counter
@@ -140,10 +139,7 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         # Not the node's clock: a paused simulation must not stop the driver's time-out.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
-        if config.urdf:
-            self._set_up(os.path.expanduser(config.urdf))
-        else:
-            await_description(self, self._set_up, self._refuse)
+        await_description(self, config.urdf, self._set_up, self._refuse)
         for part in ("payload", "payload_std"):
             take: Callable[[InertiaStamped], None] = partial(self._estimated, part)
             self.create_subscription(InertiaStamped, f"{LEARNER}/{part}", take, LATCHED)

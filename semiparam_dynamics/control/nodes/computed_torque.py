@@ -6,7 +6,6 @@ efforts, and the learner is asked on `inverse_dynamics/desired` about the desire
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import Counter
@@ -80,10 +79,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
-        if self._config.urdf:
-            self._set_up(os.path.expanduser(self._config.urdf))
-        else:
-            await_description(self, self._set_up, self._refuse)
+        await_description(self, self._config.urdf, self._set_up, self._refuse)
         self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
     def _refuse(self, problem: str) -> None:

@@ -7,7 +7,6 @@ forward. Where there are none to trust it is sent on without.
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from array import array
@@ -26,14 +25,13 @@ from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import managed, parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
 from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
 from semiparam_dynamics.base.nodes.messages import (
     MOST_POINTS,
-    NANOSECONDS,
     STATE,
     desired_message,
     duration,
@@ -104,7 +102,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         self._last_stamp = 0
         self._steady = Clock(clock_type=ClockType.STEADY_TIME)
         self._missing = NO_URDF  # why there is no model
-        self._problem = ""  # of the last trajectory
+        self._problem = NO_URDF  # of the last trajectory
         self._sent = self._filled = 0
         self._reasons: Counter[str] = Counter()
         self._logged: dict[str, float] = {}  # when each of them was last, s
@@ -113,11 +111,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         topic = f"{LEARNER}/desired"
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE, self._reasons)
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._reasons)
-        if self._config.urdf:
-            self._set_up(os.path.expanduser(self._config.urdf))
-        else:
-            self._problem = self._missing
-            await_description(self, self._set_up, self._refuse)
+        await_description(self, self._config.urdf, self._set_up, self._refuse)
         for end in ("", "_std"):
             take: Callable[[JointTrajectory], None] = partial(self._answered, end)
             topic = f"{LEARNER}/{ANSWERS[self._config.efforts.feedforward]}{end}"
@@ -302,7 +296,7 @@ def waypoints(message: JointTrajectory, names: Sequence[str]) -> Waypoints:
     if len(message.joint_names) > len(names):
         raise SampleError(f"there are joints other than {', '.join(names)}")
     starts = [point.time_from_start for point in message.points]
-    times = [start.sec * NANOSECONDS + start.nanosec for start in starts]
+    times = [start.sec * SECOND + start.nanosec for start in starts]
     return Waypoints(np.array(times, dtype=np.int64), q, dq, ddq)
 
 

@@ -148,14 +148,14 @@ class InverseDynamicsNode(ManagedNode):
         with services.locked(self._config.autosave):
             config = self._with_joints(self._config)
             session = Session(self._text, config, self._locked(config))
-            if self._config.autoload and not services.resume(session) and self._joints != chosen:
+            if not services.resume(session) and self._joints != chosen:
                 # The model that named the joints was of another robot, and is set aside.
                 self._joints = chosen
                 session = Session(self._text, self._config, self._locked(self._config))
         self.session = session
         self._resumed, self._found, self._others = session.learner.estimator.n_learned, (), ""
         self._lost.clear()
-        self._outputs = Outputs(self, session, self._lost, self._config.real_bodies)
+        self._outputs = Outputs(self, session, self._lost)
         self._contacts = ContactOutputs(self, session, self._lost)
         if session.learner.changes is not None:
             self._changes = ChangeOutputs(self, session, self._lost)
@@ -224,7 +224,7 @@ class InverseDynamicsNode(ManagedNode):
 
         Those chosen by what was published; before that those of the model that is resumed from.
         """
-        if not self._joints and config.autoload and not config.learner.robot.joints:
+        if not self._joints and not config.learner.robot.joints:
             saved = tuple(self._model_services.saved()[0].get("joints", ()))
             if set(saved) <= set(self._known_tree().joints):
                 self._joints = saved
@@ -334,7 +334,7 @@ class InverseDynamicsNode(ManagedNode):
         """Positions of joints that are not learned; before any message the saved model's."""
         tree = self._known_tree()
         joints = config.learner.robot.joints or tree.actuated()
-        before = self._model_services.saved()[1].get(LOCKED, {}) if config.autoload else {}
+        before = self._model_services.saved()[1].get(LOCKED, {})
         published = {**before, **self._published}
         return locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
 

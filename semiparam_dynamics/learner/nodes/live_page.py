@@ -6,7 +6,6 @@ publishes nothing. It runs in a process of its own, so that it takes no time of 
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections import deque
@@ -21,7 +20,7 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy
 from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
-from semiparam_dynamics.base.arrays import WRENCH_AXES, Array
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
     PageNode,
@@ -31,7 +30,7 @@ from semiparam_dynamics.base.nodes.live_server import (
     watch,
 )
 from semiparam_dynamics.base.nodes.managed import await_description
-from semiparam_dynamics.base.nodes.messages import NANOSECONDS, stamp_of
+from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.learner.config import LivePageNodeConfig
 from semiparam_dynamics.robot.skeleton import Skeleton
 from semiparam_dynamics.samples.nodes.serialized import read
@@ -45,7 +44,7 @@ NEWEST = QoSProfile(depth=2, reliability=ReliabilityPolicy.BEST_EFFORT)
 # topic: the arm's must not be overwritten.
 MAX_STATES = 16
 MAX_PENDING = 6  # stamps of which a part may still come
-MAX_SAMPLE_GAP = 3600 * NANOSECONDS  # ns between two samples of one motion
+MAX_SAMPLE_GAP = 3600 * SECOND  # ns between two samples of one motion
 ERROR_PERIOD = 1.0  # s between two errors, and between two searches for the learner's topics
 MAX_ERRORS = 400  # kept of the whole run: every other one goes when there are more
 MAX_AXES = 64
@@ -99,10 +98,7 @@ class LivePageNode(PageNode):
         self._recent: deque[tuple[float, Array, Array]] = deque()
         self._errors: list[dict[str, object]] = []
         self._summed = 0.0  # s, when errors were last summed up
-        if config.urdf:
-            self.describe(os.path.expanduser(config.urdf))
-        else:
-            await_description(self, self.describe, self.get_logger().error)
+        await_description(self, config.urdf, self.describe, self.get_logger().error)
         states = QoSProfile(depth=MAX_STATES, reliability=ReliabilityPolicy.BEST_EFFORT)
         topics = (("joint_states", JointState, states), ("markers", MarkerArray, NEWEST))
         for name, kind, qos in topics:
@@ -233,7 +229,7 @@ class LivePageNode(PageNode):
         if not self._begun:
             self._begun = stamp
         self._sampled = stamp
-        t = (stamp - self._begun) / NANOSECONDS
+        t = (stamp - self._begun) / SECOND
         rigid, semiparametric = parts["rigid_body"], parts["semiparametric"]
         self._recent.append((t, parts["measured"] - rigid, parts["measured"] - semiparametric))
         while self._recent[0][0] < t - self._config.window:
@@ -319,7 +315,7 @@ class LivePageNode(PageNode):
 
 def lifetime(marker: Marker) -> float:
     """Seconds for which a marker is drawn that no newer one replaces; infinite where it has 0."""
-    seconds = marker.lifetime.sec + marker.lifetime.nanosec / NANOSECONDS
+    seconds = marker.lifetime.sec + marker.lifetime.nanosec / SECOND
     return float(seconds) or float("inf")
 
 

@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, Outlet
+from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, LATCHED, Outlet
 from semiparam_dynamics.base.nodes.messages import (
     covariance_message,
     desired_states,
@@ -62,7 +62,6 @@ DEPTH = 50
 # some milliseconds, for which predictions wait.
 PERIOD = 500_000_000
 # A later subscriber gets the present state and the last events.
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 REMEMBERED = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
@@ -301,20 +300,16 @@ class Outputs:
       at `external_frame`, by `changes.external_wrench`.
     - `~/markers`: see `nodes.markers`.
 
-    `lost` counts what the network did not take. With `real_bodies` the parameters published are the
-    nearest that real bodies have, where the URDF has masses to begin with.
+    - `~/inertial_parameters`: those that are the nearest that real bodies have, where the URDF has
+      masses to begin with.
+
+    `lost` counts what the network did not take.
     """
 
-    def __init__(
-        self,
-        node: Node,
-        session: Session,
-        lost: Counter[str],
-        real_bodies: bool = False,
-    ) -> None:
+    def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
         self._session, self._model = session, (model := session.model)
         self._estimate: WrenchEstimate | None = None
-        self._bodies = _bodies(model) if real_bodies else None
+        self._bodies = _bodies(model)
         kind, self._message = kind_of_output(model)
         self._predicted = Outlet(node, kind, "~/predicted", DEPTH, lost)
         self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)

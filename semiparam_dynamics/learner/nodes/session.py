@@ -96,7 +96,7 @@ class Session:
             path if config.autosave else None, self._snapshot, config.save_interval
         )
         self.thread: LearnerThread[list[Step]] = LearnerThread(
-            self._update_all, config.learning_queue, size=_size, idle=self._idle
+            self._work, config.learning_queue, size=_size, idle=self._idle
         )
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
@@ -294,7 +294,7 @@ class Session:
         if self.thread.problem:
             self._not_learned[STOPPED] += len(steps)
         elif not self._config.defer_learning:
-            self.thread.do([steps])
+            self.thread.do(steps)
         else:
             full: list[list[Step]] = []
             for one in map(self._affordable, steps):
@@ -344,11 +344,10 @@ class Session:
 
     # In the thread.
 
-    def _update_all(self, together: list[list[Step]]) -> None:
-        for steps in together:
-            self._update(steps)
-            if self.first_motion is not None:
-                self._note_first_motion(self.first_motion, steps)
+    def _work(self, steps: list[Step]) -> None:
+        self._update(steps)
+        if self.first_motion is not None:
+            self._note_first_motion(self.first_motion, steps)
         self.thread.wait_for_turn()
         self.note_changes()
         self.autosave.step()
@@ -442,11 +441,6 @@ class Session:
     def problem(self) -> str:
         """The error that stopped learning, as a sentence; empty where none did."""
         return self.thread.problem
-
-    @property
-    def trace(self) -> str:
-        """The traceback of :attr:`problem`."""
-        return self.thread.trace
 
     @property
     def waiting(self) -> int:

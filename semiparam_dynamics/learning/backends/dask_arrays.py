@@ -202,16 +202,16 @@ class DaskKernelRows:
 
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a chunk of rows (k, T) at a time."""
-        yield from self._there.each(_multiply, self._products, self._there.share(B))
+        yield from self._there.each(_multiplied, self._products, self._there.share(B))
 
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        result: Array = self._there.total(_normal, self._products, self._there.share(B))
+        result: Array = self._there.total(_product, self._products, "normal", self._there.share(B))
         return result
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
-        result: Array = self._there.total(_targets, self._products)
+        result: Array = self._there.total(_product, self._products, "targets")
         return result
 
 
@@ -245,16 +245,13 @@ def _apply(X: Array, model: _Method) -> Array:
     return result
 
 
-def _multiply(part: Rows, products: Products, B: Array) -> Array:
+def _multiplied(part: Rows, products: Products, B: Array) -> Array:
     return np.concatenate(list(products(part).multiply(B)))
 
 
-def _normal(part: Rows, products: Products, B: Array) -> Array:
-    return products(part).normal(B)
-
-
-def _targets(part: Rows, products: Products) -> Array:
-    return products(part).targets()
+def _product(part: Rows, products: Products, name: str, *factors: Array) -> Array:
+    result: Array = getattr(products(part), name)(*factors)
+    return result
 
 
 def _current_client() -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 
-from semiparam_dynamics.offline.cli.main import VERBS, make_parser
+from semiparam_dynamics.offline.cli.main import VERBS, make_parser, verb_parsers
 from semiparam_dynamics.offline.cli.options import ParametersHelp
 
 DESCRIPTION = """\
@@ -62,7 +62,7 @@ def script() -> str:
     # Several commands have the same parameters, whose many names the script holds once.
     places: defaultdict[str, list[str]] = defaultdict(list)  # of words, what stands before them
     settings: defaultdict[str, list[str]] = defaultdict(list)
-    for verb, parser in verb_parsers().items():
+    for verb, parser in verb_parsers(make_parser()).items():
         flags = " ".join(name for action in parser._actions for name in action.option_strings)
         # A word that does not begin with a dash is a file, or the value of the option before it.
         options.append(f'                {verb}) case "$word" in -*) words="{flags}" ;; esac ;;')
@@ -85,13 +85,3 @@ def script() -> str:
         choices="\n".join(" " * 12 + line for line in lines),
         options="\n".join(options),
     )
-
-
-def verb_parsers() -> dict[str, argparse.ArgumentParser]:
-    """The parser of each verb."""
-    (commands,) = (
-        action
-        for action in make_parser()._actions
-        if isinstance(action, argparse._SubParsersAction)
-    )
-    return dict(commands.choices)

@@ -81,19 +81,10 @@ def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
     """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
     from semiparam_dynamics.offline.cli.main import make_parser
 
+    words = ["evaluate", str(bag), "--urdf", str(urdf), "--params", str(config)]
     # The bag has more wrench topics than the measured one.
-    topics = ["--joint-states", "/joint_states", "--wrench", "/wrench"]
-    options = [
-        "--urdf",
-        str(urdf),
-        "--params",
-        str(config),
-        *topics,
-        "--out",
-        str(out),
-        "--overwrite",
-    ]
-    words = ["evaluate", str(bag), *options]
+    words += ["--joint-states", "/joint_states", "--wrench", "/wrench"]
+    words += ["--out", str(out), "--overwrite"]
     args = make_parser().parse_args(words)
     args.command_line = shlex.join(["semiparam", *words])
     args.run(args)

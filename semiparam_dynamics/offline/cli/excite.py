@@ -33,6 +33,7 @@ from semiparam_dynamics.offline.identification.excitation_files import (
     write_trial_bag,
 )
 from semiparam_dynamics.offline.identification.joint_motion import FreeJointsConfig, motion_limits
+from semiparam_dynamics.offline.page import setting
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
 from semiparam_dynamics.samples.bag_writer import check_bag_place
@@ -101,7 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             dest=name,
             type=kind,
             metavar=kind.__name__.upper(),
-            help=f"{text} (default {_short(known[name].default)})",
+            help=f"{text} (default {setting(known[name].default)})",
         )
     add_overwrite(parser)
     add_config_options(parser, ExciteConfig)
@@ -150,10 +151,6 @@ def run(args: argparse.Namespace) -> int:
     )
     print(*files, sep="\n")
     return 0
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _folder(urdf: str) -> Path | None:

@@ -6,10 +6,10 @@ import argparse
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
@@ -30,6 +30,7 @@ EXAMPLES = (
     "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
 )
 
+DESCRIPTION_TOPIC = "/robot_description"
 DIAGNOSTICS = "/diagnostics"
 ROS_NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)  # where rclpy may not be there
 UR_JOINTS = (
@@ -52,12 +53,11 @@ class Topics:
     node: str = "/inverse_dynamics"
     joint_states: str = "/joint_states"
     wrench: str = "/wrench"
-    description: str = "/robot_description"
     base: str = "base_link"
 
     def __post_init__(self) -> None:
         """Check the names."""
-        for name in (self.node, self.joint_states, self.wrench, self.description):
+        for name in (self.node, self.joint_states, self.wrench):
             if not ROS_NAME.fullmatch(name):
                 raise ConfigurationError(
                     f"'{name}' is no name in ROS: between slashes one has letters, digits and "
@@ -81,31 +81,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="learned joints, in order (default: those of a UR arm)",
     )
-    parser.add_argument(
-        "--node",
-        default=default.node,
-        metavar="NAME",
-        help="the node's name with its namespace (default %(default)s)",
-    )
-    for option, topic in (("--joint-states", default.joint_states), ("--wrench", default.wrench)):
+    for option, value, metavar, text in (
+        ("--node", default.node, "NAME", "the node's name with its namespace"),
+        ("--joint-states", default.joint_states, "TOPIC", "topic of the measurement"),
+        ("--wrench", default.wrench, "TOPIC", "topic of the measurement"),
+        ("--base", default.base, "FRAME", "fixed frame of the 3D view"),
+    ):
         parser.add_argument(
-            option,
-            default=topic,
-            metavar="TOPIC",
-            help="topic of the measurement (default %(default)s)",
+            option, default=value, metavar=metavar, help=f"{text} (default %(default)s)"
         )
-    parser.add_argument(
-        "--base",
-        default=default.base,
-        metavar="FRAME",
-        help="fixed frame of the 3D view (default %(default)s)",
-    )
     add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print their names."""
-    topics = Topics(args.node, args.joint_states, args.wrench, base=args.base)
+    topics = Topics(args.node, args.joint_states, args.wrench, args.base)
     files = {args.out / name: text for name, text in contents(topics, args.joints).items()}
     check_replaced(files, overwrite=args.overwrite)
     write_files(files)
@@ -113,8 +103,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A number of a message, as each viewer finds it; the factories below make one."""
 
     topic: str
@@ -122,6 +111,11 @@ class Curve:
     path: str  # Foxglove's message path; text that is a number is plotted as one
     series: str  # PlotJuggler's name by its parser of ROS messages: fields with slashes between
     nameless: bool = False  # an effort by its index, of a driver that may have another order
+
+
+# Curves with common axes, by their title; and such plots one above the other, by the page's title.
+Plots = dict[str, list[Curve]]
+Pages = dict[str, Plots]
 
 
 def field(topic: str, path: str, label: str) -> Curve:
@@ -137,27 +131,21 @@ def effort(topic: str, joint: str, index: int, label: str, *, nameless: bool = F
     return Curve(topic, label, f"{topic}.effort[{index}]", f"{topic}/{joint}/effort", nameless)
 
 
-def diagnostic(topics: Topics, key: str, label: str) -> Curve:
-    """A number of the node's status on /diagnostics; PlotJuggler names the status by the node."""
-    status = f'{DIAGNOSTICS}.status[:]{{name=="{topics.name}"}}'
-    path = f'{status}.values[:]{{key=="{key}"}}.value'
-    return Curve(DIAGNOSTICS, label, path, f"{DIAGNOSTICS}/{topics.name}/{key}")
+def statuses(topics: Topics, labels: dict[str, str]) -> list[Curve]:
+    """Numbers of the node's status on /diagnostics, with a label for each key.
 
-
-@dataclass(frozen=True)
-class Plot:
-    """Curves with common axes."""
-
-    title: str
-    curves: tuple[Curve, ...]
-
-
-@dataclass(frozen=True)
-class Page:
-    """Plots that are seen together, one above the other."""
-
-    title: str
-    plots: tuple[Plot, ...]
+    PlotJuggler names the status by the node.
+    """
+    values = f'{DIAGNOSTICS}.status[:]{{name=="{topics.name}"}}.values[:]'
+    return [
+        Curve(
+            DIAGNOSTICS,
+            label,
+            f'{values}{{key=="{key}"}}.value',
+            f"{DIAGNOSTICS}/{topics.name}/{key}",
+        )
+        for key, label in labels.items()
+    ]
 
 
 def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
@@ -178,126 +166,91 @@ def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
     return files
 
 
-def wrench_pages(topics: Topics) -> list[Page]:
+def wrench_pages(topics: Topics) -> Pages:
     """For the target wrench: each axis measured and predicted, the external wrench, learning."""
     shown = {
         "measured": topics.wrench,
         "predicted": f"{topics.node}/predicted",
         "rigid body": f"{topics.node}/rigid_body",
     }
-    pages = []
+    pages: Pages = {"forces": {}, "torques": {}, "external": {}}
     for kind in ("force", "torque"):
-        plots = [
-            Plot(
-                f"{kind} {axis}",
-                tuple(field(t, f"wrench.{kind}.{axis}", label) for label, t in shown.items()),
-            )
-            for axis in "xyz"
+        paths = {f"{kind} {axis}": f"wrench.{kind}.{axis}" for axis in "xyz"}
+        pages[f"{kind}s"] = {
+            title: [field(topic, path, label) for label, topic in shown.items()]
+            for title, path in paths.items()
+        }
+        pages["external"][f"external {kind}"] = [
+            field(f"{topics.node}/external", path, title) for title, path in paths.items()
         ]
-        pages.append(Page(f"{kind}s", tuple(plots)))
-    external = f"{topics.node}/external"
-    plots = [
-        Plot(
-            f"external {kind}",
-            tuple(field(external, f"wrench.{kind}.{axis}", f"{kind} {axis}") for axis in "xyz"),
-        )
-        for kind in ("force", "torque")
-    ]
-    pages.append(Page("external", tuple(plots)))
-    pages.append(learning_page(topics, WRENCH_AXES))
-    return [*pages, changes_page(topics, WRENCH_AXES, ("payload", "offset"))]
+    return pages | learning_pages(topics, WRENCH_AXES, ("payload", "offset"))
 
 
-def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> list[Page]:
+def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> Pages:
     """For the target effort: each of the learned `joints`, the external efforts, learning."""
-    plots = []
-    for i, joint in enumerate(joints):
-        measured = effort(topics.joint_states, joint, i, "measured", nameless=True)
-        predicted = effort(f"{topics.node}/predicted", joint, i, "predicted")
-        rigid_body = effort(f"{topics.node}/rigid_body", joint, i, "rigid body")
-        plots.append(Plot(joint, (measured, predicted, rigid_body)))
-    external = tuple(
+    efforts = {
+        joint: [
+            effort(topics.joint_states, joint, i, "measured", nameless=True),
+            effort(f"{topics.node}/predicted", joint, i, "predicted"),
+            effort(f"{topics.node}/rigid_body", joint, i, "rigid body"),
+        ]
+        for i, joint in enumerate(joints)
+    }
+    external = [
         effort(f"{topics.node}/external", joint, i, joint) for i, joint in enumerate(joints)
-    )
-    return [
-        Page("efforts", tuple(plots)),
-        Page("external", (Plot("external efforts", external),)),
-        learning_page(topics, joints),
-        changes_page(topics, joints, ("payload", "friction", "offset")),
     ]
+    pages = {"efforts": efforts, "external": {"external efforts": external}}
+    return pages | learning_pages(topics, joints, ("payload", "friction", "offset"))
 
 
-def learning_page(topics: Topics, axes: Sequence[str]) -> Page:
-    """The models' errors on each axis so far, the samples that wait, and the time of a step."""
-    plots = [
-        status_plot(
-            topics, f"normalised MSE, {model}", {f"nmse {model} {axis}": axis for axis in axes}
-        )
-        for model in MODELS
-        if model != "nonparametric"  # it is compared only where that is asked for
-    ]
+def learning_pages(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> Pages:
+    """Two pages: how well it learns and how long that takes; the payload, changes, and deviations.
+
+    The models' errors on each axis are those so far; `causes` of changes have evidence each.
+    """
     samples = ("samples predicted", "samples learned", "samples waiting")
     times = ("predict p50 [us]", "predict p99 [us]", "learn p50 [us]", "learn p99 [us]")
-    plots.append(status_plot(topics, "samples", {key: key for key in samples}))
-    plots.append(status_plot(topics, "time of a step", {key: key for key in times}))
-    return Page("learning", tuple(plots))
-
-
-def changes_page(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> Page:
-    """The payload held, the evidence for each cause, and the deviation of each axis."""
-    payload = Plot(
-        "payload",
-        (
-            field(f"{topics.node}/payload", "inertia.m", "mass"),
-            field(f"{topics.node}/payload_std", "inertia.m", "its standard deviation"),
-        ),
-    )
+    learning = {
+        f"normalised MSE, {model}": {f"nmse {model} {axis}": axis for axis in axes}
+        for model in MODELS
+        if model != "nonparametric"  # it is compared only where that is asked for
+    }
+    learning["samples"] = {key: key for key in samples}
+    learning["time of a step"] = {key: key for key in times}
     evidence = {f"changes: evidence of {cause}": cause for cause in causes}
     deviations = {f"deviation {axis} [std]": axis for axis in axes}
-    return Page(
-        "changes",
-        (
-            payload,
-            status_plot(topics, "evidence", evidence | {"changes: threshold": "threshold"}),
-            status_plot(
-                topics,
-                "external, in standard deviations",
-                deviations | {"contact: threshold [std]": "threshold of contacts"},
+    payload = [
+        field(f"{topics.node}/payload", "inertia.m", "mass"),
+        field(f"{topics.node}/payload_std", "inertia.m", "its standard deviation"),
+    ]
+    return {
+        "learning": {title: statuses(topics, labels) for title, labels in learning.items()},
+        "changes": {
+            "payload": payload,
+            "evidence": statuses(topics, evidence | {"changes: threshold": "threshold"}),
+            "external, in standard deviations": statuses(
+                topics, deviations | {"contact: threshold [std]": "threshold of contacts"}
             ),
-        ),
-    )
-
-
-def status_plot(topics: Topics, title: str, keys: dict[str, str]) -> Plot:
-    """A plot of numbers of the node's status on /diagnostics, with a label for each key."""
-    return Plot(title, tuple(diagnostic(topics, key, label) for key, label in keys.items()))
+        },
+    }
 
 
 # Foxglove: the JSON that its layouts menu imports.
 
-FOXGLOVE_COLORS = (
-    "#4e98e2",
-    "#f5774d",
-    "#7ac36a",
-    "#f7df71",
-    "#be6bff",
-    "#5ac8c8",
-    "#f45bd7",
-    "#b2b2b2",
-)
+FOXGLOVE_COLORS = "#4e98e2 #f5774d #7ac36a #f7df71 #be6bff #5ac8c8 #f45bd7 #b2b2b2".split()
 SECONDS_SHOWN = 30
 
 
-def foxglove_layout(pages: Sequence[Page], topics: Topics) -> str:
+def foxglove_layout(pages: Pages, topics: Topics) -> str:
     """The layout's text: tabs for the robot, for each page, and for a summary of /diagnostics."""
     panels: dict[str, Any] = {"3D!robot": _scene(topics)}
     tabs: list[dict[str, Any]] = [{"title": "robot", "layout": "3D!robot"}]
-    for page in pages:
+    for title, plots in pages.items():
         names: list[str] = []
-        for plot in _by_index(page.plots):
-            names.append(f"Plot!{page.title}{len(names)}".replace(" ", ""))
-            panels[names[-1]] = _panel(plot)
-        tabs.append({"title": page.title, "layout": _column(names)})
+        for heading, curves in _by_index(plots).items():
+            names.append(f"Plot!{title}{len(names)}".replace(" ", ""))
+            panels[names[-1]] = _panel(heading, curves)
+        tabs.append({"title": title, "layout": _column(names)})
     panels["DiagnosticSummary!node"] = {
         "minLevel": 0,
         "pinnedIds": [],
@@ -317,29 +270,29 @@ def foxglove_layout(pages: Sequence[Page], topics: Topics) -> str:
     return json.dumps(layout, indent=2) + "\n"
 
 
-def _by_index(plots: Sequence[Plot]) -> list[Plot]:
+def _by_index(plots: Plots) -> Plots:
     """The plots with nameless efforts in one of their own at the end."""
-    apart = [curve for plot in plots for curve in plot.curves if curve.nameless]
+    apart = [curve for curves in plots.values() for curve in curves if curve.nameless]
     if not apart:
-        return list(plots)
-    kept = [Plot(p.title, tuple(c for c in p.curves if not c.nameless)) for p in plots]
-    unknown = [replace(curve, label=f"[{k}]") for k, curve in enumerate(apart)]
-    return [*kept, Plot("measured, in the order of the driver's message", tuple(unknown))]
+        return plots
+    kept = {title: [c for c in curves if not c.nameless] for title, curves in plots.items()}
+    unknown = [curve._replace(label=f"[{k}]") for k, curve in enumerate(apart)]
+    return kept | {"measured, in the order of the driver's message": unknown}
 
 
-def _panel(plot: Plot) -> dict[str, Any]:
+def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
     paths = [
         {
             "value": curve.path,
             "label": curve.label,
             "enabled": True,
-            "color": FOXGLOVE_COLORS[k % len(FOXGLOVE_COLORS)],
+            "color": color,
             "timestampMethod": "receiveTime" if curve.topic == DIAGNOSTICS else "headerStamp",
         }
-        for k, curve in enumerate(plot.curves)
+        for curve, color in _colored(curves, FOXGLOVE_COLORS)
     ]
     return {
-        "foxglovePanelTitle": plot.title,
+        "foxglovePanelTitle": title,
         "paths": paths,
         "showXAxisLabels": True,
         "showYAxisLabels": True,
@@ -353,17 +306,19 @@ def _panel(plot: Plot) -> dict[str, Any]:
     }
 
 
+def _colored(curves: Sequence[Curve], colors: Sequence[str]) -> Iterable[tuple[Curve, str]]:
+    return ((curve, colors[k % len(colors)]) for k, curve in enumerate(curves))
+
+
 def _scene(topics: Topics) -> dict[str, Any]:
     """The robot in three dimensions with the node's markers."""
     grid = {"layerId": "foxglove.Grid", "label": "grid", "visible": True, "size": 4, "divisions": 8}
+    shown = (DESCRIPTION_TOPIC, f"{topics.node}/markers")
     return {
         "followTf": topics.base,
         "followMode": "follow-none",
         "layers": {"grid": grid},
-        "topics": {
-            topics.description: {"visible": True},
-            f"{topics.node}/markers": {"visible": True},
-        },
+        "topics": {topic: {"visible": True} for topic in shown},
     }
 
 
@@ -382,104 +337,88 @@ def _column(names: Sequence[str]) -> Any:
 # PlotJuggler 3: the XML that `plotjuggler --layout FILE` or its File menu loads. Before version 3.9
 # it can't read JointState messages without positions, as predictions are.
 
-PLOTJUGGLER_COLORS = (
-    "#1f77b4",
-    "#d62728",
-    "#1ac938",
-    "#ff7f0e",
-    "#9467bd",
-    "#17becf",
-    "#f14cc1",
-    "#bcbd22",
-)
-STREAMER = "ROS2 Topic Subscriber"
+PLOTJUGGLER_COLORS = "#1f77b4 #d62728 #1ac938 #ff7f0e #9467bd #17becf #f14cc1 #bcbd22".split()
+# The node's messages have the stamps of what they answer: compared in that time, they agree.
+# /diagnostics is stamped as well.
+PLOTJUGGLER = """<root>
+<tabbed_widget name="Main Window" parent="main_window"/>
+<use_relative_time_offset enabled="1"/>
+<Plugins><plugin ID="ROS2 Topic Subscriber">
+    <use_header_stamp value="true"/>
+    <discard_large_arrays value="true"/>
+    <max_array_size value="500"/>
+    <boolean_strings_to_number value="true"/>
+    <remove_suffix_from_strings value="true"/>
+    <selected_topics/>
+</plugin></Plugins>
+<previouslyLoaded_Datafiles/>
+<previouslyLoaded_Streamer name="ROS2 Topic Subscriber"/>
+<customMathEquations/>
+<snippets/>
+</root>"""
 
 
-def plotjuggler_layout(pages: Sequence[Page]) -> str:
+def plotjuggler_layout(pages: Pages) -> str:
     """The layout's text; it also has the subscriber choose the topics that it needs."""
-    root = ElementTree.Element("root")
-    window = ElementTree.SubElement(
-        root, "tabbed_widget", {"name": "Main Window", "parent": "main_window"}
-    )
-    for page in pages:
-        _tab(window, page)
-    ElementTree.SubElement(window, "currentTabIndex", {"index": "0"})
-    ElementTree.SubElement(root, "use_relative_time_offset", {"enabled": "1"})
-    curves = [curve for page in pages for plot in page.plots for curve in plot.curves]
-    plugins = ElementTree.SubElement(root, "Plugins")
-    subscriber = ElementTree.SubElement(plugins, "plugin", {"ID": STREAMER})
-    # The node's messages have the stamps of what they answer: compared in that time, they agree.
-    # /diagnostics is stamped as well.
-    settings = {
-        "use_header_stamp": "true",
-        "discard_large_arrays": "true",
-        "max_array_size": "500",
-        "boolean_strings_to_number": "true",
-        "remove_suffix_from_strings": "true",
-        "selected_topics": ";".join(dict.fromkeys(curve.topic for curve in curves)),
-    }
-    for name, value in settings.items():
-        ElementTree.SubElement(subscriber, name, {"value": value})
-    ElementTree.SubElement(root, "previouslyLoaded_Datafiles")
-    ElementTree.SubElement(root, "previouslyLoaded_Streamer", {"name": STREAMER})
-    ElementTree.SubElement(root, "customMathEquations")
-    ElementTree.SubElement(root, "snippets")
+    root = ElementTree.fromstring(PLOTJUGGLER)  # nosec B314 # ours
+    add = ElementTree.SubElement
+    for title, plots in pages.items():
+        container = add(add(root[0], "Tab", {"containers": "1", "tab_name": title}), "Container")
+        n = len(plots)
+        sizes = ";".join([f"{1.0 / n:.6f}"] * n)
+        split = {"orientation": "-", "count": str(n), "sizes": sizes}
+        splitter = add(container, "DockSplitter", split)
+        for heading, curves in plots.items():
+            area = add(splitter, "DockArea", {"name": heading})
+            kind = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
+            drawn = add(area, "plot", kind)
+            add(drawn, "limitY")
+            for curve, color in _colored(curves, PLOTJUGGLER_COLORS):
+                add(drawn, "curve", {"name": curve.series, "color": color})
+    add(root[0], "currentTabIndex", {"index": "0"})
+    curves = [curve for plots in pages.values() for plot in plots.values() for curve in plot]
+    chosen = ";".join(dict.fromkeys(curve.topic for curve in curves))
+    next(root.iter("selected_topics")).set("value", chosen)
     ElementTree.indent(root, " ")
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, 'unicode')}\n"
 
 
-def _tab(window: ElementTree.Element, page: Page) -> None:
-    tab = ElementTree.SubElement(window, "Tab", {"containers": "1", "tab_name": page.title})
-    container = ElementTree.SubElement(tab, "Container")
-    n = len(page.plots)
-    sizes = ";".join([f"{1.0 / n:.6f}"] * n)
-    splitter = ElementTree.SubElement(
-        container, "DockSplitter", {"orientation": "-", "count": str(n), "sizes": sizes}
-    )
-    for plot in page.plots:
-        area = ElementTree.SubElement(splitter, "DockArea", {"name": plot.title})
-        kind = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
-        drawn = ElementTree.SubElement(area, "plot", kind)
-        ElementTree.SubElement(drawn, "limitY")
-        for k, curve in enumerate(plot.curves):
-            color = PLOTJUGGLER_COLORS[k % len(PLOTJUGGLER_COLORS)]
-            ElementTree.SubElement(drawn, "curve", {"name": curve.series, "color": color})
-
-
-# RViz 2: the YAML that `rviz2 -d FILE` loads.
+# RViz 2: the YAML that `rviz2 -d FILE` loads; names are put in below.
+RVIZ = """
+Panels: [{Class: rviz_common/Displays, Name: Displays}]
+Visualization Manager:
+  Displays:
+  - {Class: rviz_default_plugins/Grid, Name: Grid, Enabled: true}
+  - Class: rviz_default_plugins/RobotModel
+    Name: RobotModel
+    Enabled: true
+    Alpha: 0.7
+    Description Source: Topic
+    Description Topic:
+      {Value: TOPIC, Durability Policy: Transient Local, Reliability Policy: Reliable}
+  - Class: rviz_default_plugins/MarkerArray
+    Name: forces, contacts, payload
+    Enabled: true
+    Topic: {Value: TOPIC, Reliability Policy: Best Effort}
+  Global Options: {Fixed Frame: FRAME, Frame Rate: 30}
+  Tools: [{Class: rviz_default_plugins/MoveCamera}]
+  Views:
+    Current:
+      Class: rviz_default_plugins/Orbit
+      Name: Current View
+      Distance: 2.5
+      Pitch: 0.4
+      Yaw: 0.8
+"""
 
 
 def rviz_config(topics: Topics) -> str:
     """The configuration's text: the robot as its description has it, with the node's markers."""
-    displays = [
-        {"Class": "rviz_default_plugins/Grid", "Name": "Grid", "Enabled": True},
-        {
-            "Class": "rviz_default_plugins/RobotModel",
-            "Name": "RobotModel",
-            "Enabled": True,
-            "Alpha": 0.7,
-            "Description Source": "Topic",
-            "Description Topic": {
-                "Value": topics.description,
-                "Durability Policy": "Transient Local",
-                "Reliability Policy": "Reliable",
-            },
-        },
-        {
-            "Class": "rviz_default_plugins/MarkerArray",
-            "Name": "forces, contacts, payload",
-            "Enabled": True,
-            "Topic": {"Value": f"{topics.node}/markers", "Reliability Policy": "Best Effort"},
-        },
-    ]
-    view = {"Class": "rviz_default_plugins/Orbit", "Name": "Current View", "Distance": 2.5}
-    manager = {
-        "Displays": displays,
-        "Global Options": {"Fixed Frame": topics.base, "Frame Rate": 30},
-        "Tools": [{"Class": "rviz_default_plugins/MoveCamera"}],
-        "Views": {"Current": view | {"Pitch": 0.4, "Yaw": 0.8}},
-    }
-    panels = [{"Class": "rviz_common/Displays", "Name": "Displays"}]
-    whole = {"Panels": panels, "Visualization Manager": manager}
+    whole = yaml.safe_load(RVIZ)
+    manager = whole["Visualization Manager"]
+    _, robot, markers = manager["Displays"]
+    robot["Description Topic"]["Value"] = DESCRIPTION_TOPIC
+    markers["Topic"]["Value"] = f"{topics.node}/markers"
+    manager["Global Options"]["Fixed Frame"] = topics.base
     text: str = yaml.safe_dump(whole, sort_keys=False)
     return text

@@ -105,17 +105,20 @@ def _run(arguments: list[str]) -> int:
     return int(args.run(args))
 
 
+def verb_parsers(commands: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parser of each verb."""
+    (action,) = (a for a in commands._actions if isinstance(a, argparse._SubParsersAction))
+    return dict(action.choices)
+
+
 def _check_options(commands: argparse.ArgumentParser, arguments: list[str]) -> None:
     """Raise ConfigurationError for an option that the verb does not have, with the nearest.
 
     argparse would first ask for what is required, which may be the option that was mistyped.
     """
-    for action in commands._actions:
-        if isinstance(action, argparse._SubParsersAction) and arguments[0] in action.choices:
-            known = list(action.choices[arguments[0]]._option_string_actions)
-            break
-    else:
+    if (parser := verb_parsers(commands).get(arguments[0])) is None:
         return
+    known = list(parser._option_string_actions)
     for word in itertools.takewhile(lambda word: word != "--", arguments[1:]):
         name = word.partition("=")[0]
         if name.startswith("--") and not any(option.startswith(name) for option in known):
@@ -143,39 +146,35 @@ def run_command(command: Callable[[], int | None], program: str = "semiparam") -
         # What is left in the buffer would fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except SemiparamError as error:
-        print(f"{program}: error: {' '.join(str(error).split())}", file=sys.stderr)
-        return 2
-    except ModuleNotFoundError as error:
-        if (missing := missing_extra("this", error)) is None:
-            raise
-        print(f"{program}: error: {missing}", file=sys.stderr)
-        return 2
-    except ImportError as error:
-        if "shared object" not in str(error):
-            raise
-        library = str(error).partition(":")[0]
-        print(
-            f"{program}: error: the system lacks the library {library} (libgomp.so.1: "
-            "apt-get install libgomp1)",
-            file=sys.stderr,
-        )
-        return 2
-    except OSError as error:
-        place = f"{error.filename}: " if error.filename else ""
-        print(f"{program}: error: {place}{error.strerror or error}", file=sys.stderr)
-        return 2
-    except RuntimeError as error:
-        if "home directory" not in str(error):
-            raise
-        print(
-            f"{program}: error: a path begins with ~NAME, and there is no user of that name",
-            file=sys.stderr,
-        )
-        return 2
     except KeyboardInterrupt:
         print(f"{program}: stopped", file=sys.stderr)
         return 130
+    except Exception as error:
+        if (remedy := _remedy(error)) is None:
+            raise
+        print(f"{program}: error: {remedy}", file=sys.stderr)
+        return 2
+
+
+def _remedy(error: Exception) -> str | None:
+    """One line on what the user can correct; None where it is an error of the program."""
+    match error:
+        case SemiparamError():
+            return " ".join(str(error).split())
+        case ModuleNotFoundError():
+            missing = missing_extra("this", error)
+            return None if missing is None else str(missing)
+        case ImportError() if "shared object" in str(error):
+            library = str(error).partition(":")[0]
+            return (
+                f"the system lacks the library {library} (libgomp.so.1: apt-get install libgomp1)"
+            )
+        case OSError():
+            place = f"{error.filename}: " if error.filename else ""
+            return f"{place}{error.strerror or error}"
+        case RuntimeError() if "home directory" in str(error):
+            return "a path begins with ~NAME, and there is no user of that name"
+    return None
 
 
 if __name__ == "__main__":

@@ -87,17 +87,16 @@ def config_from(
     *,
     ignore: Collection[str] = (),
     saved: Mapping[str, object] | None = None,
-    defaults: Mapping[str, object] | None = None,
 ) -> C:
     """The configuration that the options added above describe.
 
-    saved: parameters that count where no file is named. defaults: those of the verb where they are
-    others than the parameters' own. `node_name` and `ignore` are those of `load_yaml`.
+    saved: parameters that count where no file is named. `node_name` and `ignore` are those of
+    `load_yaml`.
     Raises ConfigurationError, saying which file or which option is wrong.
     """
-    config = from_flat(config_type, {**(defaults or {}), **(saved or {})})
+    config = from_flat(config_type, saved or {})
     if args.params:
-        config = load_yaml(args.params, config_type, node_name, ignore=ignore, defaults=defaults)
+        config = load_yaml(args.params, config_type, node_name, ignore=ignore)
         if is_empty(args.params):
             warn([f"{args.params} is empty: nothing is set"])
     known = {entry.name: entry for entry in parameters(config_type)}

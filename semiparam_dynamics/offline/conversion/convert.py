@@ -19,7 +19,7 @@ from semiparam_dynamics.base.arrays import SECOND, Array, Mask, Stamps
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.storage import MALFORMED
 from semiparam_dynamics.offline.conversion.csv_log import first_back, read_csv
-from semiparam_dynamics.offline.conversion.lerobot_log import INFO, is_lerobot, read_lerobot
+from semiparam_dynamics.offline.conversion.lerobot_log import read_lerobot
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
@@ -85,7 +85,8 @@ def convert_log(
     text, actuated, slides = _describe(urdf) if urdf else ("", (), {})
     if names:
         check_names(names, joints, "the names given")
-    names = tuple(names) or data.names or _from_urdf(actuated, joints) or _numbered(joints)
+    names = tuple(names) or data.names or _from_urdf(actuated, joints)
+    names = names or tuple(f"joint_{j + 1}" for j in range(joints))
     # Those that follow another one (<mimic>) move as well, and joint states name them.
     unknown = [name for name in names if text and name not in slides]
     if unknown:
@@ -168,7 +169,7 @@ def read_log(
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        arrays, unused, lengths = _from_lerobot(path, episode or 0, effort_column)
+        arrays, unused, lengths = _named(*read_lerobot(path, episode or 0, effort_column))
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
@@ -239,10 +240,6 @@ def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
     return actuated
 
 
-def _numbered(joints: int) -> tuple[str, ...]:
-    return tuple(f"joint_{j + 1}" for j in range(joints))
-
-
 # The arrays of an npz file, or those that were made of another log, and the names of what is not
 # used: in a table they may be those of arrays. Then the units of length in a table, see `read_csv`.
 Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str], Array | None]
@@ -258,7 +255,8 @@ def _load(path: Path, degrees: bool) -> Read:
             raise SampleError(f"{path}: the file is empty")
         kind = _other_kind(start)
         if kind == TABLE:
-            return _from_table(path, degrees)
+            text = _decoded(path, path.read_bytes())
+            return _named(*read_csv(path, text, degrees=degrees))
         if kind:
             raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
@@ -268,11 +266,6 @@ def _load(path: Path, degrees: bool) -> Read:
         raise
     except (*MALFORMED, OSError, AttributeError, zlib.error) as error:
         raise SampleError(f"{path} is a damaged npz file: {error}") from None
-
-
-def _from_table(path: Path, degrees: bool) -> Read:
-    read, names, unused = read_csv(path, _decoded(path, path.read_bytes()), degrees=degrees)
-    return _named(read, names, unused)
 
 
 def _decoded(path: Path, text: bytes) -> str:
@@ -291,20 +284,12 @@ def _decoded(path: Path, text: bytes) -> str:
         ) from None
 
 
-def _from_lerobot(path: Path, episode: int, effort_column: str) -> Read:
-    if not is_lerobot(path):
-        raise SampleError(f"{path} is a folder without {INFO}: a LeRobot data set has one")
-    return _named(*read_lerobot(path, episode, effort_column))
-
-
 def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[str]) -> Read:
     """A log of another kind as the arrays of an npz file."""
-    arrays: dict[str, npt.NDArray[np.generic]] = dict(read)
-    lengths = read.get("lengths")
-    arrays.pop("lengths", None)
+    arrays: dict[str, npt.NDArray[np.generic]] = {k: v for k, v in read.items() if k in KNOWN}
     if names:
         arrays["names"] = np.array(names)
-    return arrays, unused, lengths
+    return arrays, unused, read.get("lengths")
 
 
 def _other_kind(start: bytes) -> str:

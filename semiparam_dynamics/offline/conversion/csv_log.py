@@ -71,9 +71,8 @@ def read_csv(
     Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
     header, rows, lines = _table(path, text)
-    times: dict[str, float] = {}
     parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
-    unused, time_at = [], -1
+    unused, time_at, time_scale = [], -1, 1.0
     split = [_without_unit(name) for name in header]
     of_joints = [joint_column(name) for name, _ in split]
     placed = {found[1] for found in of_joints if found and found[0] == "q"}
@@ -81,7 +80,7 @@ def read_csv(
         found = of_joints[at]
         axis = "" if found and found[1] in placed else _wrench_axis(name)  # a joint may be tx
         if (scale := _time_scale(header[at])) is not None and time_at < 0:
-            time_at, times[name] = at, scale
+            time_at, time_scale = at, scale
         elif axis and axis not in parts["wrench"]:
             parts["wrench"][axis] = at
         elif found and found[1] not in parts[found[0]]:
@@ -102,8 +101,7 @@ def read_csv(
     joints, names = _joints(path, tuple(parts["q"]))
     used = [time_at, *(at for columns in parts.values() for at in columns.values())]
     _check_finite(path, rows, sorted(used), header, lines)
-    (scale,) = times.values()
-    time = rows[:, time_at] * scale
+    time = rows[:, time_at] * time_scale
     if (row := first_back(time)) is not None:
         was, then = rows[row - 1 : row + 1, time_at].tolist()
         raise SampleError(

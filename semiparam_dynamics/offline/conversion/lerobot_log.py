@@ -40,11 +40,6 @@ TOLERANCE = 1e-4  # s: by so much LeRobot lets a time stamp differ from the fram
 FIELD = re.compile(r"\{(\w+)(?::0?(\d{1,2})d)?\}")
 
 
-def is_lerobot(path: Path) -> bool:
-    """True where the folder `path` is a LeRobot data set."""
-    return (path / INFO).is_file()
-
-
 def read_lerobot(
     path: Path, episode: int = 0, effort_column: str = ""
 ) -> tuple[dict[str, Array], tuple[str, ...], list[str]]:
@@ -59,6 +54,8 @@ def read_lerobot(
     Raises SampleError where the data set, the episode or a column is missing or malformed, or
     values can't be assigned by their names, and MissingExtraError without pyarrow.
     """
+    if not (path / INFO).is_file():
+        raise SampleError(f"{path} is a folder without {INFO}: a LeRobot data set has one")
     require("a LeRobot data set", "lerobot")
     info = _info(path)
     features = {

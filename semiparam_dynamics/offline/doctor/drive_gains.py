@@ -176,23 +176,19 @@ def drive_gains(
     columns: Columns,
     loaded: Columns | None = None,
     load: KnownLoad | None = None,
-    urdf_std: float = URDF_STD,
 ) -> DriveGains:
     """Identify the gains of a recording's efforts, and of one with a known load where given.
 
-    names: (k,) of the joints. urdf_std: relative standard deviation of the URDF's parameters.
+    names: (k,) of the joints.
     Raises LearningError where the efforts tell no gain, RobotModelError where the load's link does
     not move, or has no mass.
     """
     start, sign = _start(columns)
+    if loaded is not None and load is None:
+        raise LearningError("a recording with a load needs the load's mass")
     recordings = [columns] if loaded is None else [columns, loaded]
-    block, theta, spread = None, np.zeros(0), np.zeros(0)
-    if loaded is not None:
-        if load is None:
-            raise LearningError("a recording with a load needs the load's mass")
-        block, theta, spread = _load(model, load)
-    fit = _Fit(recordings, sign, block, theta, spread, urdf_std, start)
-    log_gain, covariance = fit.solve()
+    known = None if loaded is None or load is None else _load(model, load)
+    log_gain, covariance = _Fit(recordings, start, sign, known).solve()
     told = np.sqrt(np.diag(covariance)) < LOG_GAIN_STD / 2.0
     while told.any():
         chosen = np.flatnonzero(told)
@@ -274,33 +270,30 @@ class _Fit:
     def __init__(
         self,
         recordings: list[Columns],
-        sign: Array,
-        load: slice | None,
-        theta: Array,
-        root: Array,
-        urdf_std: float,
         start: Array,
+        sign: Array,
+        load: tuple[slice, Array, Array] | None,  # of the second recording, see `_load`
     ) -> None:
-        first = recordings[0]
-        self._k, p = len(sign), first.prior.size
-        own, extra = EFFECTS * self._k, 0 if load is None else len(theta)
+        self._chi = recordings[0].prior
+        self._k, p = len(sign), self._chi.size
+        own, extra = EFFECTS * self._k, 0 if load is None else len(load[1])
         self._n = p + own * len(recordings) + extra
-        self._p, self._chi = p, first.prior
-        self._chi_std, self._urdf_std = _prior_std(first.prior), urdf_std
+        self._chi_std = _prior_std(self._chi)
         self._start = np.append(start, 0.0)
         self._rows: list[tuple[int, Indices, int, Array]] = []  # joint, places, of bodies, values
         loads = p + own * len(recordings) + np.arange(extra)
         for r, columns in enumerate(recordings):
-            parts, held = columns.inertial(columns.gravity), r > 0 and load is not None
+            parts = columns.inertial(columns.gravity)
             for j in range(self._k):
                 Y, E = parts[:, j], columns.effects[:, j]
                 size = np.maximum(np.abs(E).max(axis=0), 1e-9)
                 blocks, at = [Y], [np.arange(p)]
                 known = np.zeros(len(Y))
-                if held:
-                    blocks.append(Y[:, load] @ root)
+                if r and load is not None:
+                    body, theta, root = load
+                    blocks.append(Y[:, body] @ root)
                     at.append(loads)
-                    known = Y[:, load] @ theta
+                    known = Y[:, body] @ theta
                 places = np.concatenate((*at, p + own * r + EFFECTS * j + np.arange(EFFECTS)))
                 scale = float(np.abs(columns.y[:, j]).max()) or 1.0
                 blocks += [E * (EFFECT_STD * scale / size), known[:, None]]
@@ -339,9 +332,8 @@ class _Fit:
     def _system(self, x: Array) -> tuple[Array, Array, float, Array, Array]:
         """H and b of the normal equations, y'y, and the prior's precision and mean (n,)."""
         precision, mean = np.ones(self._n), np.zeros(self._n)
-        share = self._urdf_std * np.exp(x[-1])
-        precision[: self._p] = (share * self._chi_std) ** -2
-        mean[: self._p] = self._chi
+        share, p = URDF_STD * np.exp(x[-1]), len(self._chi)
+        precision[:p], mean[:p] = (share * self._chi_std) ** -2, self._chi
         H, b, square = np.diag(precision), precision * mean, 0.0
         for (j, places, bodies, _), products in zip(self._rows, self._products, strict=True):
             h = np.exp(-x[j])
@@ -366,9 +358,9 @@ class _Fit:
             noise.append(_independent_std(left))
         return noise
 
-    def _curvature(self, x: Array, step: float = 2e-3) -> Array:
+    def _curvature(self, x: Array) -> Array:
         """The second derivatives of the cost, by differences."""
-        n = len(x)
+        n, step = len(x), 2e-3
         units = step * np.eye(n)
         curvature = np.empty((n, n))
         for i in range(n):

@@ -84,16 +84,16 @@ def examine_bag(
     moving_ones = [name for name, joint in tree.joints.items() if joint.type in ONE_DOF]
     log = read_joint_log(path, joints, joint_states, others=moving_ones, tree=tree)
     locked = read_locks(path, tree, log.names, joint_states)
-    efforts = (target or config.robot.target) != "wrench"
-    examination = examine(log, text, config, locked, efforts=efforts)
     sensor = target == "wrench" or bool(wrench)
     if log.y is None and target != "effort" and not sensor:
         with BagReader(path) as bag:
             sensor = len(bag.measured(WRENCH)) == 1
-    if not sensor:
+    wrenches = read_wrench_log(path, wrench) if sensor else None
+    efforts = (target or config.robot.target) != "wrench"
+    examination = examine(log, text, config, locked, efforts=efforts)
+    if wrenches is None:
         return examination
-    learned = target != "effort"
-    return _with_wrenches(examination, read_wrench_log(path, wrench), text, learned, locked)
+    return _with_wrenches(examination, wrenches, text, target != "effort", locked)
 
 
 def _with_wrenches(

@@ -21,6 +21,7 @@ from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
     naming_remedy,
+    stamp_of,
     whole_messages,
     without_strays,
 )
@@ -239,9 +240,3 @@ def _column(messages: Sequence[Any], field: str, place: Sequence[int]) -> Array:
         if given.size == len(message.name):
             row[:] = given[place]
     return values
-
-
-def stamp_of(message: Any) -> int:
-    """A stamped message's time, ns."""
-    stamp = message.header.stamp
-    return int(stamp.sec) * SECOND + int(stamp.nanosec)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -75,9 +74,7 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
     Columns that hold no number in more than a tenth of the messages stay as they are.
     """
     if degrees(log, facts):
-        factor = np.where(facts.turning, np.pi / 180.0, 1.0)
-        dq = None if log.dq is None else log.dq * factor
-        log = dataclasses.replace(log, q=log.q * factor, dq=dq)
+        log = _in_radians(log, facts)
     keep = np.isfinite(log.q).all(axis=1) & ~_emptied(log)
     for values in (log.dq, log.y):
         if values is not None:
@@ -94,6 +91,12 @@ def repaired(log: JointLog, facts: JointFacts) -> JointLog:
     log = dataclasses.replace(log, q=_unwrapped(log.q, facts))
     good: Mask = np.asarray(~spikes(log.q).any(axis=1))
     return log.rows(good)
+
+
+def _in_radians(log: JointLog, facts: JointFacts) -> JointLog:
+    factor = np.where(facts.turning, np.pi / 180.0, 1.0)
+    dq = None if log.dq is None else log.dq * factor
+    return dataclasses.replace(log, q=log.q * factor, dq=dq)
 
 
 def liveliest_stretch(log: JointLog) -> JointLog:
@@ -261,7 +264,8 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
             amount=same,
             fault=same > MIN_MISSING_SHARE * len(stamps),
         )
-    gaps = ahead[(ahead > MIN_GAP) & (ahead > MIN_GAP_STEPS * usual)]
+    gap = (ahead > MIN_GAP) & (ahead > MIN_GAP_STEPS * usual)
+    gaps, rest = ahead[gap], ahead[~gap]
     if gaps.size:
         yield Finding(
             "gaps",
@@ -270,7 +274,6 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
             "the filters bridge short ones; look for a busy recorder or network",
             amount=float(gaps.max()),
         )
-    rest = ahead[(ahead <= MIN_GAP) | (ahead <= MIN_GAP_STEPS * usual)]
     lost = float(np.sum(rest) / usual - rest.size)
     share = lost / (rest.size + lost)
     twice = float(np.mean(rest > 1.5 * usual))
@@ -337,7 +340,7 @@ def _units(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
             f"positions reach {np.nanmax(np.abs(log.q)):.0f}, beyond the joints' ranges in radians",
             "the joint states are in degrees: publish radians",
         )
-        log = dataclasses.replace(log, q=log.q * np.where(facts.turning, np.pi / 180.0, 1.0))
+        log = _in_radians(log, facts)
     finite = log.rows(np.isfinite(log.q).all(axis=1) & ~_emptied(log))
     if len(finite) < 3:
         return
@@ -497,17 +500,18 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
             )
             continue
         if (clip := clipped(column)) is not None:
+            extreme, share = clip
             # One limit is for both signs: it must not take the other end's good efforts away.
-            largest = abs(clip.extreme) >= np.abs(values[[0, -1]]).max()
-            limit = {"samples.saturation": abs(clip.extreme) * (1.0 - 1e-6)} if largest else {}
+            largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
+            limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
             yield Finding(
                 "clipped efforts",
-                f"the effort of {name} stays exactly at its extreme {clip.extreme:.4g} in "
-                f"{100 * clip.share:.1f} % of the messages in motion",
+                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
+                f"{100 * share:.1f} % of the messages in motion",
                 "the driver or amplifier saturates: such samples aren't learned "
                 f"{'with samples.saturation' if largest else 'where the learner sees that, too'}",
                 (name,),
-                amount=abs(clip.extreme),
+                amount=abs(extreme),
                 mends=limit,
             )
         elif stuck[k]:
@@ -648,17 +652,10 @@ def spikes(q: Array, least: float = MIN_SPIKE) -> Mask:
     return found
 
 
-class Clipped(NamedTuple):
-    """The extreme value at which a sensor stays, and the share of the readings there."""
-
-    extreme: float
-    share: float
-
-
-def clipped(values: Array) -> Clipped | None:
-    """Find the extreme that readings (n,) stay at exactly; None where they do not."""
+def clipped(values: Array) -> tuple[float, float] | None:
+    """The extreme that readings (n,) stay at exactly, and their share there; None: they do not."""
     found, counts = np.unique(values, return_counts=True)
     end = -1 if counts[-1] > counts[0] else 0
     if counts[end] > max(MIN_CLIPPED_SHARE * len(values), 10.0 * np.median(counts)):
-        return Clipped(float(found[end]), float(counts[end]) / len(values))
+        return float(found[end]), float(counts[end]) / len(values)
     return None

@@ -14,17 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
 from semiparam_dynamics.base.errors import RobotModelError, listing
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog, stamp_of
+from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
 from semiparam_dynamics.samples.bag import WRENCH, BagReader
+from semiparam_dynamics.samples.joint_names import stamp_of
 
 AVERAGED = 0.2  # s over which readings are averaged before they are compared with weight
 MIN_BLOCKS = 15
@@ -34,6 +36,8 @@ MAX_TURNED_RATIO = 0.5  # of the errors with another sign, or other axes, and as
 MAX_REPEATED_SHARE = 0.1  # share of the messages in motion that repeat the reading before
 MIN_STUCK = 0.5  # s that one axis stays the same while the arm moves
 MIN_COVERED_SHARE = 0.5  # share of the wrenches that the joint states must cover
+# The 24 rotations by right angles, and -1.
+RIGHT_ANGLES = [*np.round(Rotation.create_group("O").as_matrix()), -np.eye(3)]
 
 
 @dataclass(frozen=True)
@@ -167,13 +171,14 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
             stuck.append(f"{WRENCH_AXES[k]} for {longest:.1f} s")
             continue
         if (clip := clipped(column[active])) is not None:
+            extreme, share = clip
             yield Finding(
                 "wrench: clipped",
-                f"{WRENCH_AXES[k]} stays exactly at its extreme {clip.extreme:.4g} in "
-                f"{100 * clip.share:.1f} % of the messages in motion",
+                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
+                f"{100 * share:.1f} % of the messages in motion",
                 "the sensor's range is too small: such samples aren't learned with "
                 "samples.saturation",
-                amount=abs(clip.extreme),
+                amount=abs(extreme),
             )
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if stuck:
@@ -242,7 +247,7 @@ def _weight(
 def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Finding]:
     factor, error = _fit(force, weight)
     best_error, best = min(
-        ((_fit(force @ Q, weight), Q) for Q in _right_angles()),
+        ((_fit(force @ Q, weight), Q) for Q in RIGHT_ANGLES),
         key=lambda pair: pair[0][1] if pair[0][0] > 0.0 else 2.0,
     )
     if best_error[1] > MAX_FORCE_UNEXPLAINED:
@@ -300,16 +305,6 @@ def _fit(measured: Array, told: Array) -> tuple[float, float]:
         return 1.0, 1.0
     factor = float(np.sum(measured * told)) / power
     return factor, float(np.sum((measured - factor * told) ** 2)) / total
-
-
-def _right_angles() -> Iterator[Array]:
-    """The 24 rotations by right angles, and -1."""
-    for order in itertools.permutations(range(3)):
-        for signs in itertools.product((1.0, -1.0), repeat=3):
-            Q = np.zeros((3, 3))
-            Q[range(3), order] = signs
-            if np.linalg.det(Q) > 0.0 or (Q == -np.eye(3)).all():
-                yield Q
 
 
 def _means(values: Array, of: Indices) -> Array:

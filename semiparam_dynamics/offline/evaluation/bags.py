@@ -380,15 +380,6 @@ def samples_of(
             yield number, elapsed > border, sample
 
 
-def _descriptions(bags: Bags) -> Iterator[tuple[str | Path, str]]:
-    """The bags that hold a URDF, in order, each with its text."""
-    for path in dict.fromkeys((*bags.train, *bags.test)):
-        with BagReader(path) as bag:
-            text = bag.robot_description()
-        if text is not None:
-            yield path, text
-
-
 def _check_descriptions(bags: Bags, tree: UrdfTree) -> None:
     """Warn of bags whose URDF has other dynamics than `tree`, of the first bag that holds one.
 
@@ -396,9 +387,14 @@ def _check_descriptions(bags: Bags, tree: UrdfTree) -> None:
     """
     if bags.urdf:
         return
-    (first, used), *others = _descriptions(bags)
-    for path, text in others:
-        if text == used:
+    first, used = "", ""
+    for path in dict.fromkeys(map(str, (*bags.train, *bags.test))):
+        with BagReader(path) as bag:
+            text = bag.robot_description()
+        if text is None or text == used:
+            continue
+        if not used:
+            first, used = path, text
             continue
         try:
             other = parse_urdf(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,9 +58,11 @@ def read_result(place: Path) -> Result:
             f"{place}: no results of an evaluation can be read ({error}); name the folder that "
             "`semiparam evaluate --out` wrote"
         ) from None
-    if not isinstance(values, dict) or not WHOLE.keys() <= values.keys():
+    if not isinstance(values, dict) or not {*SHAPE, "origin"} <= values.keys():
         raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
-    if damaged := [key for key, whole in WHOLE.items() if not whole(values[key])]:
+    # Of an evaluation in Python no files are known.
+    shape = SHAPE if values["origin"] is None else {**SHAPE, "origin": ORIGIN}
+    if damaged := [key for key in shape if not _has_shape(values[key], shape[key])]:
         raise ConfigurationError(
             f"{path} is damaged ({', '.join(damaged)}): this is not what `semiparam evaluate` "
             "writes; evaluate again"
@@ -68,54 +70,35 @@ def read_result(place: Path) -> Result:
     return Result(str(place), values)
 
 
-def _whole_scores(value: object) -> bool:
-    """Test for scores, by protocol and model, whose errors are numbers or null."""
-    return isinstance(value, dict) and all(
-        isinstance(models, dict)
-        and all(
-            isinstance(scores, dict) and _is_list(scores.get("rmse", []), float, int, type(None))
-            for scores in models.values()
-        )
-        for models in value.values()
-    )
-
-
-def _whole_origin(value: object) -> bool:
-    """Test for the files that an evaluation was made of; of one made in Python: None."""
-    if value is None:
-        return True
-    return (
-        isinstance(value, dict)
-        and all(isinstance(value.get(key), str) for key in ("urdf", "urdf_sha256", "model"))
-        and _are_bags(value.get("tested"), "path", "begin", "states")
-        and _are_bags(value.get("trained"), "path")
-    )
-
-
-def _are_bags(value: object, *keys: str) -> bool:
-    return isinstance(value, list) and all(
-        isinstance(bag, dict) and set(keys) <= bag.keys() and isinstance(bag["path"], str)
-        for bag in value
-    )
-
-
-def _is_list(value: object, *kinds: type) -> bool:
-    return isinstance(value, list) and all(isinstance(entry, kinds) for entry in value)
-
-
-# Whether what stands under a key of results.json is what an evaluation writes, as far as read here.
-WHOLE: Mapping[str, Callable[[object], bool]] = {
-    "samples": lambda value: isinstance(value, int),
-    "target": lambda value: isinstance(value, str),
-    "axes": lambda value: _is_list(value, str) and bool(value),
-    "scores": _whole_scores,
-    "parameters": lambda value: isinstance(value, dict),
-    "scored": lambda value: (
-        isinstance(value, dict) and all(isinstance(n, int) for n in value.values())
-    ),
-    "origin": _whole_origin,
-    "version": lambda value: isinstance(value, str),
+# What an evaluation writes, as far as it is read here; under "": any key.
+SHAPE: Mapping[str, Any] = {
+    "samples": int,
+    "target": str,
+    "axes": [str],
+    "scores": {"": {"": {"rmse": [float, int, type(None)]}}},
+    "parameters": {},
+    "scored": {"": int},
+    "version": str,
 }
+BAG = {"path": str}
+ORIGIN: Mapping[str, Any] = {
+    **dict.fromkeys(("urdf", "urdf_sha256", "model"), str),
+    "tested": [{**BAG, "begin": int, "states": str}],
+    "trained": [BAG],
+}
+
+
+def _has_shape(value: object, shape: Any) -> bool:
+    """Test for a value of a type, a list of such of one of some types, or a dict of such."""
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(any(_has_shape(v, s) for s in shape) for v in value)
+    if not isinstance(shape, Mapping):
+        return isinstance(value, shape)
+    if not isinstance(value, dict):
+        return False
+    if "" in shape:
+        return all(_has_shape(each, shape[""]) for each in value.values())
+    return all(key in value and _has_shape(value[key], own) for key, own in shape.items())
 
 
 def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
@@ -123,7 +106,7 @@ def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
 
     Among them what was learned before, by files' names, and the version that did it.
     """
-    flat = [_before(r) | dict(_flat(r.values["parameters"])) for r in results]
+    flat = [_before(r) | r.values["parameters"] for r in results]
     names = dict.fromkeys(name for one in flat for name in one)
     found = {name: [one.get(name) for one in flat] for name in names}
     return {name: values for name, values in found.items() if any(v != values[0] for v in values)}
@@ -168,7 +151,12 @@ def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
     if others:
         yield from (f"{other.name} has other {what} than {first.name}." for what in others)
         return
-    if not any(math.isfinite(ratio) for ratio in _all_ratios(first, other, ALL_MODELS)):
+    found = (
+        ratios(first, other, protocol, model)
+        for protocol in first.values["scores"]
+        for model in ALL_MODELS
+    )
+    if not any(math.isfinite(ratio) for axes in found for ratio in axes):
         yield f"{other.name} and {first.name} have no scores in common."
     if unnamed := [r.name for r in (first, other) if r.values["origin"] is None]:
         yield f"{listing(unnamed)} names no bags and URDF: they may be others."
@@ -323,17 +311,3 @@ def comparison_page(results: Sequence[Result]) -> str:
         ),
     ]
     return page("semiparam compare", sections)
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
-    pairs: list[tuple[str, object]] = []
-    for name, value in values.items():
-        inner = isinstance(value, Mapping)
-        pairs += _flat(value, f"{prefix}{name}.") if inner else [(f"{prefix}{name}", value)]
-    return pairs
-
-
-def _all_ratios(first: Result, other: Result, models: Sequence[str]) -> list[float]:
-    """The ratios of these models' errors in all protocols of both."""
-    shared = first.values["scores"].keys() & other.values["scores"].keys()
-    return [r for protocol in shared for m in models for r in ratios(first, other, protocol, m)]

@@ -7,7 +7,7 @@ and plots are made of.
 from __future__ import annotations
 
 import itertools
-import math
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -244,6 +244,12 @@ class Evaluation:
             return None
         return frozen.scored.repeats_share()
 
+    def timing_us(self) -> dict[str, float]:
+        """Percentiles and maximum of the steps' times, us; NaN where none was timed."""
+        times = np.array(self.timing or [np.nan]) * 1e6
+        p50, p99 = np.percentile(times, (50, 99)).tolist()
+        return {"p50": p50, "p99": p99, "max": float(times.max())}
+
     def scores(self) -> dict[str, RunningScores]:
         """The scores by protocol, and by the parts of the samples that are scored apart."""
         scores = {protocol: run.scores for protocol, run in self.runs.items()}
@@ -253,7 +259,6 @@ class Evaluation:
 
     def results(self) -> dict[str, object]:
         """The contents of results.json; NaN becomes null."""
-        microseconds = np.array(self.timing or [np.nan]) * 1e6
         results: dict[str, object] = {
             "samples": self.samples,
             "rate_hz": self.samples / self.motion if self.motion > 0.0 else None,
@@ -273,11 +278,7 @@ class Evaluation:
                 for protocol, score in self.scores().items()
             },
             "scored": {protocol: score.samples for protocol, score in self.scores().items()},
-            "timing_us": {
-                "p50": float(np.percentile(microseconds, 50)),
-                "p99": float(np.percentile(microseconds, 99)),
-                "max": float(microseconds.max()),
-            },
+            "timing_us": self.timing_us(),
             "repeated_share": self.repeated_share(),
             "skipped": dict(sorted(self.skipped.items())),
             "parameters": to_flat(self.config),
@@ -288,7 +289,9 @@ class Evaluation:
         }
         if self.config.changes.detect:
             results["changes"] = [asdict(change) for change in self.noticed]
-        return {name: _strict(value) for name, value in results.items()}
+        # JSON has no NaN, and no infinity.
+        strict: dict[str, object] = json.loads(json.dumps(results), parse_constant=lambda _: None)
+        return strict
 
 
 class NothingScoredError(BagError):
@@ -317,7 +320,10 @@ def evaluate(
     Raises NothingScoredError if nothing could be scored, and StorageError if `start` can't be read
     or is of another robot or configuration.
     """
-    first = _first_run(model, config, start)
+    learner = InverseDynamicsLearner(model, replace(config, comparison=True))
+    if start:
+        learner.load(start)
+    first = ProtocolRun(learner, "sequential")
     learned = LearnedStates(model.turning)
     evaluation = Evaluation(model, config, {})
 
@@ -333,14 +339,14 @@ def evaluate(
             if sample.informative:
                 learned.add(sample)
     first.events.clear()  # the results are of the test recordings
-    dropped = first.dropped
+    dropped = first.learner.dropped
     part: TrainingPart | None = None
     if not (train or start):
         gap = config.filter.max_gap
         times = [CoveredTime(gap, (m.stamp for m in recording)).total for recording in test]
         part = TrainingPart(sum(times), config.filter)
     last = _score(evaluation, first, map(filtered, test), learned, part)
-    evaluation.skipped.update(first.dropped - dropped)
+    evaluation.skipped.update(first.learner.dropped - dropped)
     evaluation.timing = _live_steps(first.in_turn(), list(last))
     if not first.scores.samples:
         skipped = ", ".join(f"{n} x {why}" for why, n in evaluation.skipped.items())
@@ -410,14 +416,6 @@ def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
     return frozen
 
 
-def _first_run(model: RobotModel, config: InverseDynamicsConfig, start: str | Path) -> ProtocolRun:
-    """The sequential run, which knows what the saved model `start` does, if there is one."""
-    learner = InverseDynamicsLearner(model, replace(config, comparison=True))
-    if start:
-        learner.load(start)
-    return ProtocolRun(learner, "sequential")
-
-
 def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> list[Noticed]:
     """The changes that a run has noticed.
 
@@ -453,14 +451,3 @@ def _live_steps(
         take(sample)
         times.append(spent + time.perf_counter() - started)
     return times[WARM_UP:] or times
-
-
-def _strict(value: object) -> object:
-    """The same with null for numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {str(key): _strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

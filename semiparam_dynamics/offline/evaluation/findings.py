@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
-from semiparam_dynamics.offline.evaluation.verdict import CONTRARY_NMSE, Verdict
+from semiparam_dynamics.offline.evaluation.verdict import CONTRARY_NMSE
 from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
 
 LOW_COVERAGE = 0.85  # where 95 % are promised
@@ -31,29 +30,16 @@ NOTICING = (
 JUDGED = ("delayed", "frozen", "sequential")  # protocols, in the order of their warnings
 
 
-@dataclass(frozen=True)
-class Findings:
-    """The report's head: what to use, what was judged, and what to be careful about."""
-
-    verdict: Verdict
-    subject: str
-    warnings: list[str]
-
-
-def find(evaluation: Evaluation) -> Findings:
-    """Put an evaluation in words."""
+def warnings_of(evaluation: Evaluation) -> list[str]:
+    """Facts to be careful about, in sentences."""
     judged = {name: evaluation.runs[name] for name in JUDGED if name in evaluation.runs}
     judged = {name: run for name, run in judged.items() if run.scores.samples}
-    return Findings(
-        verdict=evaluation.verdict,
-        subject=_subject(evaluation),
-        warnings=[
-            *_contradictions(evaluation),  # first: where there is one, the rest means little
-            *evaluation.doubts,
-            *_model_warnings(evaluation, judged),
-            *_data_warnings(evaluation),
-        ],
-    )
+    return [
+        *_contradictions(evaluation),  # first: where there is one, the rest means little
+        *evaluation.doubts,
+        *_model_warnings(evaluation, judged),
+        *_data_warnings(evaluation),
+    ]
 
 
 def mean_nmse(scores: RunningScores, model: str) -> float:
@@ -63,7 +49,8 @@ def mean_nmse(scores: RunningScores, model: str) -> float:
     return float(finite.mean()) if finite.size else np.nan
 
 
-def _subject(evaluation: Evaluation) -> str:
+def subject_of(evaluation: Evaluation) -> str:
+    """The motion that was judged, and what was learned before it, in words."""
     model, samples = evaluation.model, evaluation.samples
     if model.config.target == "wrench":
         what = f"the six-axis reading at {model.config.sensor_frame}"
@@ -82,31 +69,20 @@ def _subject(evaluation: Evaluation) -> str:
     return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
 
 
-def _given(evaluation: Evaluation) -> str:
-    """Path of the saved model that it began from; empty where there was none."""
-    return evaluation.origin.model if evaluation.origin else ""
-
-
-def _learned_before(evaluation: Evaluation) -> bool:
-    """Test whether something was learned before the first sample: frozen has all of them then."""
-    frozen = evaluation.runs.get("frozen")
-    sequential = evaluation.runs["sequential"].scores
-    return frozen is not None and frozen.scores.samples == sequential.samples
-
-
 def _split(evaluation: Evaluation) -> str:
-    frozen = evaluation.runs.get("frozen")
+    frozen, sequential = evaluation.runs.get("frozen"), evaluation.runs["sequential"].scores
     if frozen is None:
         return "The models knew nothing at the first of them."
-    if _learned_before(evaluation):
-        learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
-        if given := _given(evaluation):
-            learned = " and ".join(["what is in " + Path(given).name, *evaluation.trained_on])
-        return f"The models had learned {learned} before."
-    return (
-        f"The models knew nothing at the first of them; frozen are the last "
-        f"{frozen.scores.samples}, predicted by what was learned before."
-    )
+    if frozen.scores.samples != sequential.samples:
+        return (
+            f"The models knew nothing at the first of them; frozen are the last "
+            f"{frozen.scores.samples}, predicted by what was learned before."
+        )
+    # Something was learned before the first sample: frozen has all of them then.
+    learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
+    if evaluation.origin and (given := evaluation.origin.model):
+        learned = " and ".join(["what is in " + Path(given).name, *evaluation.trained_on])
+    return f"The models had learned {learned} before."
 
 
 def _contradictions(evaluation: Evaluation) -> Iterator[str]:

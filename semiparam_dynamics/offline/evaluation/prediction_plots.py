@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -59,36 +60,36 @@ def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]
     ends = {name: runs[name].trace.seconds for name in curves}
     last = max(ends.values(), default=0.0)
     low, high, log = _limits([models for _, models in curves.values()])
-    panels = []
-    for protocol, (time, models) in curves.items():
+
+    def plot(protocol: str, axes: Axes) -> None:
+        time, models = curves[protocol]
         # All protocols end together; frozen may begin later than the others.
-        offset = last - ends[protocol]
+        time = time + (last - ends[protocol])
+        for name, curve in models.items():
+            known = curve[~np.isnan(curve)]
+            if name in MODELS or (known.size and np.median(known) < high):
+                plot_line(axes, time, curve, LOOKS[name])
+        axes.set_title(PROTOCOL_TITLES[protocol])
+        axes.set_xlabel("Time of motion (s)")
+        axes.set_ylabel(f"RMSE ({group.unit})")
+        axes.set_xlim(0.0, max(last, time[-1]))
+        scale_axis(axes, low, high, log)
+        if time[0] > 0.25 * last:
+            axes.axvspan(0.0, time[0], color="#f3f5f7", zorder=0.5)
+            where = axes.get_xaxis_transform()
+            text = axes.text(0.5 * time[0], 0.5, "learning", transform=where, color=FAINT)
+            text.set(ha="center", va="center", fontsize=9.0)
 
-        def plot(
-            axes: Axes,
-            protocol: str = protocol,
-            time: Array = time + offset,
-            models: Mapping[str, Array] = models,
-        ) -> None:
-            for name, curve in models.items():
-                known = curve[~np.isnan(curve)]
-                if name in MODELS or (known.size and np.median(known) < high):
-                    plot_line(axes, time, curve, LOOKS[name])
-            axes.set_title(PROTOCOL_TITLES[protocol])
-            axes.set_xlabel("Time of motion (s)")
-            axes.set_ylabel(f"RMSE ({group.unit})")
-            axes.set_xlim(0.0, max(last, time[-1]))
-            scale_axis(axes, low, high, log)
-            if time[0] > 0.25 * last:
-                axes.axvspan(0.0, time[0], color="#f3f5f7", zorder=0.5)
-                where = axes.get_xaxis_transform()
-                text = axes.text(0.5 * time[0], 0.5, "learning", transform=where, color=FAINT)
-                text.set(ha="center", va="center", fontsize=9.0)
-
-        name = f"error-{protocol}-{group.name.replace(' ', '-').lower()}"
-        title = f"{group.name}: RMSE over time, {PROTOCOL_TITLES[protocol]}"
-        panels.append(draw(name, title, plot, 330, 215))
-    return panels
+    return [
+        draw(
+            f"error-{protocol}-{group.name.replace(' ', '-').lower()}",
+            f"{group.name}: RMSE over time, {PROTOCOL_TITLES[protocol]}",
+            partial(plot, protocol),
+            330,
+            215,
+        )
+        for protocol in curves
+    ]
 
 
 def scale_axis(axes: Axes, low: float, high: float, log: bool) -> None:
@@ -118,54 +119,54 @@ def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[st
     recent = time >= time[-1] - SHOWN
     time, y, values, std = time[recent], y[recent], values[recent], std[recent]
     models = {name: values[:, i] for i, name in enumerate(run.trace.models)}
-    panels = []
-    for axis, name in enumerate(names):
 
-        def plot(axes: Axes, axis: int = axis, name: str = name) -> None:
-            mean, spread = models["semiparametric"][:, axis], 2.0 * std[:, axis]
-            look = LOOKS["semiparametric"]
-            axes.fill_between(
-                time, mean - spread, mean + spread, color=look.color, alpha=0.16, linewidth=0.0
-            )
-            plot_line(axes, time, models["rigid_body"][:, axis], LOOKS["rigid_body"])
-            plot_line(axes, time, mean, look)
-            plot_line(axes, time, y[:, axis], MEASURED)
-            axes.set_title(shorten(name, 40))
-            axes.set_xlabel("Time of motion (s)")
-            axes.set_ylabel(units[axis])
-            axes.margins(x=0.0)
+    def plot(axis: int, axes: Axes) -> None:
+        mean, spread = models["semiparametric"][:, axis], 2.0 * std[:, axis]
+        look = LOOKS["semiparametric"]
+        axes.fill_between(
+            time, mean - spread, mean + spread, color=look.color, alpha=0.16, linewidth=0.0
+        )
+        plot_line(axes, time, models["rigid_body"][:, axis], LOOKS["rigid_body"])
+        plot_line(axes, time, mean, look)
+        plot_line(axes, time, y[:, axis], MEASURED)
+        axes.set_title(shorten(names[axis], 40))
+        axes.set_xlabel("Time of motion (s)")
+        axes.set_ylabel(units[axis])
+        axes.margins(x=0.0)
 
-        panels.append(draw(f"prediction-{axis}", f"Predicted, measured: {name}", plot, 320, 190))
-    return panels
+    return [
+        draw(f"prediction-{axis}", f"Predicted, measured: {name}", partial(plot, axis), 320, 190)
+        for axis, name in enumerate(names)
+    ]
 
 
 def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
     """Histograms of the errors of rigid body and semiparametric model, an <svg> per axis."""
     _, y, values, _ = run.trace.points()
     errors = {name: y - values[:, i] for i, name in enumerate(run.trace.models)}
-    panels = []
-    for axis, name in enumerate(names):
 
-        def plot(axes: Axes, axis: int = axis, name: str = name) -> None:
-            both = {m: errors[m][:, axis] for m in ("rigid_body", "semiparametric")}
-            both = {m: error[np.isfinite(error)] for m, error in both.items()}
-            largest = [np.percentile(np.abs(e), 99.5) for e in both.values() if e.size]
-            reach = max([float(v) for v in largest if v > 0.0], default=1.0)
-            for model, error in both.items():
-                counts, edges = np.histogram(error, 40, (-reach, reach))
-                percent, look = 100.0 * counts / max(error.size, 1), LOOKS[model]
-                if model == "semiparametric":
-                    axes.stairs(percent, edges, fill=True, color=look.color, alpha=0.22)
-                axes.stairs(percent, edges, color=look.color, linewidth=look.width)
-            axes.axvline(0.0, color=FAINT, linewidth=0.8)
-            axes.set_title(shorten(name, 40))
-            axes.set_xlabel(f"Measured minus predicted ({units[axis]})")
-            axes.set_ylabel("Samples (%)")
-            axes.margins(x=0.0)
-            axes.locator_params(axis="x", nbins=6)
+    def plot(axis: int, axes: Axes) -> None:
+        both = {m: errors[m][:, axis] for m in ("rigid_body", "semiparametric")}
+        both = {m: error[np.isfinite(error)] for m, error in both.items()}
+        largest = [np.percentile(np.abs(e), 99.5) for e in both.values() if e.size]
+        reach = max([float(v) for v in largest if v > 0.0], default=1.0)
+        for model, error in both.items():
+            counts, edges = np.histogram(error, 40, (-reach, reach))
+            percent, look = 100.0 * counts / max(error.size, 1), LOOKS[model]
+            if model == "semiparametric":
+                axes.stairs(percent, edges, fill=True, color=look.color, alpha=0.22)
+            axes.stairs(percent, edges, color=look.color, linewidth=look.width)
+        axes.axvline(0.0, color=FAINT, linewidth=0.8)
+        axes.set_title(shorten(names[axis], 40))
+        axes.set_xlabel(f"Measured minus predicted ({units[axis]})")
+        axes.set_ylabel("Samples (%)")
+        axes.margins(x=0.0)
+        axes.locator_params(axis="x", nbins=6)
 
-        panels.append(draw(f"residual-{axis}", f"Residuals of {name}", plot, 320, 175))
-    return panels
+    return [
+        draw(f"residual-{axis}", f"Residuals of {name}", partial(plot, axis), 320, 175)
+        for axis, name in enumerate(names)
+    ]
 
 
 def score_histogram(runs: Mapping[str, ProtocolRun]) -> str:

@@ -18,9 +18,10 @@ nothing useful under that protocol.
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,13 +29,12 @@ from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.changes.config import ESTIMATING, ChangeEvent, PayloadStatus
 from semiparam_dynamics.changes.hypotheses import PAYLOAD
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.dynamics.baseline import BaselinePrediction, NonparametricBaseline
+from semiparam_dynamics.dynamics.baseline import BaselinePrediction
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import MODELS, InverseDynamicsLearner, Step
 from semiparam_dynamics.offline.evaluation.scored_run import Repeats, ScoredPredictions, Trace
 from semiparam_dynamics.robot.model import expected_scales
@@ -48,6 +48,15 @@ MAX_AHEAD = 16  # blocks that wait for the worker: samples come in bursts, filte
 Predicted = tuple[Prediction, BaselinePrediction | None]
 
 
+class Waiting(NamedTuple):
+    """A measured sample that is yet to be scored."""
+
+    sample: Sample
+    score: bool
+    rest: bool  # whether as part of the rest, too
+    predicted: Predicted | None = None  # where samples are taken in turn
+
+
 class ProtocolRun:
     """A learner led through samples by one protocol, a block at a time, and scored.
 
@@ -56,9 +65,7 @@ class ProtocolRun:
 
     Parameters
     ----------
-    learner : a whole learner, or an estimator alone.
-    baseline : that predicts and learns with an estimator; None: its scores are NaN. A learner has
-        its own.
+    learner : the scores of the baseline are NaN where it has none.
     last_residual : (n_axes,) of the rigid body, of the last sample learned.
     repeats : separates repeated samples from new ones; None: they are not scored apart.
 
@@ -72,14 +79,11 @@ class ProtocolRun:
 
     def __init__(
         self,
-        learner: InverseDynamicsLearner | SemiparametricEstimator,
+        learner: InverseDynamicsLearner,
         protocol: str,
-        baseline: NonparametricBaseline | None = None,
         last_residual: Array | None = None,
         repeats: Repeats | None = None,
     ) -> None:
-        if isinstance(learner, SemiparametricEstimator):
-            learner = _learner_of(learner, baseline)
         self.learner, self.protocol, self.repeats = learner, protocol, repeats
         in_turn = protocol == "sequential" and not learner.estimator.learns_in_blocks
         self.every_sample = in_turn or learner.changes is not None
@@ -90,8 +94,7 @@ class ProtocolRun:
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
         self._scored = ScoredPredictions(learner.model, protocol, repeats)
         self._rest = False
-        self._waiting: list[tuple[Sample, bool, bool]] = []  # scored? and as part of the rest?
-        self._predicted: list[Predicted] = []  # of those that wait, where each is taken in turn
+        self._waiting: list[Waiting] = []
         self._admitting: deque[tuple[bool, bool]] = deque()  # of samples whose steps are held back
         # What the deviations of delayed predictions follow where blocks are learned.
         self._delayed_errors = _errors_of(learner) if protocol == "delayed" else None
@@ -115,8 +118,7 @@ class ProtocolRun:
         """
         self.catch_up()
         if not self.every_sample:
-            last = self.last_residual.copy()
-            self.delayed = ProtocolRun(self.learner, "delayed", last_residual=last)
+            self.delayed = ProtocolRun(self.learner, "delayed", self.last_residual.copy())
             self._worker = worker
         elif self.learner.changes is None:
             self.delayed = self.branch("delayed")
@@ -133,15 +135,17 @@ class ProtocolRun:
         if self.every_sample:
             self._step_in_turn(sample, score)
         elif sample.y is not None and not sample.between:
-            self._waiting.append((sample, score, self._rest))
-            if self._is_block():
-                self._advance()
+            self._wait(Waiting(sample, score, self._rest))
 
-    def _is_block(self) -> bool:
-        if self.protocol != "delayed" and not self._shares:
-            return len(self._waiting) >= MAX_BLOCK
-        seconds = (self._waiting[-1][0].stamp - self._waiting[0][0].stamp) * 1e-9
-        return not 0.0 <= seconds < BLOCK  # the clock may have jumped back
+    def _wait(self, sample: Waiting) -> None:
+        """Have a sample wait until a block is together."""
+        self._waiting.append(sample)
+        whole = len(self._waiting) >= MAX_BLOCK
+        if self.protocol == "delayed" or self._shares:
+            seconds = (sample.sample.stamp - self._waiting[0].sample.stamp) * 1e-9
+            whole = not 0.0 <= seconds < BLOCK  # the clock may have jumped back
+        if whole:
+            self._advance()
 
     def _step_in_turn(self, sample: Sample, score: bool) -> None:
         learner = self.learner
@@ -168,12 +172,10 @@ class ProtocolRun:
         frozen = self.protocol == "frozen"
         baselines = [None] * len(steps) if frozen else self.learner.update(steps)
         for step, baseline in zip(steps, baselines, strict=True):
-            how = self._admitting.popleft()
+            score, rest = self._admitting.popleft()
             if not step.sample.between:
-                self._waiting.append((step.sample, *how))
-                self._predicted.append((step.prediction, baseline))
-        if len(self._waiting) >= MAX_BLOCK:
-            self._advance()
+                predicted = step.prediction, baseline
+                self._wait(Waiting(step.sample, score, rest, predicted))
 
     def finish(self) -> None:
         """After the last sample: score what still waits, too."""
@@ -192,9 +194,10 @@ class ProtocolRun:
     def _advance(self) -> None:
         """Predict what waits by the protocol, learn it unless frozen, and score it."""
         waiting, self._waiting = self._waiting, []
-        predicted, self._predicted = self._predicted, []
-        samples = [sample for sample, _, _ in waiting]
-        block, chosen = SampleBlock.of(samples), np.array([each[1:] for each in waiting])
+        predicted = [each.predicted for each in waiting if each.predicted is not None]
+        samples = [each.sample for each in waiting]
+        block = SampleBlock.of(samples)
+        chosen = np.array([(each.score, each.rest) for each in waiting])
         if self._worker is not None:
             rigid = self.estimator.update_rigid_body_block(block)
             self._working.append(self._worker.submit(self._learn_block, block, chosen, rigid))
@@ -298,11 +301,6 @@ class ProtocolRun:
         if self.delayed is not None:
             self.delayed.score_identified(identified)
 
-    @property
-    def dropped(self) -> Counter[str]:
-        """Samples that were not learned, by reason."""
-        return self.learner.dropped
-
     def branch(self, protocol: str, repeats: Repeats | None = None) -> ProtocolRun:
         """A run by another protocol that starts from a copy of what was learned here.
 
@@ -312,9 +310,9 @@ class ProtocolRun:
             self._join()
         else:
             self.catch_up()
-        run = ProtocolRun(self.learner.copy(), protocol, None, self.last_residual.copy(), repeats)
+        run = ProtocolRun(self.learner.copy(), protocol, self.last_residual.copy(), repeats)
         if self._waiting:
-            block = SampleBlock.of([sample for sample, _, _ in self._waiting])
+            block = SampleBlock.of([each.sample for each in self._waiting])
             in_turn, _ = _update_block(run.learner, block)
             run.last_residual = run._residuals(block, in_turn)[-1]
         return run
@@ -324,21 +322,6 @@ class ProtocolRun:
         learner = self.learner.copy()
         learner.baseline = None  # which a node has only where it is asked to compare
         return lambda sample: learner.update(learner.admit(learner.predict_sample(sample)))
-
-
-def _learner_of(
-    estimator: SemiparametricEstimator, baseline: NonparametricBaseline | None
-) -> InverseDynamicsLearner:
-    """A learner that these two are part of."""
-    config = dataclasses.replace(
-        InverseDynamicsConfig(),
-        robot=estimator.model.config,
-        estimator=estimator.config,
-        comparison=baseline is not None,
-    )
-    learner = InverseDynamicsLearner(estimator.model, config)
-    learner.estimator, learner.baseline = estimator, baseline
-    return learner
 
 
 def _errors_of(learner: InverseDynamicsLearner) -> ErrorSpreads:

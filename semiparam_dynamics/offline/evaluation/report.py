@@ -23,7 +23,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
-from semiparam_dynamics.offline.evaluation.findings import Findings, find, mean_nmse
+from semiparam_dynamics.offline.evaluation.findings import mean_nmse, subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import (
     calibration_curve,
     coverage_plot,
@@ -64,8 +64,12 @@ FILES = ("results.json", "params.yaml", "report.html")
 
 
 def result_files(evaluation: Evaluation) -> dict[str, str]:
-    """The texts of results.json, params.yaml and report.html by these names."""
-    contents = results_json(evaluation), dump_yaml(evaluation.config), report(evaluation)
+    """The texts of results.json, params.yaml and report.html by these names.
+
+    The first is strict JSON, null where there is no number.
+    """
+    results = json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
+    contents = results, dump_yaml(evaluation.config), report(evaluation)
     return dict(zip(FILES, contents, strict=True))
 
 
@@ -75,11 +79,6 @@ def write_results(evaluation: Evaluation, directory: Path) -> None:
     Raises StorageError where that fails.
     """
     write_files({directory / name: text for name, text in result_files(evaluation).items()})
-
-
-def results_json(evaluation: Evaluation) -> str:
-    """The text of results.json: strict JSON, null where there is no number."""
-    return json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
 
 
 # -------------------------------------------------------------------------------------------------
@@ -109,8 +108,7 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
 
     facts : also step times and what was skipped, with which :func:`summary_table` ends, too.
     """
-    findings, compared = find(evaluation), compared_scores(evaluation)
-    found = findings.verdict
+    found, compared = evaluation.verdict, compared_scores(evaluation)
     lines = [*_wrapped(found.why), *_wrapped(found.advice), ""]
     width = max(len(LOOKS[name].name) for name in ALL_MODELS)
     lines.append(f"{'mean nmse':<{width}}" + "".join(f"  {p:>10}" for p in compared))
@@ -122,9 +120,9 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
         told = [f"{_relative(ratio)} of {BASELINES[name]}" for name, ratio in gains.items()]
         if told:
             lines += _wrapped(f"{protocol}, {NAMES[found.use]} has {'; '.join(told)}.", "- ")
-    if findings.warnings:
+    if warnings := warnings_of(evaluation):
         lines += ["", "Be careful:"]
-        for sentence in findings.warnings:
+        for sentence in warnings:
             lines += _wrapped(sentence, "- ")
     return "\n".join([*lines, "", *_facts(evaluation.results())] if facts else lines)
 
@@ -196,7 +194,7 @@ def report(evaluation: Evaluation) -> str:
     return page(
         f"{TITLE}{bags}",
         [
-            _summary(evaluation, find(evaluation), shown, [panels[axis] for axis in chosen]),
+            _summary(evaluation, shown, [panels[axis] for axis in chosen]),
             _errors(evaluation, runs),
             _scores(evaluation),
             *([_changes(evaluation)] if evaluation.config.changes.detect else []),
@@ -217,9 +215,10 @@ def _chosen(scores: RunningScores) -> list[int]:
     return list(dict.fromkeys((int(np.nanargmin(ratios)), int(np.nanargmax(ratios)))))
 
 
-def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: list[str]) -> str:
-    title = "Be careful" if findings.warnings else "Nothing in the figures calls for a warning."
-    found, compared = findings.verdict, compared_scores(evaluation)
+def _summary(evaluation: Evaluation, shown: str, panels: list[str]) -> str:
+    warnings = warnings_of(evaluation)
+    title = "Be careful" if warnings else "Nothing in the figures calls for a warning."
+    found, compared = evaluation.verdict, compared_scores(evaluation)
     best = {
         p: np.nanmin([mean_nmse(of, name) for name in ALL_MODELS], initial=np.inf)
         for p, of in compared.items()
@@ -248,7 +247,7 @@ def _summary(evaluation: Evaluation, findings: Findings, shown: str, panels: lis
             "a second is predicted before it is learned; sequential: each sample. Persistence: the "
             f"rigid body plus the last residual. {relative}"
         )
-        + f"\n{warning_box(title, findings.warnings)}\n<p>{escape(findings.subject)}</p>"
+        + f"\n{warning_box(title, warnings)}\n<p>{escape(subject_of(evaluation))}</p>"
         + "\n</section>"
     )
 
@@ -436,16 +435,10 @@ def _origin(evaluation: Evaluation) -> list[str]:
 
 
 def _times(evaluation: Evaluation) -> str:
-    times = 1e6 * np.array(evaluation.timing or [np.nan])
-    header = [
-        head("Filter, predict, learn: the last samples"),
-        head("p50"),
-        head("p99"),
-        head("max"),
-    ]
-    values = [np.percentile(times, 50), np.percentile(times, 99), times.max()]
-    row = [head("µs, on the machine of the evaluation"), *(cell(f"{v:.0f}") for v in values)]
-    return table(header, [row])
+    times = evaluation.timing_us()
+    header = [head("Filter, predict, learn: the last samples"), *map(head, times)]
+    cells = (cell(f"{value:.0f}") for value in times.values())
+    return table(header, [[head("µs, on the machine of the evaluation"), *cells]])
 
 
 def _skipped(evaluation: Evaluation) -> str:

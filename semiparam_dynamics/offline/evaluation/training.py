@@ -93,7 +93,6 @@ def write_training(training: Training, directory: Path, urdf: str | Path = "") -
     config = InverseDynamicsNodeConfig(
         urdf=str(Path(urdf).expanduser().absolute()) if urdf else "",
         model_file=str(model.expanduser().absolute()),
-        autoload=True,
         autosave=False,  # what was trained stays as it is
         learner=training.config,
     )

@@ -9,7 +9,7 @@ the logarithm, so that with few pieces it is wide.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -185,25 +185,20 @@ class Pieces:
 
     Attributes
     ----------
-    protocols: "frozen", and "delayed" where there is one; none without a frozen run.
-    count: of the frozen run's pieces.
+    count: of the frozen run's pieces; 0 without one.
     """
 
     def __init__(self, runs: Mapping[str, ProtocolRun]) -> None:
         self._runs = {p: runs[p] for p in ("frozen", "delayed") if p in runs}
         self._sums: dict[str, tuple[Array, Array]] = {}
         if (frozen := runs.get("frozen")) is not None and frozen.scores.samples:
-            self._sums = dict(self._in_pieces(frozen.trace.seconds))
+            last = frozen.trace.seconds
+            self._sums = {p: run.trace.pieces(PIECE_S, last) for p, run in self._runs.items()}
             mean_square = frozen.scores.rmse("rigid_body") ** 2
             with np.errstate(divide="ignore", invalid="ignore"):
                 self._variance = mean_square / frozen.scores.nmse("rigid_body")
             self._axes = np.isfinite(self._variance) & (self._variance > 0.0)
-        self.protocols = tuple(self._sums)
         self.count = len(self._sums["frozen"][1]) if self._sums else 0
-
-    def _in_pieces(self, seconds: float) -> Iterator[tuple[str, tuple[Array, Array]]]:
-        for protocol, run in self._runs.items():
-            yield protocol, run.trace.pieces(PIECE_S, seconds)
 
     def _errors(self, protocol: str, model: str, weights: Array) -> Array:
         """(b,) mean nmse over the axes, of pieces that count `weights` (b, k) times."""
@@ -226,15 +221,14 @@ class Pieces:
 
     def ratios(self, model: str, other: str) -> dict[str, Ratio]:
         """The ratios of two models' errors by protocol; none where one of them has no error."""
-        found = {protocol: self._ratio(protocol, model, other) for protocol in self.protocols}
-        return {protocol: ratio for protocol, ratio in found.items() if ratio is not None}
-
-    def _ratio(self, protocol: str, model: str, other: str) -> Ratio | None:
-        if not self._axes.any():
-            return None
-        k = len(self._sums[protocol][1])
-        mine, others = (self._errors(protocol, name, left_out(k)) for name in (model, other))
-        return jackknife(mine, others) if k >= MIN_PIECES else None
+        found = {}
+        for protocol, (_, counts) in self._sums.items():
+            if (k := len(counts)) >= MIN_PIECES and self._axes.any():
+                weights = left_out(k)
+                errors = (self._errors(protocol, name, weights) for name in (model, other))
+                if (ratio := jackknife(*errors)) is not None:
+                    found[protocol] = ratio
+        return found
 
 
 def left_out(k: int) -> Array:

@@ -8,9 +8,10 @@ distance of two meshes of some thousand corners takes a hundred times as long.
 from __future__ import annotations
 
 import copy
+import itertools
 import os
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ import coal
 import numpy as np
 import pinocchio as pin
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, listing
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.offline.identification.joint_motion import (
@@ -68,11 +69,6 @@ class Approach:
     margin: float
     links: tuple[str, str]
     time: float
-
-    @property
-    def clear(self) -> bool:
-        """True where everything keeps its distance."""
-        return self.margin >= 0.0
 
     def text(self) -> str:
         """The distance and the links in words."""
@@ -138,11 +134,11 @@ class Collisions:
             )
         elif not self._geometry.ngeoms:
             notes.append("the URDF has no collision elements")
-        self._shapes = [geometry.name for geometry in self._geometry.geometryObjects]
-        self._links = [self._link(g.parentFrame) for g in self._geometry.geometryObjects]
-        for shape in self._geometry.geometryObjects:
-            shape.geometry = capsules.get(shape.name, shape.geometry)
-        self._to_hulls()
+        shapes = self._geometry.geometryObjects
+        self._links = [str(kinematics.frames[shape.parentFrame].name) for shape in shapes]
+        for shape in shapes:
+            shape.geometry = _hull(capsules.get(shape.name, shape.geometry))
+            shape.geometry.computeLocalAABB()
         low, high = model.position_limits
         # The URDF's own ranges are kept where it has some: a narrower one, in which links are near
         # each other throughout, would leave their pair out. A slide's way must be finite, though.
@@ -157,24 +153,12 @@ class Collisions:
         self._reach = self._lever_arms(model, low, high)
         self.notes = tuple(notes)
 
-    def _link(self, frame: int) -> str:
-        return str(self._model.frames[frame].name)
-
-    def _to_hulls(self) -> None:
-        """Replace meshes by their hulls."""
-        for shape in self._geometry.geometryObjects:
-            if isinstance(shape.geometry, coal.BVHModelBase):
-                with suppress(ValueError, RuntimeError):  # of a flat mesh
-                    shape.geometry.buildConvexHull(True, "Qt")
-                    shape.geometry = shape.geometry.convex
-            shape.geometry.computeLocalAABB()
-
     def _floor(self, asked: str, gravity: Array, notes: list[str]) -> None:
         """Add the floor where there is one; `self.floor` is its height, m, or None."""
         strength = float(np.linalg.norm(gravity))
         up = -gravity / strength if strength > 0.0 else np.array([0.0, 0.0, 1.0])
         self.floor: float | None = None
-        if asked == "none" or not self._shapes:
+        if asked == "none" or not self._links:
             return
         if asked == "base":
             lowest = self._lowest(up)
@@ -216,6 +200,11 @@ class Collisions:
     def _choose(self, clearance: float, notes: list[str]) -> None:
         """Choose the pairs, and the distance that each has to keep."""
         shapes = self._geometry.geometryObjects
+        endless = np.array([shape.name == FLOOR for shape in shapes], dtype=bool)
+        centers = np.array([shape.geometry.aabb_center for shape in shapes]).reshape(-1, 3)
+        radii = np.array([shape.geometry.aabb_radius for shape in shapes])
+        self._centers = np.where(endless[:, None], 0.0, centers)
+        self._radii = np.where(endless, np.inf, radii)
         bodies = [shape.parentJoint for shape in shapes]
         carriers = set(bodies)
 
@@ -224,64 +213,50 @@ class Collisions:
                 pass
             return int(body)
 
+        possible = []
         for second in range(len(bodies)):
             for first in range(second):
                 a, b = sorted((bodies[first], bodies[second]))
-                floor = self._links[second] == FLOOR
-                if a != b and (floor or neighbour(b) != a):
-                    self._geometry.addCollisionPair(pin.CollisionPair(first, second))
-        self._prepare()
-        apart = self._by_build()
-        ground = np.array([FLOOR in self._pair(i) for i in range(len(apart))], dtype=bool)
-        left_out = apart <= np.where(ground, 0.0, _MAX_BUILT_DISTANCE)
-        touching = [self._pair(int(i)) for i in np.flatnonzero(left_out)]
-        left = self._ids[~left_out]
-        self._geometry.removeAllCollisionPairs()
-        for first, second in left:
-            self._geometry.addCollisionPair(pin.CollisionPair(int(first), int(second)))
-        self._prepare()
-        self.pairs = tuple(self._pair(i) for i in range(len(self._geometry.collisionPairs)))
-        self.kept: Array = np.where(apart[~left_out] < clearance, 0.0, clearance)
-        if touching:
-            words = list(dict.fromkeys(" and ".join(names) for names in touching))
-            notes.append(
-                "not checked, as they are nearer than 2 cm both in the neutral posture and in the "
-                "middle of the joints' ranges: "
-                f"{listing(words)}"
-            )
-        if near := [p for p, kept in zip(self.pairs, self.kept, strict=True) if kept < clearance]:
-            words = list(dict.fromkeys(" and ".join(names) for names in near))
-            notes.append(
-                f"nearer than the clearance by their build, kept from touching: {listing(words)}"
-            )
+                if a != b and (endless[second] or neighbour(b) != a):
+                    possible.append((first, second))
+        self._watch(np.array(possible, dtype=np.intp).reshape(-1, 2))
+        names = [(self._links[first], self._links[second]) for first, second in possible]
+        ground = np.array([FLOOR in pair for pair in names], dtype=bool)
+        apart = self._by_build(ground)
+        left = apart > np.where(ground, 0.0, _MAX_BUILT_DISTANCE)
+        self._watch(self._ids[left])
+        self.pairs = tuple(itertools.compress(names, left))
+        self.kept: Array = np.where(apart[left] < clearance, 0.0, clearance)
+        built = (
+            "not checked, as they are nearer than 2 cm both in the neutral posture and in the "
+            "middle of the joints' ranges"
+        )
+        near = "nearer than the clearance by their build, kept from touching"
+        for told, chosen in ((built, ~left), (near, left & (apart < clearance))):
+            pairs = itertools.compress(names, chosen)
+            if words := list(dict.fromkeys(" and ".join(pair) for pair in pairs)):
+                notes.append(f"{told}: {listing(words)}")
 
-    def _by_build(self) -> Array:
+    def _watch(self, pairs: Indices) -> None:
+        """Have the distances of these pairs (n, 2) of shapes computed."""
+        self._ids = pairs
+        self._geometry.removeAllCollisionPairs()
+        for first, second in pairs.tolist():
+            self._geometry.addCollisionPair(pin.CollisionPair(first, second))
+        self._geometry_data = self._geometry.createData()
+
+    def _by_build(self, ground: Mask) -> Array:
         """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther.
 
-        From the floor, of eight random ones too: an arm at 0 may lie along it and yet leave it.
+        From the floor (`ground`), of eight random ones too: an arm at 0 may lie along it and yet
+        leave it.
         """
         apart = np.maximum(self._distances(self._neutral), self._distances(self._middle))
-        floor = np.array([FLOOR in (self._links[a], self._links[b]) for a, b in self._ids], bool)
-        only = [int(index) for index in np.flatnonzero(floor)]
+        only = np.flatnonzero(ground)
         for q in np.random.default_rng(0).uniform(-1.0, 1.0, (8, len(self._neutral))):
             there = self._distances(self._middle + q * self._half, only)
-            apart[floor] = np.maximum(apart[floor], there[floor])
+            apart[only] = np.maximum(apart[only], there[only])
         return apart
-
-    def _prepare(self) -> None:
-        shapes = self._geometry.geometryObjects
-        self._geometry_data = self._geometry.createData()
-        endless = np.array([shape.name == FLOOR for shape in shapes], dtype=bool)
-        centers = np.array([shape.geometry.aabb_center for shape in shapes]).reshape(-1, 3)
-        radii = np.array([shape.geometry.aabb_radius for shape in shapes])
-        self._centers = np.where(endless[:, None], 0.0, centers)
-        self._radii = np.where(endless, np.inf, radii)
-        ids = [(pair.first, pair.second) for pair in self._geometry.collisionPairs]
-        self._ids = np.array(ids, dtype=np.intp).reshape(-1, 2)
-
-    def _pair(self, index: int) -> tuple[str, str]:
-        first, second = self._ids[index]
-        return self._links[int(first)], self._links[int(second)]
 
     def _lever_arms(self, model: RobotModel, lower: Array, upper: Array) -> Array:
         """(n_joints,) m (1 of sliding joints): no point moves farther for a radian of the joint."""
@@ -317,7 +292,7 @@ class Collisions:
         )
 
     def _distances(
-        self, q: Array, pairs: Iterable[int] | None = None, below: Array | float = np.inf
+        self, q: Array, pairs: Indices | None = None, below: Array | float = np.inf
     ) -> Array:
         """(n_pairs,) m at q; of pairs whose enclosing spheres are farther than `below`, those's."""
         self._place(q)
@@ -330,7 +305,7 @@ class Collisions:
         wanted = ~(apart >= below)
         if pairs is not None:
             only = np.zeros(len(wanted), dtype=bool)
-            only[list(pairs)] = True
+            only[pairs] = True
             wanted &= only
         for index in np.flatnonzero(wanted):
             result = pin.computeDistance(self._geometry, self._geometry_data, int(index))
@@ -412,7 +387,7 @@ class Collisions:
         count = weights > np.exp(-_SHARPNESS * _SMOOTHING_RANGE)
         for k in np.flatnonzero(count.any(axis=1)):
             close = np.flatnonzero(count[k])
-            self._distances(q[k], [pairs[int(c)] for c in close])
+            self._distances(q[k], np.array(pairs)[close])
             pin.computeJointJacobians(self._model, self._data, self._x)
             for c in close:
                 slope[k] += weights[k, c] * self._slope(pairs[int(c)])
@@ -425,7 +400,7 @@ class Collisions:
         lowest = 1e3
         for k, row in enumerate(q):
             below = self.kept + (lowest + _SMOOTHING_RANGE)
-            margins[k] = self._distances(row, pairs, below)[chosen] - self.kept[chosen]
+            margins[k] = self._distances(row, chosen, below)[chosen] - self.kept[chosen]
             lowest = min(lowest, float(margins[k].min()))
         return margins
 
@@ -444,6 +419,15 @@ class Collisions:
                 # A point's velocity is v + w x arm, along the normal n: n v + (arm x n) w.
                 slope += sign * (normal @ jacobian[:3] + _cross(arm, normal) @ jacobian[3:])
         return slope[self._columns]
+
+
+def _hull(geometry: coal.CollisionGeometry) -> coal.CollisionGeometry:
+    """A mesh's hull in its place, where it has one: a flat mesh has none."""
+    if isinstance(geometry, coal.BVHModelBase):
+        with suppress(ValueError, RuntimeError):
+            geometry.buildConvexHull(True, "Qt")
+            return geometry.convex
+    return geometry
 
 
 def _cross(a: Array, b: Array) -> Array:
@@ -500,17 +484,12 @@ def _capsule(link: str, element: ET.Element) -> coal.Capsule:
 
 def _package_roots(folders: Iterable[Path]) -> list[Path]:
     """The folders given with those above them, then those of the ROS environment."""
-    roots = [place for folder in folders for place in _with_parents(folder)]
+    given = [folder.expanduser().resolve() for folder in folders]
+    roots = [place for folder in given for place in (folder, *folder.parents)]
     for variable, inner in (("AMENT_PREFIX_PATH", "share"), ("ROS_PACKAGE_PATH", "")):
         listed = os.environ.get(variable, "").split(os.pathsep)
         roots += [Path(entry) / inner for entry in listed if entry]
     return roots
-
-
-def _with_parents(folder: Path) -> Iterator[Path]:
-    folder = folder.expanduser().resolve()
-    yield folder
-    yield from folder.parents
 
 
 def _mesh_file(name: str, roots: Sequence[Path]) -> Path | None:

@@ -124,8 +124,6 @@ def optimize_excitation(
 
     """
     config = config or ExcitationConfig()
-    if effort_model.joint_names != model.joint_names or effort_model.config.target != "effort":
-        raise ConfigurationError("the effort model must have the same joints and target effort")
     usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
     problem = ExcitationProblem(
         model,

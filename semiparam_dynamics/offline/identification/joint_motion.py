@@ -31,22 +31,10 @@ class FourierTrajectory:
 
     coefficients: (2 N + 1, n_joints) offset, sines of k = 1 .. N, cosines of k = 1 .. N; rad or m.
     period: s.
-
-    Raises ConfigurationError where the coefficients' number is even or the period not positive.
     """
 
     coefficients: Array
     period: float
-
-    def __post_init__(self) -> None:
-        """Check the sizes."""
-        if self.coefficients.ndim != 2 or self.coefficients.shape[0] % 2 == 0:
-            raise ConfigurationError(
-                "a Fourier series has an odd number of coefficients for each joint: an offset, N"
-                f" sines and N cosines; these are {self.coefficients.shape}"
-            )
-        if not self.period > 0.0:
-            raise ConfigurationError(f"a period must be positive, not {self.period}")
 
     @property
     def harmonics(self) -> int:
@@ -87,11 +75,8 @@ def resting_directions(harmonics: int) -> Array:
     """(2 N + 1, 2 N - 1) a basis of the coefficients with which a period starts and ends at rest.
 
     dq(0) = w sum_k k sine_k = 0 and ddq(0) = -w^2 sum_k k^2 cosine_k = 0. The first column is the
-    offset; all columns are orthonormal. Raises ConfigurationError for fewer than two harmonics,
-    of which no motion from rest can be made.
+    offset; all columns are orthonormal. With one harmonic alone no motion starts at rest.
     """
-    if harmonics < 2:
-        raise ConfigurationError("a motion that starts at rest needs at least 2 harmonics")
     k = np.arange(1.0, harmonics + 1.0)
     directions: Array = block_diag([[1.0]], null_space(k[None]), null_space((k**2)[None]))
     return directions

@@ -50,7 +50,7 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
     for body, T, links in zip(bodies, found.transforms, model.links, strict=True):
         heavy = {}
         for name, pose in links:
-            parameters = read_inertial(inertials[name], name)
+            parameters = read_inertial(inertials[name])
             if parameters.any():
                 heavy[name] = pose, parameters
         if heavy and all(is_body(parameters) for _, parameters in heavy.values()):
@@ -63,7 +63,7 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
             from_body: Array = np.asarray(np.linalg.inv(pose))
             shared[first] = _congruent(from_body, body)
     for name in tree.replaced:
-        parameters = read_inertial(inertials[name], name)
+        parameters = read_inertial(inertials[name])
         shared.setdefault(name, parameters if parameters.any() else None)
     return shared
 
@@ -174,28 +174,23 @@ def _is_space(node: Any) -> bool:
     return isinstance(node, minidom.Text) and not node.data.strip()
 
 
-def read_inertial(element: ET.Element | None, link: str) -> Array:
-    """(10,) the parameters in the link's frame, in the order of `regressor.INERTIAL`; 0 for None.
+def read_inertial(element: ET.Element | None) -> Array:
+    """(10,) the parameters in the link's frame of an inertial as `parse_urdf` has it; 0 for None.
 
-    Raises RobotModelError where the element holds something that is no number.
+    In the order of `regressor.INERTIAL`.
     """
     if element is None:
         return np.zeros(10)
-    try:
-        mass = float(_attribute(element, "mass", "value"))
-        center = _three(_attribute(element, "origin", "xyz", "0 0 0"))
-        axes = pin.rpy.rpyToMatrix(_three(_attribute(element, "origin", "rpy", "0 0 0")))
-        inertia = np.zeros((3, 3))
-        for name, i, j in INERTIA_ENTRIES:
-            inertia[i, j] = inertia[j, i] = float(_attribute(element, "inertia", name))
-    except ValueError:
-        raise RobotModelError(
-            f"the inertial of link '{link}' holds something that is no number"
-        ) from None
-    P = np.zeros((4, 4))
+    inner = {part.tag: part.attrib for part in reversed(element)}
+    origin = inner.get("origin", {})
+    center, angles = (np.array(origin.get(k, "0 0 0").split(), np.float64) for k in ("xyz", "rpy"))
+    axes = pin.rpy.rpyToMatrix(angles)
+    inertia = np.zeros((3, 3))
+    for name, i, j in INERTIA_ENTRIES:
+        inertia[i, j] = inertia[j, i] = float(inner["inertia"][name])
+    P, pose = np.zeros((4, 4)), np.eye(4)
     P[:3, :3] = 0.5 * np.trace(inertia) * np.eye(3) - axes @ inertia @ axes.T
-    pose = np.eye(4)
-    P[3, 3], pose[:3, 3] = mass, center
+    P[3, 3], pose[:3, 3] = float(inner["mass"]["value"]), center
     return inertial_parameters(pose @ P @ pose.T)
 
 
@@ -211,18 +206,6 @@ def inertial_lines(parameters: Array) -> list[str]:
         f"  <inertia {values}/>",
         "</inertial>",
     ]
-
-
-def _attribute(element: ET.Element, inner: str, attribute: str, default: str = "0") -> str:
-    found = element.find(inner)
-    return default if found is None else found.get(attribute, default)
-
-
-def _three(text: str) -> Array:
-    values = np.array([float(part) for part in text.split()])
-    if values.shape != (3,):
-        raise ValueError(text)
-    return values
 
 
 def _exact(value: float) -> str:

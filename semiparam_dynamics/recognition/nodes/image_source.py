@@ -19,7 +19,6 @@ from std_msgs.msg import String
 
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.messages import header
-from semiparam_dynamics.base.nodes.pacing import Pacer
 from semiparam_dynamics.recognition.config import ImageSourceNodeConfig
 from semiparam_dynamics.recognition.frames import Picture, open_frames
 
@@ -62,7 +61,8 @@ class ImageSourceNode(Node):  # type: ignore[misc]
         runtime.await_subscribers(self, executor, listeners)
         teach = self._config.teach
         while rclpy.ok():
-            self._show(executor, self._frames.lesson(teach) if teach else self._unnamed())
+            unnamed = (("", picture) for picture in self._frames.once())
+            self._show(executor, self._frames.lesson(teach) if teach else unnamed)
             if not self.shown:
                 runtime.spin_for(executor, 1.0)  # a file that is being written, for example
             if not self._config.loop:
@@ -72,13 +72,9 @@ class ImageSourceNode(Node):  # type: ignore[misc]
             teach = 0  # all is taught
         return 0
 
-    def _unnamed(self) -> Iterator[tuple[str, Picture]]:
-        for picture in self._frames.once():
-            yield "", picture
-
     def _show(self, executor: Executor, frames: Iterator[tuple[str, Picture]]) -> None:
         """Publish these frames, each under its label."""
-        pacer = Pacer(1.0 / self._frames.rate) if self._frames.rate else None
+        pacer = runtime.Pacer(1.0 / self._frames.rate) if self._frames.rate else None
         self.shown = 0
         for label, picture in frames:
             executor.spin_once(timeout_sec=0.0)

@@ -260,8 +260,7 @@ class RecognitionSession:
         self.autosave.step()
         return 0.0 if self.recognizer.refresh() else None
 
-    def _answer(self, frames: list[Frame]) -> None:
-        (frame,) = frames
+    def _answer(self, frame: Frame) -> None:
         start = time.perf_counter()
         try:
             x = self._features(frame.message)

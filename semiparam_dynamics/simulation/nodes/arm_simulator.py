@@ -11,14 +11,13 @@ import rclpy
 from geometry_msgs.msg import WrenchStamped
 from rclpy.executors import Executor
 from rclpy.node import Node
-from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.managed import LATCHED
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
-from semiparam_dynamics.base.nodes.pacing import Pacer
 from semiparam_dynamics.samples.joint_names import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig
@@ -46,8 +45,7 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
             if self._arm.sensor_frame
             else None
         )
-        latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        self._description = self.create_publisher(String, "robot_description", latched)
+        self._description = self.create_publisher(String, "robot_description", LATCHED)
         self._description.publish(String(data=self._arm.urdf))
         self._start = 0
         self._commanded = config.simulator.control == "effort"
@@ -66,7 +64,7 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         motion = self._config.simulator.motion.motion
         self.get_logger().info(f"{motion} with {', '.join(self._arm.joint_names)}")
         rate = self._config.simulator.rate * self._config.real_time_factor
-        pacer = Pacer(1.0 / rate)
+        pacer = runtime.Pacer(1.0 / rate)
         reported, given_up = time.monotonic(), 0.0
         self._start = self.get_clock().now().nanoseconds
         while rclpy.ok():

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
-from types import TracebackType
 from typing import TextIO
 
 import numpy as np
@@ -19,22 +17,12 @@ from rclpy.executors import Executor, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from rclpy.serialization import deserialize_message
-from rosbags.interfaces import (
-    Connection,
-    Qos,
-    QosDurability,
-    QosHistory,
-    QosLiveliness,
-    QosReliability,
-    QosTime,
-)
-from rosbags.rosbag2 import StoragePlugin, Writer, WriterError
-from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 
-from semiparam_dynamics.base.errors import BagError, SemiparamError
+from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.nodes import runtime
+from semiparam_dynamics.base.nodes.managed import LATCHED
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.base.nodes.processes import (
     NodeProcess,
@@ -44,107 +32,31 @@ from semiparam_dynamics.base.nodes.processes import (
     write_params,
 )
 from semiparam_dynamics.base.output_files import write_files
-from semiparam_dynamics.base.storage import previous_of
 from semiparam_dynamics.learner.nodes.compilation import is_compiled
+from semiparam_dynamics.samples.bag_writer import BagWriter, offered_qos
 from semiparam_dynamics.simulation.config import learner_config, simulator_config
-
-# -------------------------------------------------------------------------------------------------
-# Recording topics to a bag, byte for byte.
-
-
-class Recorder:
-    """Writes the messages of some topics to a rosbag2 in MCAP, as they came; a context manager.
-
-    Raises BagError where the folder exists or can't be made.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer = Writer(path, version=9, storage_plugin=StoragePlugin.MCAP)
-            self._writer.open()
-        except (OSError, WriterError) as error:
-            raise BagError(f"can't make the bag {path}: {error}") from error
-        self._types = get_typestore(Stores.ROS2_KILTED)
-        self.messages = 0
-
-    def record(
-        self,
-        node: Node,
-        topic: str,
-        kind: type,
-        qos: QoSProfile,
-        also: Callable[[bytes], None] | None = None,
-    ) -> None:
-        """Subscribe a topic for recording; `also` gets each message's bytes too."""
-        latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
-        name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
-        connection = self._writer.add_connection(
-            node.resolve_topic_name(topic),
-            name,
-            typestore=self._types,
-            offered_qos_profiles=[_offered(qos.depth, latched)],
-        )
-
-        def take(data: bytes) -> None:
-            self._write(connection, data)
-            if also is not None:
-                also(data)
-
-        node.create_subscription(kind, topic, take, qos, raw=True)
-
-    def _write(self, connection: Connection, data: bytes) -> None:
-        self._writer.write(connection, time.time_ns(), data)
-        self.messages += 1
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._writer.close()
-
-
-def _offered(depth: int, latched: bool) -> Qos:
-    """The QoS with which a bag player publishes the topic again."""
-    forever = QosTime(9223372036, 854775807)
-    return Qos(
-        history=QosHistory.KEEP_LAST,
-        depth=depth,
-        reliability=QosReliability.RELIABLE,
-        durability=QosDurability.TRANSIENT_LOCAL if latched else QosDurability.VOLATILE,
-        deadline=forever,
-        lifespan=forever,
-        liveliness=QosLiveliness.AUTOMATIC,
-        liveliness_lease_duration=forever,
-        avoid_ros_namespace_conventions=False,
-    )
-
 
 # -------------------------------------------------------------------------------------------------
 # Watching a learner of a wrench from outside, over its topics alone.
 
 QUEUE = QoSProfile(depth=1000)
-LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 OUTPUTS = ("predicted", "rigid_body", "external")
 PENDING = 1000  # samples of which some topic's message has not come yet
 
 
 class Monitor(Node):  # type: ignore[misc]
-    """Records a simulated arm and its learner, and follows the learner's errors.
+    """Records a simulated arm and its learner, byte for byte, and follows the learner's errors.
 
     Parameters
     ----------
-    recorder: takes every message.
+    bag: takes every message.
     learner: the learner's node name.
     window: seconds over which the errors are averaged.
+
+    recorded: number of messages in the bag.
     """
 
-    def __init__(self, recorder: Recorder, learner: str, window: float) -> None:
+    def __init__(self, bag: BagWriter, learner: str, window: float) -> None:
         super().__init__("demo_monitor")
         self.status: DiagnosticStatus | None = None
         self.last_stamp = 0  # ns, of the newest joint state
@@ -154,14 +66,35 @@ class Monitor(Node):  # type: ignore[misc]
         self._window = round(window * 1e9)
         self._pending: dict[int, dict[str, np.ndarray]] = {}
         self._errors: deque[tuple[int, np.ndarray, np.ndarray]] = deque()
-        self._recorder = recorder
-        record = recorder.record
-        record(self, "robot_description", String, LATCHED, self._described)
+        self._bag = bag
+        self.recorded = 0
+        self._record("robot_description", String, LATCHED, self._described)
         for topic in OUTPUTS:
-            record(self, f"{learner}/{topic}", WrenchStamped, QUEUE, self._part(topic))
-        record(self, f"{learner}/inertial_parameters", Float64MultiArray, QUEUE)
-        record(self, "/diagnostics", DiagnosticArray, QUEUE, self._diagnosed)
+            self._record(f"{learner}/{topic}", WrenchStamped, QUEUE, self._part(topic))
+        self._record(f"{learner}/inertial_parameters", Float64MultiArray, QUEUE)
+        self._record("/diagnostics", DiagnosticArray, QUEUE, self._diagnosed)
         self._waiting = self.create_timer(0.05, self._listen_when_connected)
+
+    def _record(
+        self,
+        topic: str,
+        kind: type,
+        qos: QoSProfile,
+        also: Callable[[bytes], None] | None = None,
+    ) -> None:
+        """Subscribe a topic for recording; `also` gets each message's bytes too."""
+        latched = qos.durability == DurabilityPolicy.TRANSIENT_LOCAL
+        offered = [offered_qos(qos.depth, latched)]
+        name = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}"
+        full = self.resolve_topic_name(topic)
+
+        def take(data: bytes) -> None:
+            self._bag.serialized(full, name, time.time_ns(), data, offered)
+            self.recorded += 1
+            if also is not None:
+                also(data)
+
+        self.create_subscription(kind, topic, take, qos, raw=True)
 
     def _listen_when_connected(self) -> None:
         """Subscribe the arm's readings once the learner's answers can be heard.
@@ -170,8 +103,8 @@ class Monitor(Node):  # type: ignore[misc]
         """
         if all(self.count_publishers(f"{self._learner}/{topic}") for topic in OUTPUTS):
             self.destroy_timer(self._waiting)
-            self._recorder.record(self, "joint_states", JointState, QUEUE, self._joint_state)
-            self._recorder.record(self, "wrench", WrenchStamped, QUEUE)
+            self._record("joint_states", JointState, QUEUE, self._joint_state)
+            self._record("wrench", WrenchStamped, QUEUE)
 
     def rmse(self) -> dict[str, tuple[float, float]] | None:
         """Force (N) and torque (N m) RMSE of each model over the window, averaged over axes.
@@ -326,7 +259,6 @@ def run_demo(
     """
     domain = use_own_network()
     bag = out / "bag"
-    _make_room(bag)
     logs = make_logs(out, (LEARNER, SIMULATOR, PAGE))
     learner_yaml = write_params(out, LEARNER, learner_config(residual, seed))
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
@@ -335,11 +267,11 @@ def run_demo(
         print("compiling the numerical core takes some 20 s on two cores, this once", flush=True)
     with (
         runtime.open_network() as interrupted,
-        Recorder(bag) as recorder,
+        BagWriter(bag, overwrite=True) as writer,
         NodeProcess(LEARNER, {}, logs / f"{LEARNER}.log", learner_yaml) as learner,
         serve_page(PAGE, {}, logs, port, interrupted, show),
     ):
-        monitor = Monitor(recorder, LEARNER, ERROR_WINDOW_S)
+        monitor = Monitor(writer, LEARNER, ERROR_WINDOW_S)
         executor = SingleThreadedExecutor()
         executor.add_node(monitor)
         table = LiveTable(sys.stdout)
@@ -357,7 +289,7 @@ def run_demo(
         monitor.destroy_node()
     urdf = out / "robot.urdf"
     write_files({urdf: monitor.urdf})
-    table.summary(monitor, recorder.messages)
+    table.summary(monitor, monitor.recorded)
     return bag, urdf, learner_yaml
 
 
@@ -391,15 +323,3 @@ def _follow(
                 node.check()
             table.row(monitor, motion)
     return True
-
-
-def _make_room(bag: Path) -> None:
-    """Keep an earlier demo's bag, in place of one before it.
-
-    Anything else in its place stays, and the recorder refuses.
-    """
-    if bag.is_dir() and all(
-        p.suffix == ".mcap" or p.name == "metadata.yaml" for p in bag.iterdir()
-    ):
-        shutil.rmtree(previous_of(bag), ignore_errors=True)
-        bag.rename(previous_of(bag))

@@ -9,7 +9,6 @@ from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
-    draw_frequencies,
     fourier_features,
 )
 
@@ -26,13 +25,6 @@ def test_one_input_many_inputs_and_those_out_of_range_are_alike() -> None:
     np.testing.assert_allclose(many[:4], wanted[:4], atol=1e-15)
     with np.errstate(invalid="ignore"):
         assert np.isnan(fourier_features(np.full(4, np.nan), frequencies)).all()
-
-
-def test_fourier_features_have_the_kernel_s_inner_products() -> None:
-    X = np.random.default_rng(0).standard_normal((40, 5))
-    phi = fourier_features(X, draw_frequencies(10_000, 5, 1.7, 0))
-    np.testing.assert_allclose(np.sum(phi**2, axis=1), 1.0, rtol=1e-12)
-    assert np.abs(phi @ phi.T - gaussian(X, X, 1.7)).max() < 0.04
 
 
 def gaussian(C: np.ndarray, X: np.ndarray, width: float) -> np.ndarray:

@@ -22,7 +22,7 @@ def solved(R: np.ndarray, u: np.ndarray, kinds: np.ndarray, held: np.ndarray) ->
     return x
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(12))
 def test_it_is_the_minimum_whatever_it_began_with(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 60))

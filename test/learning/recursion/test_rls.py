@@ -37,35 +37,6 @@ def test_equals_batch_ridge(d: int, outputs: int) -> None:
     np.testing.assert_allclose(core.covariance_diagonal(), np.diag(np.linalg.inv(A)), rtol=1e-8)
 
 
-def test_features_added_on_the_way_equal_zero_columns_from_the_start() -> None:
-    Z, Y = drawn(40, 6, 2)
-    Z[:20, 4:] = 0.0  # the last two features did not exist yet
-    grown = RecursiveLeastSquares(4, 2, 0.5, capacity=6)
-    for z, y in zip(Z[:20], Y[:20], strict=True):
-        grown.update(z[:4], y)
-    grown.add_feature()
-    grown.add_feature()
-    learn(grown, Z[20:], Y[20:])
-    np.testing.assert_allclose(grown.weights(), batch(Z, Y, np.full(6, 0.5)), rtol=1e-10)
-    with pytest.raises(LearningError, match="capacity of 6 features is used up"):
-        grown.add_feature()
-
-
-def test_forgetting_weighs_samples_by_age_and_keeps_a_ridge() -> None:
-    Z, Y = drawn(3000, 5, 1)
-    core = RecursiveLeastSquares(5, 1, 1.0, forgetting=0.98)
-    learn(core, Z, Y)
-    weight = 0.98 ** np.arange(len(Z))[::-1]
-    W = np.sqrt(weight)[:, None]
-    # The ridge put back a row at a time averages to the penalty, within one cycle's fading.
-    expected = batch(W * Z, W * Y, np.ones(5))
-    np.testing.assert_allclose(core.weights(), expected, rtol=0.05, atol=5e-3)
-    for _ in range(5000):  # nothing excites the model any more: no wind-up
-        core.update(np.zeros(5), np.zeros(1))
-    diagonal = np.diagonal(information(core))
-    assert np.all(diagonal > 0.8) and np.all(diagonal < 1.2)
-
-
 def learned(n: int, d: int, penalty: float, *, seed: int = 0) -> RecursiveLeastSquares:
     """A recursion of two outputs with n rows of drawn(100, d, 2, seed), and room for two more."""
     core = RecursiveLeastSquares(d, 2, penalty, capacity=d + 2)
@@ -106,17 +77,6 @@ def test_later_learning_is_the_batch_solution_with_the_new_penalty(new: float) -
     np.testing.assert_allclose(core.weights(), expected, rtol=1e-9, atol=1e-12)
 
 
-def test_a_penalty_changed_before_anything_is_learned_is_the_penalty() -> None:
-    plain, changed = RecursiveLeastSquares(3, 1, 2.0), RecursiveLeastSquares(3, 1, 100.0)
-    changed.set_penalty(0.001)
-    changed.set_penalty(2.0)
-    for z, y in zip(*drawn(20, 3, 1), strict=True):
-        plain.update(z, y)
-        changed.update(z, y)
-    np.testing.assert_allclose(changed.weights(), plain.weights(), rtol=1e-9)
-    np.testing.assert_allclose(RU(changed)[0], RU(plain)[0], rtol=1e-9, atol=1e-12)
-
-
 def test_a_penalty_that_rounding_would_lose_is_refused() -> None:
     core = learned(50, 5, 1.0)
     before = {name: value.copy() for name, value in core.state().items()}
@@ -138,14 +98,6 @@ def test_with_forgetting_the_old_penalty_fades() -> None:
     for _ in range(4000):
         core.update(np.zeros(4), np.zeros(2))
     np.testing.assert_allclose(np.diagonal(information(core)), 30.0, rtol=0.1)
-
-
-def test_a_state_continues_with_the_penalty_that_it_had() -> None:
-    core, other = learned(30, 6, 0.5), RecursiveLeastSquares(6, 2, 0.5, capacity=8)
-    core.set_penalty(9.0)
-    other.restore(core.state())
-    assert other.penalty == 9.0
-    assert same_bits(core, other)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -180,14 +132,6 @@ def test_equals_the_weighted_batch_solution_with_a_ridge() -> None:
         ridges.append(np.diagonal(ridge))
     assert np.all(np.array(ridges) > 0.5 * 0.7) and np.all(np.array(ridges) < 1.6 * 0.7)
     np.testing.assert_allclose(np.mean(ridges), 0.7, rtol=0.05)
-
-
-def test_where_nothing_is_learned_any_more_the_weights_return_to_zero() -> None:
-    core = begun()
-    core.update_rows(*rows(50))
-    for _ in range(3000):
-        core.forget(0.99)
-    np.testing.assert_allclose(core.weights(), 0.0, atol=1e-8)
 
 
 def test_a_constant_row_does_not_wind_up_and_the_others_weights_return_to_zero() -> None:
@@ -260,11 +204,11 @@ def test_a_row_is_learned_in_full_while_information_grows_by_what_is_new(fractio
 def test_replacing_follows_here_and_keeps_what_is_elsewhere() -> None:
     core = RecursiveLeastSquares(4, 1, 1.0)
     for z in (np.array([1.0, 0.5, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.5])):
-        for _ in range(2000):
+        for _ in range(200):
             core.update(z, np.array([3.0]))
     here, elsewhere = np.array([1.0, 0.5, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.5])
     before = np.append(*core.predict(elsewhere))
-    for _ in range(40_000):
+    for _ in range(5_000):
         core.update_replacing(here, np.array([-2.0]), 0.01)
     np.testing.assert_allclose(np.append(*core.predict(elsewhere)), before, rtol=1e-12)
     np.testing.assert_allclose(core.predict(here)[0], -2.0, rtol=1e-6)
@@ -312,21 +256,6 @@ def test_a_restored_one_and_a_copy_continue_alike(how: str) -> None:
             model.update(z, y)
         model.set_penalty(3.0)
     assert same_state(core.state(), other.state())
-
-
-def test_a_copy_has_the_features_and_the_penalty_of_the_other() -> None:
-    core, other = (RecursiveLeastSquares(2, 1, ridge, capacity=9) for ridge in (0.5, 8.0))
-    for _ in range(3):
-        core.add_feature()
-    core.update_rows(*drawn(10, 5, 1))
-    other.copy_from(core)
-    for one in (core, other):
-        one.add_feature()
-        one.update(*(part[0] for part in drawn(1, 6, 1, seed=1)))
-        one.set_penalty(2.0)
-    assert same_bits(core, other) and core.n_features == other.n_features == 6
-    core.update(np.ones(6), np.ones(1))
-    assert not np.array_equal(RU(core)[0], RU(other)[0])
 
 
 def test_a_state_without_a_ridge_has_that_of_the_penalty() -> None:

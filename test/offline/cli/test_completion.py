@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import io
 import shutil
 import subprocess
 
@@ -14,6 +16,13 @@ COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
 _semiparam
 printf "%s\\n" "${{COMPREPLY[@]}}"
 """
+
+
+@pytest.fixture(scope="module")
+def completion() -> str:
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        assert main(["completion", "bash"]) == 0
+    return printed.getvalue()
 
 
 @pytest.mark.skipif(BASH is None, reason="there is no bash")
@@ -38,16 +47,13 @@ printf "%s\\n" "${{COMPREPLY[@]}}"
         ("semiparam unknown --", [""]),
     ],
 )
-def test_bash_completes(words: str, expected: list[str], capsys) -> None:
-    assert main(["completion", "bash"]) == 0
-    asked = capsys.readouterr().out + ASK.format(words=words)
+def test_bash_completes(words: str, expected: list[str], completion: str) -> None:
+    asked = completion + ASK.format(words=words)
     done = subprocess.run([str(BASH), "-c", asked], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == expected
 
 
-def test_zsh_reads_the_same(capsys) -> None:
-    texts = {}
-    for shell in ("bash", "zsh"):
-        assert main(["completion", shell]) == 0
-        texts[shell] = capsys.readouterr().out
-    assert texts["zsh"].endswith(texts["bash"]) and "bashcompinit" in texts["zsh"]
+def test_zsh_reads_the_same(completion: str, capsys) -> None:
+    assert main(["completion", "zsh"]) == 0
+    text = capsys.readouterr().out
+    assert text.endswith(completion) and "bashcompinit" in text

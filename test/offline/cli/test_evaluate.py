@@ -70,14 +70,7 @@ def test_twice_the_same_bytes_but_for_the_timing(
     bag: Path, evaluated: Path, tmp_path: Path
 ) -> None:
     # The order of sets and of what is hashed is another in each process.
-    command = [
-        sys.executable,
-        "-m",
-        "semiparam_dynamics.offline.cli.main",
-        "evaluate",
-        str(bag),
-        *SETTING,
-    ]
+    command = [sys.executable, "-m", "semiparam_dynamics", "evaluate", str(bag), *SETTING]
     environment = os.environ | {"PYTHONHASHSEED": "1"}
     subprocess.run([*command, "--out", str(tmp_path)], env=environment, check=True)
     found = []
@@ -136,7 +129,9 @@ def test_a_real_arms_bag(
     assert mean("frozen", "rigid_body") < 0.7 * 0.0292
 
 
-def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
+def test_a_saved_model_brings_its_parameters_and_may_have_seen_the_motion(
+    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     saved, out = tmp_path / "arm.npz", tmp_path / "out"
     config = replace(InverseDynamicsConfig(), **{"filter.cutoff": 8.0} | FEW_CENTERS)
     InverseDynamicsLearner(small_arm(), config).save(saved)
@@ -144,28 +139,14 @@ def test_a_saved_model_brings_its_parameters(bag: Path, tmp_path: Path) -> None:
     assert main([*command, "--set", "filter.cutoff=6"]) == 0
     used = load_yaml(out / "params.yaml", InverseDynamicsConfig)
     assert used.filter.cutoff == 6.0 and used.estimator == config.estimator
-
-
-def test_a_saved_model_may_have_seen_the_motion(bag: Path, tmp_path: Path, capsys) -> None:
-    saved = tmp_path / "arm.npz"
-    InverseDynamicsLearner(small_arm(), replace(InverseDynamicsConfig(), **FEW_CENTERS)).save(saved)
-    assert main(["evaluate", str(bag), "--model", str(saved), "--out", str(tmp_path / "out")]) == 0
     assert "not seen" not in " ".join(capsys.readouterr().out.split())
-    page = (tmp_path / "out" / "report.html").read_text()
+    page = (out / "report.html").read_text()
     assert "The models had learned what is in arm.npz before." in page
 
 
 def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsys) -> None:
-    command = [
-        "evaluate",
-        str(bag),
-        "--set",
-        "changes.detect=true",
-        "--table",
-        "--out",
-        str(tmp_path),
-    ]
-    assert main([*command, *SETTING]) == 0
+    options = ["--set", "changes.detect=true", "--table", "--out", str(tmp_path)]
+    assert main(["evaluate", str(bag), *options, *SETTING]) == 0
     assert capsys.readouterr().out.count("noticed: ") == 1
     results = json.loads((tmp_path / "results.json").read_text())
     assert "changes" in results and "delayed" not in results["scores"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
@@ -9,6 +11,7 @@ from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.examination import Examination, examine
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.samples.bag_writer import BagWriter
 
 from ...dynamics.arms import URDF, motion, small_arm
 
@@ -39,6 +42,16 @@ def efforts(t: Array, gravity: tuple[float, float, float], seed: int) -> Array:
     q, dq, ddq = motion(model, t, seed)
     rigid: Array = model.regressors(q, dq, ddq) @ model.prior
     return rigid + 0.3 * np.tanh(dq / 0.05) + 0.2 * dq
+
+
+def write_log(path: Path, log: JointLog, urdf: str = "") -> Path:
+    """A bag of the log, and of the robot's description where it is given."""
+    with BagWriter(path) as bag:
+        if urdf:
+            bag.robot_description(urdf, int(log.stamps[0]))
+        for stamp, *rows in zip(log.stamps.tolist(), log.q, log.dq, log.y, strict=True):
+            bag.joint_state(stamp, log.names, *rows)
+    return path
 
 
 def examined(log: JointLog, **settings: object) -> Examination:

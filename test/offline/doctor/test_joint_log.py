@@ -46,6 +46,12 @@ def test_rows_keep_all_columns_together(bag: Path) -> None:
     assert part.y is not None and part.y.shape == (3, 2) and part.unknown == log.unknown
 
 
+def test_a_joint_that_is_named_twice_is_told(tmp_path: Path) -> None:
+    with BagWriter(tmp_path / "bag") as writer:
+        writer.joint_state(1, ["a", "b", "a"], [0.0, 1.0, 2.0])
+    assert read_joint_log(tmp_path / "bag", ("a", "b")).doubled == ("a",)
+
+
 def test_a_bag_of_other_joints_is_refused_with_both_lists(bag: Path) -> None:
     with pytest.raises(BagError, match=r"it has a, b, finger, the URDF elbow, wrist"):
         read_joint_log(bag, ("elbow", "wrist"))

@@ -218,11 +218,12 @@ def test_limits_rest_and_little_motion() -> None:
 
 
 def test_names() -> None:
-    log = changed(unknown=("gripper",), missing=("wrist",), others=5, unfit=3)
+    log = changed(unknown=("gripper",), missing=("wrist",), others=5, unfit=3, doubled=("lift",))
     by_kind = {f.kind: f for f in message_findings(log, facts(log))}
     assert by_kind["joints not published"].mends == {"joints": LOG.names}
     assert by_kind["names not in the URDF"].fault
     assert "5 messages" in by_kind["several kinds of message"].evidence
+    assert by_kind["doubled names"].joints == ("lift",) and by_kind["doubled names"].fault
     assert by_kind["wrong lengths"].evidence.startswith(f"3 of {len(log)} messages")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
 
 from ...dynamics.arms import small_arm
@@ -26,6 +27,11 @@ GOOD = {
 SAMPLES, STEP = 400, 125_000_000  # ns
 
 
+@cache
+def untaught() -> InverseDynamicsLearner:
+    return InverseDynamicsLearner(small_arm(), InverseDynamicsConfig())
+
+
 def judged(
     errors: Mapping[str, object],
     std: float = 0.1,
@@ -37,10 +43,9 @@ def judged(
     errors: of each model, one, (4,) of the axes or (400, 1) of the samples. delayed: those that
     differ in that protocol.
     """
-    model = small_arm()
-    runs = {}
-    for protocol in ("sequential", "delayed", "frozen"):
-        runs[protocol] = ProtocolRun(SemiparametricEstimator(model), protocol)
+    learner, runs = untaught(), {}
+    for protocol in PROTOCOLS:
+        runs[protocol] = ProtocolRun(learner, protocol)
         own = {**errors, **(delayed or {})} if protocol == "delayed" else errors
         rng = np.random.default_rng(1)
         y = rng.standard_normal((SAMPLES, 4))
@@ -50,4 +55,4 @@ def judged(
         runs[protocol].scores.add(y, told, {"semiparametric": stds})
         runs[protocol].trace.add(STEP * np.arange(SAMPLES), y, told, stds)
     given = {"samples": SAMPLES, "motion": 40.0, **facts}
-    return Evaluation(model, InverseDynamicsConfig(), runs, **given)  # type: ignore[arg-type]
+    return Evaluation(learner.model, learner.config, runs, **given)  # type: ignore[arg-type]

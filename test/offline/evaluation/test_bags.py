@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import BagError
-from semiparam_dynamics.base.parameters import from_flat, replace
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.evaluation.bags import (
@@ -25,7 +25,7 @@ from semiparam_dynamics.offline.evaluation.bags import (
     robot_of,
 )
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import find
+from semiparam_dynamics.offline.evaluation.findings import warnings_of
 from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
 from semiparam_dynamics.offline.evaluation.training import train_on_bags
 from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
@@ -34,9 +34,9 @@ from semiparam_dynamics.samples.bag import Recording, read_measurements
 from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 
-from ...dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
+from ...dynamics.arms import URDF, measurements, small_arm
+from .conftest import CONFIG
 
-CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0})
 WRENCH = replace(
     InverseDynamicsConfig(),
     **{"target": "wrench", "sensor_frame": "boom_sensor", "filter.cutoff": 5.0},
@@ -240,9 +240,8 @@ def test_an_evaluation_warns_of_it_once_though_the_bag_is_learned_and_scored(tmp
     del recording[100:130], recording[200:230]
     path = tmp_path / "bag"
     write_measurements(path, small_arm().joint_names, recording, "effort")
-    few = replace(CONFIG, **FEW_CENTERS)
-    evaluation = evaluate_bags(Bags([path], [path], urdf=URDF), few)
-    (warning,) = (one for one in find(evaluation).warnings if "semiparam doctor" in one)
+    evaluation = evaluate_bags(Bags([path], [path], urdf=URDF), CONFIG)
+    (warning,) = (one for one in warnings_of(evaluation) if "semiparam doctor" in one)
     assert (warning,) == evaluation.doubts and "(gaps)" in warning
 
 
@@ -257,8 +256,16 @@ def recorded(path: Path, seconds: float, efforts: Callable[[Any], Any]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("learn", [tune_on_bags, identify_on_bags, train_on_bags, evaluate_bags])
-@pytest.mark.parametrize("value", [-0.0, 1.25])
+@pytest.mark.parametrize(
+    ("learn", "value"),
+    [
+        (tune_on_bags, 1.25),
+        (identify_on_bags, 1.25),
+        (train_on_bags, 1.25),
+        (evaluate_bags, 1.25),
+        (evaluate_bags, -0.0),
+    ],
+)
 def test_efforts_that_never_vary_are_refused(
     tmp_path: Path, learn: Callable[..., Any], value: float
 ) -> None:

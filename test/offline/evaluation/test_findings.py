@@ -6,27 +6,24 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import find, mean_nmse
+from semiparam_dynamics.offline.evaluation.findings import subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import mean_rmse
 from semiparam_dynamics.offline.evaluation.scored_run import IDENTIFIED
 from semiparam_dynamics.offline.page import axis_groups
 
 from ...dynamics.arms import measurements, small_arm
+from .conftest import CONFIG
 from .judged import GOOD, judged
 
 
 def about(evaluation: Evaluation, word: str) -> list[str]:
-    return [warning for warning in find(evaluation).warnings if word in warning]
-
-
-def test_the_subject_says_what_was_judged() -> None:
-    subject = find(judged(GOOD)).subject
-    assert "400 samples, 40.0 s of motion at 10 Hz" in subject and "4 joints" in subject
+    return [warning for warning in warnings_of(evaluation) if word in warning]
 
 
 def test_good_models_raise_no_warning_about_models() -> None:
@@ -34,40 +31,29 @@ def test_good_models_raise_no_warning_about_models() -> None:
         assert not about(judged(GOOD), word)
 
 
-def test_persistence_that_wins_is_said_where_that_is_not_usual() -> None:
-    found = about(judged(GOOD | {"persistence": 0.05}), "persistence")
-    assert [warning.split(":")[0] for warning in found] == ["Delayed", "Frozen"]
-    assert all("(nmse 0.00" in warning for warning in found)
+@pytest.mark.parametrize(
+    ("errors", "said", "times"),
+    [
+        ({"persistence": 0.05}, ": persistence, ", 2),  # sequential it usually wins
+        ({"persistence": 0.05}, "(nmse 0.00", 2),
+        ({"semiparametric": 0.3}, "worse than the rigid body alone on ", 3),
+        ({"semiparametric": 0.3}, "lift (2.25 ×)", 3),
+        ({"semiparametric": 1.5}, "no better than a constant", 3),
+        ({"urdf": 0.1}, "URDF's own parameters predict better", 3),
+        ({"urdf": 2.0}, "sign and unit", 1),
+        ({"urdf": 2.0}, "far from the measurement, nmse above 2, on slew (", 1),
+        ({"urdf": 1.2}, "far from the measurement", 0),
+    ],
+)
+def test_models_that_are_worse_than_they_should_be_are_told(
+    errors: dict[str, object], said: str, times: int
+) -> None:
+    assert len(about(judged(GOOD | errors), said)) == times
 
 
-def test_worse_than_the_rigid_body_names_the_axes() -> None:
-    evaluation = judged(GOOD | {"semiparametric": 0.3})
-    (warning,) = [w for w in about(evaluation, "rigid body alone") if w.startswith("Frozen")]
-    assert "lift (2.25 ×)" in warning
-
-
-def test_a_measurement_that_contradicts_the_urdf_is_said_once() -> None:
-    (warning,) = about(judged(GOOD | {"urdf": 2.0}), "far from the measurement")
-    assert "slew (" in warning and "sign and unit" in warning
-    assert not about(judged(GOOD | {"urdf": 1.2}), "far from the measurement")
-
-
-def test_a_wrong_sign_of_one_joint_is_found_in_a_recording() -> None:
-    model = small_arm()
-    recording = list(measurements(model, 4.0))
-    assert not about(evaluate(model, InverseDynamicsConfig(), [recording]), "far from")
-    flipped = np.array([1.0, 1.0, -1.0, 1.0])
-    wrong = [replace(m, y=m.y * flipped) for m in recording]
-    warning = find(evaluate(model, InverseDynamicsConfig(), [wrong])).warnings[0]
-    assert "far from the measurement" in warning
-    assert warning.split("on ")[1].startswith(f"{model.axes[2]} (")
-
-
-def test_overconfident_deviation_useless_model_and_better_urdf() -> None:
+def test_a_deviation_that_is_too_small_is_told() -> None:
     assert len(about(judged(GOOD, std=0.04), "standard deviation")) == 3
     assert not about(judged(GOOD, std=0.06), "standard deviation")
-    assert len(about(judged(GOOD | {"semiparametric": 1.5}), "no better than a constant")) == 3
-    assert len(about(judged(GOOD | {"urdf": 0.1}), "URDF's own parameters")) == 3
 
 
 def test_facts_about_the_data() -> None:
@@ -96,7 +82,7 @@ def test_motion_that_what_was_learned_does_not_show_is_said_joint_by_joint() -> 
 
 
 def test_a_joint_that_moves_elsewhere_than_before_is_found_in_a_recording() -> None:
-    model, config = small_arm(), InverseDynamicsConfig()
+    model, config = small_arm(), CONFIG
     first = list(measurements(model, 12.0))
     turned, later = np.array([0.0, 3.0, 0.0, 0.0]), first[-1].stamp + 10**9
     moved = [replace(m, q=m.q + turned) for m in measurements(model, 3.0, seed=5, start=later)]
@@ -119,23 +105,17 @@ def test_messages_of_a_recording_are_those_received() -> None:
     model = small_arm()
     stream = list(measurements(model, 3.0))
     twice = [m for m in stream for _ in range(2)]  # each second one is out of order
-    evaluation = evaluate(model, InverseDynamicsConfig(), [twice])
+    evaluation = evaluate(model, CONFIG, [twice])
     assert evaluation.received == 2 * len(stream) > 1.9 * evaluation.samples
     (told,) = about(evaluation, "not used in full")
     assert told.startswith(f"Of {2 * len(stream)} messages") and f": {len(stream)} (50 %)" in told
 
 
-def test_scores_of_a_real_evaluation(effort_evaluation: Evaluation) -> None:
-    scores = effort_evaluation.scores()
-    assert list(scores) == list(effort_evaluation.results()["scores"])  # type: ignore[call-overload]
-    delayed = scores["delayed"]
-    expected = np.mean(delayed.nmse("rigid_body"))
-    assert np.isclose(mean_nmse(delayed, "rigid_body"), expected)
-    assert "frozen are the last" in find(effort_evaluation).subject
-
-
-def test_training_before_is_said(wrench_evaluation: Evaluation) -> None:
-    subject = find(wrench_evaluation).subject
+def test_what_was_learned_before_is_said(
+    effort_evaluation: Evaluation, wrench_evaluation: Evaluation
+) -> None:
+    assert "frozen are the last" in subject_of(effort_evaluation)
+    subject = subject_of(wrench_evaluation)
     assert "six-axis reading at boom_sensor" in subject
     assert "other recordings" in subject
 
@@ -143,9 +123,8 @@ def test_training_before_is_said(wrench_evaluation: Evaluation) -> None:
 def test_an_effort_that_was_never_measured_is_told_as_such_and_hides_no_other() -> None:
     model = small_arm()
     dead = [replace(m, y=m.y * [1.0, np.nan, 1.0, 1.0]) for m in measurements(model, 4.0)]
-    evaluation = evaluate(model, InverseDynamicsConfig(), [dead])
-    findings = find(evaluation)
-    assert f"{model.axes[1]}: never measured" in " ".join(findings.warnings)
+    evaluation = evaluate(model, CONFIG, [dead])
+    assert f"{model.axes[1]}: never measured" in " ".join(warnings_of(evaluation))
     assert not about(evaluation, "diverged") and not about(evaluation, "squared error is .")
     for run, group in itertools.product(evaluation.runs.values(), axis_groups(model)):
         _, curves = mean_rmse(run, group)
@@ -156,19 +135,20 @@ def test_a_model_that_diverged_is_told_where_something_was_measured() -> None:
     evaluation = judged(GOOD | {"semiparametric": np.array([0.1, np.inf, 0.1, 0.1])})  # type: ignore[dict-item]
     assert len(about(evaluation, "diverged on")) == 3
     nothing = judged(GOOD | {"semiparametric": np.inf})
-    assert "The learner diverged" in find(nothing).verdict.why
+    assert "The learner diverged" in nothing.verdict.why
 
 
 def test_time_at_rest_is_no_motion() -> None:
     evaluation = judged(GOOD, motion=340.0, standing=334.0)
-    assert "6.0 s of motion and 334.0 s at rest" in find(evaluation).subject
+    subject = subject_of(evaluation)
+    assert "400 samples, 6.0 s of motion and 334.0 s at rest" in subject and "4 joints" in subject
     model = small_arm()
     moving = list(measurements(model, 3.0))
     stands = [
         replace(moving[-1], stamp=moving[-1].stamp + k * 10_000_000, dq=np.zeros(4))
         for k in range(1, 301)
     ]
-    found = evaluate(model, InverseDynamicsConfig(), [[*moving, *stands]])
+    found = evaluate(model, CONFIG, [[*moving, *stands]])
     assert abs(found.standing - 3.0) < 0.5 and abs(found.motion - 6.0) < 0.1
 
 

@@ -18,9 +18,10 @@ from semiparam_dynamics.samples.bag_writer import BagWriter, write_measurements
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MOVED
 
+from ...dynamics.arms import FEW_CENTERS
 from ...robot.standing_arm import FOLLOWING, LEARNED, URDF, model, moving
 
-CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0, "joints": LEARNED})
+CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0, "joints": LEARNED} | FEW_CENTERS)
 NAMES = ("tilt", *LEARNED)
 
 

@@ -13,16 +13,15 @@ import pytest
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import StorageError
-from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import find, mean_nmse
+from semiparam_dynamics.offline.evaluation.findings import mean_nmse, warnings_of
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.report import (
     excitation,
     parameter_table,
     report,
-    results_json,
+    result_files,
     verdict,
     write_results,
 )
@@ -33,6 +32,7 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 from ...dynamics.arms import measurements, small_arm
 from .conftest import HOSTILE
+from .judged import untaught
 
 SECTIONS = ["summary", "errors", "scores", "predictions", "calibration", "parameters", "run"]
 VOID = {"meta", "link", "br"}
@@ -133,8 +133,7 @@ def test_units_of_a_wrench(wrench_html: str) -> None:
 
 
 def test_diverged_and_constant_outputs_do_not_stop_the_report() -> None:
-    model = small_arm()
-    run = ProtocolRun(SemiparametricEstimator(model), "sequential")
+    model, run = untaught().model, ProtocolRun(untaught(), "sequential")
     rng = np.random.default_rng(0)
     for k in range(50):
         y = np.array([1.0, *rng.standard_normal(3)])
@@ -200,21 +199,21 @@ def test_json_has_null_where_there_is_no_number(effort_evaluation: Evaluation) -
     none = Evaluation(
         effort_evaluation.model, effort_evaluation.config, effort_evaluation.runs, timing=[]
     )
-    found = json.loads(results_json(none), parse_constant=refuse)
+    found = json.loads(result_files(none)["results.json"], parse_constant=refuse)
     assert found["timing_us"] == {"p50": None, "p99": None, "max": None}
     assert found["rate_hz"] is None
     assert found["scores"]["delayed"]["persistence"]["coverage"] == [None] * 4
 
 
 def test_the_terminal_says_what_the_page_says_first(effort_evaluation: Evaluation) -> None:
-    findings, text = find(effort_evaluation), verdict(effort_evaluation)
-    found = findings.verdict
+    found, warnings = effort_evaluation.verdict, warnings_of(effort_evaluation)
+    text = verdict(effort_evaluation)
     words = " ".join(text.split())
     places = [
         words.index(" ".join(sentence.split()))
-        for sentence in (found.why, found.advice, "mean nmse", *findings.warnings)
+        for sentence in (found.why, found.advice, "mean nmse", *warnings)
     ]
-    assert places[0] == 0 and places == sorted(places) and findings.warnings
+    assert places[0] == 0 and places == sorted(places) and warnings
     assert max(map(len, text.splitlines())) <= 120
     scores = effort_evaluation.scores()
     parts = scores["frozen"], scores["delayed_rest"], scores["sequential_rest"]

@@ -18,7 +18,7 @@ from semiparam_dynamics.offline.evaluation.report import write_results
 from semiparam_dynamics.offline.page import LOOKS, MEASURED
 
 from ...browser import Browser
-from ...dynamics.arms import measurements, small_arm
+from ...dynamics.arms import FEW_CENTERS, measurements, small_arm
 
 WIDTHS = (1280, 390)
 HEADINGS = {
@@ -64,7 +64,9 @@ def repeated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     other = measurements(model, 4.0, extra=1.0, seed=1)
     test += [replace(m, stamp=m.stamp + 10_000_000_000) for m in other]
     folder = tmp_path_factory.mktemp("repeated")
-    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0, "filter.cutoff": 6.0})
+    config = from_flat(
+        InverseDynamicsConfig, {"nystrom.window": 1.0, "filter.cutoff": 6.0} | FEW_CENTERS
+    )
     write_results(evaluate(model, config, [test], [train]), folder)
     return folder
 
@@ -101,6 +103,9 @@ def test_nothing_is_missing_cut_or_too_wide(browser: Browser, page: Path, width:
         "[...document.querySelectorAll('#summary td')].map(e => e.getBoundingClientRect().right)"
     )
     assert max(decides) <= width
+    unfolded = "[...document.querySelectorAll('svg[role=img]')].filter(e => !e.closest('details'))"
+    assert set(browser.evaluate(f"{unfolded}.map(e => e.closest('section').id)")) == {"summary"}
+    assert browser.evaluate("document.querySelectorAll('details[open]').length") == 0
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.evaluate(TOO_WIDE) == [] and browser.evaluate(CUT_OFF) == []
@@ -111,6 +116,14 @@ def test_nothing_is_missing_cut_or_too_wide(browser: Browser, page: Path, width:
         "s.querySelector('h1, h2').innerText])"
     )
     assert dict(headings) == HEADINGS
+    found: dict[str, set[str]] = {section: set() for section in DRAWN}
+    for label, section, *box in browser.evaluate(PICTURES):
+        assert min(box[2:]) > 100.0, label
+        image = browser.picture(*box)
+        drawn = {name for name in DRAWN[section] if is_drawn(image, name)}
+        assert drawn, label
+        found[section] |= drawn
+    assert found == DRAWN
 
 
 def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None:
@@ -121,31 +134,14 @@ def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read_in_the_light_and_in_the_dark(
-    browser: Browser, page: Path, scheme: str
+    browser: Browser, repeated: Path, scheme: str
 ) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.call("Emulation.setEmulatedMedia", features=features)
-    browser.open(page, 390)
+    browser.open(repeated / "report.html", 390)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     for box in browser.evaluate(TEXTS):
         luminance = browser.picture(*box) ** 2.2 @ [0.2126, 0.7152, 0.0722] + 0.05
         assert luminance.max() / luminance.min() >= 4.5
         assert (np.median(luminance) > 0.5) == (scheme == "light")
     browser.call("Emulation.setEmulatedMedia", features=[])
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_picture_is_drawn(browser: Browser, page: Path, width: int) -> None:
-    browser.open(page, width)
-    unfolded = "[...document.querySelectorAll('svg[role=img]')].filter(e => !e.closest('details'))"
-    assert set(browser.evaluate(f"{unfolded}.map(e => e.closest('section').id)")) == {"summary"}
-    assert browser.evaluate("document.querySelectorAll('details[open]').length") == 0
-    browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    found: dict[str, set[str]] = {section: set() for section in DRAWN}
-    for label, section, *box in browser.evaluate(PICTURES):
-        assert min(box[2:]) > 100.0, label
-        image = browser.picture(*box)
-        drawn = {name for name in DRAWN[section] if is_drawn(image, name)}
-        assert drawn, label
-        found[section] |= drawn
-    assert found == DRAWN

@@ -12,7 +12,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation import scored_run
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import find
+from semiparam_dynamics.offline.evaluation.findings import warnings_of
 from semiparam_dynamics.offline.evaluation.report import report
 from semiparam_dynamics.offline.evaluation.scored_run import (
     MAX_POINTS,
@@ -171,13 +171,13 @@ def test_repeated_motion_is_scored_apart_and_said() -> None:
         for s in (frozen.scored.repeated, frozen.scored.new)
     ]
     np.testing.assert_allclose(sum(parts), whole, rtol=1e-9)
-    (said,) = [w for w in find(found).warnings if "repeat states that were learned" in w]
+    (said,) = [w for w in warnings_of(found) if "repeat states that were learned" in w]
     assert "on those and" in said
     assert "Frozen, new states" in report(found)
 
 
 def only(found: Evaluation) -> list[str]:
-    return [w for w in find(found).warnings if "repeat states" in w]
+    return [w for w in warnings_of(found) if "repeat states" in w]
 
 
 def test_a_test_on_nothing_new_says_so_and_one_on_new_motion_says_nothing() -> None:

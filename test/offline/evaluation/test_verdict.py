@@ -12,26 +12,22 @@ from scipy import stats
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
+from semiparam_dynamics.offline.evaluation.findings import warnings_of
 from semiparam_dynamics.offline.evaluation.verdict import (
     LEARNER,
     NOTHING,
     RIGID_BODY,
     Ratio,
-    Verdict,
-    judge,
 )
 
 from ...dynamics.arms import measurements, small_arm
+from .conftest import CONFIG
 from .judged import GOOD, SAMPLES, judged
 
 
-def verdict(evaluation: Evaluation) -> Verdict:
-    return judge(evaluation.model, evaluation.runs)
-
-
 def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
-    found = verdict(judged(GOOD))
+    found = judged(GOOD).verdict
     assert found.use == LEARNER and "ros2 launch" in found.advice
     assert "75 % less squared error half a second ahead while it learns" in found.why
     assert "75 % less squared error with learning off" in found.why
@@ -45,7 +41,7 @@ def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
 def test_an_interval_is_the_jackknife_s_of_pieces_of_two_seconds() -> None:
     rng = np.random.default_rng(0)
     semiparametric = np.abs(0.1 + 0.04 * rng.standard_normal((SAMPLES, 1)))
-    found = verdict(judged(GOOD | {"semiparametric": semiparametric}))
+    found = judged(GOOD | {"semiparametric": semiparametric}).verdict
     ratio = found.gains["rigid_body"]["frozen"]
     # 49.875 s: 99 windows of four samples, of which the first is left out, in 24 pieces.
     squares = (semiparametric[:, 0] / 0.2) ** 2
@@ -65,12 +61,12 @@ def test_an_interval_is_the_jackknife_s_of_pieces_of_two_seconds() -> None:
 def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_body() -> None:
     lucky = np.full((SAMPLES, 1), 0.2)
     lucky[:30] = 0.02  # three seconds of forty
-    chance = verdict(judged(GOOD | {"semiparametric": 0.2}, delayed={"semiparametric": lucky}))
+    chance = judged(GOOD | {"semiparametric": 0.2}, delayed={"semiparametric": lucky}).verdict
     assert chance.use == RIGID_BODY and "which may be chance" in chance.why
-    worse = verdict(judged(GOOD | {"semiparametric": 0.22}, delayed={"semiparametric": 0.1}))
+    worse = judged(GOOD | {"semiparametric": 0.22}, delayed={"semiparametric": 0.1}).verdict
     assert worse.use == RIGID_BODY
     assert "21 % more squared error compared with that with learning off" in worse.why
-    harm = verdict(judged(GOOD | {"semiparametric": 0.3}))
+    harm = judged(GOOD | {"semiparametric": 0.3}).verdict
     assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.why
     for found in (chance, worse, harm):
         assert "semiparam identify" in found.advice and "84 % less" in found.why
@@ -85,12 +81,12 @@ def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_
     ],
 )
 def test_without_a_rigid_body_that_gains_nothing_is_to_be_used(errors, why: str) -> None:
-    found = verdict(judged(GOOD | errors))
+    found = judged(GOOD | errors).verdict
     assert found.use == NOTHING and why in found.why and "Record" in found.advice
 
 
 def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigid_body() -> None:
-    found = verdict(judged(GOOD | {"urdf": 0.19}))
+    found = judged(GOOD | {"urdf": 0.19}).verdict
     assert found.use == LEARNER and found.gains["urdf"]["frozen"].value == pytest.approx(
         0.277, 1e-2
     )
@@ -99,14 +95,14 @@ def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigi
 def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_verdict() -> None:
     config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
     found = evaluate(small_arm(), config, [list(measurements(small_arm(), 9.0))])
-    assert verdict(found).use == NOTHING
-    assert "less than 4 s of motion" in verdict(found).why
+    assert found.verdict.use == NOTHING
+    assert "less than 4 s of motion" in found.verdict.why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
-    assert verdict(longer).use == LEARNER
+    assert longer.verdict.use == LEARNER
     assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]
     # The motion comes back every 5 s.
-    assert verdict(longer).why.endswith("is on motion that repeats what was learned.")
-    assert "repeats" not in verdict(judged(GOOD)).why
+    assert longer.verdict.why.endswith("is on motion that repeats what was learned.")
+    assert "repeats" not in judged(GOOD).verdict.why
 
 
 def negated(y: Array) -> Array:
@@ -131,10 +127,15 @@ def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(
 ) -> None:
     model = small_arm()
     wrong = [replace(m, y=change(m.y)) for m in measurements(model, 15.0)]
-    found = verdict(evaluate(model, InverseDynamicsConfig(), [wrong]))
+    evaluation = evaluate(model, CONFIG, [wrong])
+    found = evaluation.verdict
     assert found.use == NOTHING and "semiparam doctor" in found.advice
     assert found.why.startswith("The measurement contradicts the URDF on")
     assert ("on 1 of 4" in found.why) == (change is of_one)
+    warning = warnings_of(evaluation)[0]
+    assert "far from the measurement" in warning
+    if change is of_one:
+        assert warning.split("on ")[1].startswith(f"{model.axes[1]} (")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_a_joint_far_from_the_urdf_is_the_verdict_where_no_parameters_fit(
 ) -> None:
     errors = {"urdf": np.array([urdf, 0.5, 0.5, 0.5]), "rigid_body": rigid_body}
     start = "The measurement contradicts the URDF on 1 of 4 joints"
-    assert verdict(judged(GOOD | errors)).why.startswith(start) == said
+    assert judged(GOOD | errors).verdict.why.startswith(start) == said
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_the_nearest_is_that_of_every_pair_at_fine_times(seed: int) -> None:
         lowest = min(lowest, *(result.min_distance for result in distances.distanceResults))
     found = collisions.nearest(trajectory)
     assert found.distance == pytest.approx(lowest, abs=2e-3)
-    assert found.clear == (found.distance >= 0.0)
+    assert found.margin == pytest.approx(found.distance)
 
 
 def test_a_touch_between_the_instants_is_found() -> None:
@@ -147,13 +147,13 @@ def test_slopes_are_those_of_finite_differences() -> None:
 
 def test_the_search_keeps_the_clearance_where_it_would_collide() -> None:
     model, collisions = made(clearance=0.03)
-    config = ExcitationConfig(8.0, 3, starts=1, iterations=60, seed=2)
+    config = ExcitationConfig(8.0, 3, starts=1, iterations=25, seed=2)
     limits = motion_limits(ARM, model)
     free = optimize_excitation(model, model, limits, config)
-    assert not collisions.nearest(free.trajectory).clear  # else nothing is tested
+    assert collisions.nearest(free.trajectory).margin < 0.0  # else nothing is tested
     kept = optimize_excitation(model, model, limits, config, collisions=collisions)
-    assert kept.approach is not None and kept.approach.clear and kept.use.kept
-    times = np.linspace(0.0, 8.0, 4000)
+    assert kept.approach is not None and kept.approach.margin >= 0.0 and kept.use.kept
+    times = np.linspace(0.0, 8.0, 1000)
     assert collisions.margins(kept.trajectory(times)[0]).min() >= -1e-3
     assert kept.condition <= kept.start_condition
     assert kept.approach.text().startswith("smallest distance 0.0")
@@ -231,6 +231,7 @@ def test_a_real_arm_s_meshes(simulator: None) -> None:
     swinging = FourierTrajectory(np.array([[-0.3, 0.3, 1.5], [0, 0.3, 0], [0, 0, 0]]), 1.0)
     assert collisions.nearest(standing).distance > 0.0
     found = collisions.nearest(swinging)
-    assert not found.clear
-    times = np.linspace(0.0, 1.0, 400)
-    assert collisions.margins(swinging(times)[0]).min() == pytest.approx(found.margin, abs=2e-3)
+    assert found.margin < 0.0
+    q = swinging(np.linspace(0.0, 1.0, 400))[0]
+    lowest = collisions.margins(q, below=0.02).min()  # beyond that, bounds are enough
+    assert lowest == pytest.approx(found.margin, abs=2e-3)

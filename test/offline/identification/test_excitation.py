@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.offline.identification import excitation
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
     ExcitationConfig,
@@ -30,16 +31,19 @@ from ...dynamics.arms import URDF
 from ...robot.pinocchio_states import torques
 
 TEXT = URDF.read_text()
+LIMITED = TEXT.replace('effort="87"', 'effort="87" acceleration="0.9" jerk="1.5"')
 JOINTS = RobotModel(TEXT).joint_names
 ALWAYS = {"stribeck_velocity": 0.0, "asymmetry": False, "presliding": ()}  # columns that count
 CONFIG = ExcitationConfig(period=10.0, harmonics=3, starts=1, iterations=60)
 
 
-def problem(objective: str = "condition", target: str = "effort") -> ExcitationProblem:
+def problem(
+    objective: str = "condition", target: str = "effort", text: str = TEXT
+) -> ExcitationProblem:
     options = {"sensor_frame": "boom_sensor"} if target == "wrench" else {}
-    effort_model = RobotModel(TEXT)
-    model = RobotModel(TEXT, target=target, **options) if options else effort_model
-    limits = motion_limits(TEXT, effort_model).scaled(0.1, 0.8, 0.6)
+    effort_model = RobotModel(text)
+    model = RobotModel(text, target=target, **options) if options else effort_model
+    limits = motion_limits(text, effort_model).scaled(0.1, 0.8, 0.6)
     return ExcitationProblem(model, effort_model, limits, 10.0, 3, objective)
 
 
@@ -49,10 +53,20 @@ def found() -> Excitation:
     return optimize_excitation(model, model, motion_limits(TEXT, model), CONFIG)
 
 
-@pytest.mark.parametrize("objective", ["condition", "determinant"])
-@pytest.mark.parametrize("target", ["effort", "wrench"])
-def test_gradients_are_those_of_finite_differences(objective: str, target: str) -> None:
-    search = problem(objective, target)
+@pytest.mark.parametrize(
+    ("objective", "target", "text", "limits"),
+    [
+        ("condition", "effort", TEXT, 3),
+        ("determinant", "effort", TEXT, 3),
+        ("condition", "wrench", TEXT, 3),
+        ("determinant", "wrench", TEXT, 3),
+        ("condition", "effort", LIMITED, 5),
+    ],
+)
+def test_gradients_are_those_of_finite_differences(
+    objective: str, target: str, text: str, limits: int
+) -> None:
+    search = problem(objective, target, text)
     rng = np.random.default_rng(1)
     x, h = random_unknowns(search, rng), 1e-6
     for _ in range(3):
@@ -60,6 +74,7 @@ def test_gradients_are_those_of_finite_differences(objective: str, target: str) 
         change = search.value(x + step) - search.value(x - step)
         assert search.gradient(x) @ (2 * step) == pytest.approx(change, rel=1e-3, abs=1e-3 * h)
         moved = search.constraints(x + step) - search.constraints(x - step)
+        assert len(moved) == limits * len(JOINTS)
         np.testing.assert_allclose(search.jacobian(x) @ (2 * step), moved, atol=1e-3 * h)
 
 
@@ -132,10 +147,7 @@ def test_effort_limits_bind() -> None:
         optimize_excitation(model, model, motion_limits(hopeless, model), CONFIG)
 
 
-LIMITED = TEXT.replace('effort="87"', 'effort="87" acceleration="0.9" jerk="1.5"')
-
-
-def test_limits_of_acceleration_and_jerk_bind() -> None:
+def test_limits_of_acceleration_and_jerk_bind(found: Excitation) -> None:
     """URDF 1.2; on the way to the start too, a quintic polynomial as a controller makes it."""
     model = RobotModel(LIMITED)
     limits = motion_limits(LIMITED, model)
@@ -147,11 +159,8 @@ def test_limits_of_acceleration_and_jerk_bind() -> None:
     jerk = np.gradient(acceleration, t, axis=0)[1:-1]
     uses = np.abs(acceleration[:, limited]).max() / 0.9, np.abs(jerk[:, limited]).max() / 1.5
     assert max(uses) <= 1.005 and max(uses) > 0.8
-    free = optimize_excitation(
-        RobotModel(TEXT), RobotModel(TEXT), motion_limits(TEXT, model), CONFIG
-    )
-    assert np.abs(free.trajectory(t)[2][:, limited]).max() > 0.9
-    assert "jerk" in excitation_table(result) and "jerk" not in excitation_table(free)
+    assert np.abs(found.trajectory(t)[2][:, limited]).max() > 0.9
+    assert "jerk" in excitation_table(result) and "jerk" not in excitation_table(found)
     low, high = result.limits.parked or (result.limits.lower, result.limits.upper)
     start = result.trajectory([0.0])[0][0]
     way = np.maximum(start - low, high - start)
@@ -161,21 +170,6 @@ def test_limits_of_acceleration_and_jerk_bind() -> None:
     second = np.gradient(np.gradient(quintic, dt, axis=0), dt, axis=0)
     third = np.gradient(second, dt, axis=0)[5:-5]
     assert np.abs(second[:, limited]).max() <= 0.9 and np.abs(third[:, limited]).max() <= 1.5
-
-
-def test_constraints_on_jerk_have_the_slopes_of_finite_differences() -> None:
-    model = RobotModel(LIMITED)
-    limits = motion_limits(LIMITED, model).scaled(0.1, 0.8, 0.6)
-    search = ExcitationProblem(model, model, limits, 10.0, 3, "condition")
-    x = random_unknowns(search, np.random.default_rng(1))
-    numeric = np.array(
-        [
-            (search.constraints(x + e) - search.constraints(x - e)) / 2e-6
-            for e in 1e-6 * np.eye(len(x))
-        ]
-    ).T
-    assert numeric.shape[0] == 5 * model.n_joints
-    np.testing.assert_allclose(search.jacobian(x), numeric, rtol=1e-3, atol=1e-4)
 
 
 def test_the_same_seed_gives_the_same_motion_and_progress_ends() -> None:
@@ -188,7 +182,8 @@ def test_the_same_seed_gives_the_same_motion_and_progress_ends() -> None:
     assert shares == sorted(shares) and shares[-1] == 1.0
 
 
-def test_products_are_not_spread_over_threads() -> None:
+def test_products_are_not_spread_over_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(excitation, "N_RANDOM_MOTIONS", 1)
     threads: set[int] = set()
 
     def look(share: float) -> None:
@@ -198,13 +193,6 @@ def test_products_are_not_spread_over_threads() -> None:
     with threadpool_limits(limits=2):
         optimize_excitation(model, model, motion_limits(TEXT, model), config, look)
     assert threads == {1}
-
-
-def test_another_robot_for_the_efforts_is_refused() -> None:
-    model = RobotModel(TEXT)
-    other = RobotModel(TEXT, joints=("lift", "slew", "reach", "grip"))
-    with pytest.raises(ConfigurationError, match="same joints"):
-        optimize_excitation(model, other, motion_limits(TEXT, model))
 
 
 def test_the_way_to_the_start_counts_from_wherever_the_arm_is_parked(found: Excitation) -> None:

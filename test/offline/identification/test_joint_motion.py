@@ -74,15 +74,6 @@ def test_resting_directions_are_all_that_rest(harmonics: int) -> None:
         np.testing.assert_allclose(acceleration @ directions, 0.0, atol=1e-10)
 
 
-def test_what_makes_no_series_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="odd number"):
-        FourierTrajectory(np.zeros((4, 2)), 1.0)
-    with pytest.raises(ConfigurationError, match="positive"):
-        FourierTrajectory(np.zeros((5, 2)), 0.0)
-    with pytest.raises(ConfigurationError, match="at least 2"):
-        resting_directions(1)
-
-
 def test_they_are_the_urdf_s_in_the_joints_order() -> None:
     limits = motion_limits(TEXT, RobotModel(TEXT, joints=("reach", "lift")))
     np.testing.assert_array_equal(limits.lower, [0.0, -1.5])
