@@ -244,7 +244,7 @@ class InferredKernel:
 
 
 class Pieces:
-    """What ridge regressions of all other pieces of the time leave of each piece.
+    """Errors of ridge regressions, of each piece of the time by those of all others.
 
     features : (n, m). errors, weights : (n,).
     """

@@ -185,7 +185,7 @@ def friction(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
             1.5,
         ),
         # At 50 Hz friction changes sign between two messages, which no filter can know better.
-        ("friction", friction, 2.2),
+        ("friction", friction, 3.0),
     ],
 )
 def test_an_offset_and_friction_are_named_and_corrected(

@@ -50,7 +50,7 @@ def test_it_learns_what_the_rigid_body_leaves(kind: str, stream: list[Sample]) -
     assert target.n_learned == len(stream)
     stds = np.array([p.std for p in told[-800:]])
     assert np.mean(np.abs(both) <= 2.0 * stds) > 0.85
-    assert np.sqrt(np.mean(stds**2)) < 5.0 * np.sqrt(np.mean(both**2))
+    assert np.sqrt(np.mean(stds**2)) < 0.5 * np.sqrt(np.mean(rigid**2))
 
 
 @pytest.mark.parametrize("kind", KINDS)
