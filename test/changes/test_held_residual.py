@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from semiparam_dynamics.changes.config import BARE, ChangesConfig
+from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.held_residual import HeldResidual
 from semiparam_dynamics.changes.hypotheses import Causes
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
@@ -137,13 +137,12 @@ def test_a_push_beside_known_errors_does_not_pass_for_a_release(warm, body) -> N
 
     def change(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
         (q,), _, _ = motion(MODEL, np.array([t]))
-        twist = 0.1 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
+        twist = 0.05 * np.abs(columns[:, 0]).max() * np.sin(3.0 * q[0] + 2.0 * q[1])
         outside = sum((push(t, dq, columns) for push in pushes), start=payload(t, dq, columns))
         return outside + (twist if t >= ON else 0.0)
 
     of = warm()
     follow(of, moving(end, change, begin=ON, seed=1))
     events = [event for event in monitor(of).events if seconds(event.stamp) >= begin]
-    assert {"contact", "contact over"} <= {event.cause for event in events}
-    assert BARE not in {event.cause for event in events}
+    assert {event.name or event.cause for event in events} == {"contact", "contact over"}
     assert monitor(of).payload is not None

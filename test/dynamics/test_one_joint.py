@@ -19,7 +19,7 @@ FEW = {"nystrom.max_centers": 20, "nystrom.wide_max_centers": 10, "nystrom.windo
 @pytest.mark.parametrize("detect", [False, True])
 def test_it_is_learned_and_watched(joint: str, detect: bool) -> None:
     model = small_arm(joints=(joint,))
-    values = {**FEW, "changes.detect": detect, "changes.settle": 1.0}
+    values = {**FEW, "changes.detect": detect, "changes.settle": 4.0}
     learner = InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, values))
     for measurement in measurements(model, 6.0):
         step = learner.predict(measurement, contacts=True)
