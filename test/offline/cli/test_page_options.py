@@ -22,6 +22,6 @@ PAGES = [
 def test_verb_launch_file_and_node_name_the_same_port(verb: str, file: str, port: int) -> None:
     assert make_parser().parse_args([verb]).page_port == port
     text = (LAUNCH / file).read_text(encoding="utf-8")
-    declared = re.search(r'"page_port"(?:,\s+default_value=|: \()"(\d+)"', text)
+    declared = re.search(r'"page_port"(?:,\s+(?:default_value=)?|: \()"(\d+)"', text)
     assert declared and int(declared[1]) == port
     assert 'LaunchConfiguration("page_port")' in text
