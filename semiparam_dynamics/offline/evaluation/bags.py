@@ -112,7 +112,9 @@ def evaluate_bags(
     ]
     try:
         with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-            evaluation = evaluate(model, config, test, train, start=start)
+            # As in the node: the same numbers, and matrices are too small for threads to pay.
+            with threadpool_limits(limits=1):
+                evaluation = evaluate(model, config, test, train, start=start)
     except NothingScoredError as error:
         if any(bag.facts.measured for bag in test):
             raise

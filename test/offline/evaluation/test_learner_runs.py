@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.changes.config import DEFER, LEARN
@@ -48,6 +49,7 @@ def bag(folder: Path, change: Change) -> Path:
     return folder / "bag"
 
 
+@threadpool_limits.wrap(limits=1)
 def live(path: Path, settings: dict[str, object]) -> list[Step]:
     """The steps of a node that learns in turn, which `path` is played to."""
     config = from_flat(InverseDynamicsNodeConfig, settings | {"defer_learning": False})
