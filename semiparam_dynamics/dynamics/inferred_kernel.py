@@ -224,8 +224,8 @@ class InferredKernel:
         kept = {"inputs": self._inputs, "targets": self._targets, "kept": self._weights}
         state = {name: array[rows] for name, array in kept.items()}
         chosen = {"first": self._first.astype(float), "chosen": self._chosen}
-        chosen["metrics"] = self.metrics
-        solved = {"counts": self._counts, "centers": self.centers, "weights": self.weights}
+        chosen |= {"counts": self._counts, "metrics": self.metrics}
+        solved = {"centers": self.centers, "weights": self.weights}
         return state | chosen | solved
 
     def state(self) -> dict[str, Array]:

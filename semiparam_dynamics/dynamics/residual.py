@@ -626,9 +626,9 @@ class KernelModel:
     """Recursive ridge regression on a kernel's features, of outputs that share one gain.
 
     The outputs are y (n_axes,), the columns of Phi that `active` (n_axes, n_parameters) marks
-    (None: no ones), and if `beside` a constant, 1.
-    Its confidence in [0, 1] is one minus the posterior variance of a Gaussian process with this
-    kernel: near 1 among many samples and, with local features, 0 far from all.
+    (None: no ones), and if `beside` a constant, 1. Its confidence in [0, 1] is one minus the
+    posterior variance of a Gaussian process with this kernel: near 1 among many samples and, with
+    local features, 0 far from all.
     """
 
     def __init__(
