@@ -5,13 +5,16 @@ and load reaches far, what comes back with a repeated motion does not, and what 
 a moment is to be learned by no one. The kernel, exp(-|x - x'| / l) (Rasmussen and Williams 2006,
 Gaussian Processes for Machine Learning, equation 4.18), is rough at every scale, so that a few
 widths l serve what is smooth and what is not. Each axis has the width and the ridge by which pieces
-of the time are best predicted from the others (Geisser 1975, "The predictive sample reuse method";
-in whole pieces, as errors that follow one another are alike: Burman et al. 1994, "A
-cross-validatory method for dependent data"), if that is better than to predict nothing.
+of the states are best predicted from the others (Geisser 1975, "The predictive sample reuse
+method"), if that is better than to predict nothing. Pieces are of what is alike, not of the time
+(Roberts et al. 2017, "Cross-validation strategies for data with temporal, spatial, hierarchical, or
+phylogenetic structure"): where a motion repeats, all of the time is predicted by the rest, and
+another motion is not.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -22,6 +25,7 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.dynamics.evidence import EVIDENCE_START
 from semiparam_dynamics.learning.recursion.features import kernel_row_times
+from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
 
 # The widths, of the motion's, and ridges, in independent samples, among which an axis chooses.
 LENGTHS = (1.0, 0.3)
@@ -33,8 +37,8 @@ LEAST_SHARE = 1e-4
 KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
 # It solves, and it chooses, when there are so many times the independent samples there were. With
 # 1.1 and 1.1 a Baxter's errors half a second ahead are 1.25 to 1.4 times as large.
-SOLUTION_GROWTH, CHOICE_GROWTH = 1.02, 1.1
-PIECES = 10  # of the time, each of which is predicted by the others
+SOLUTION_GROWTH, CHOICE_GROWTH = 1.02, 1.25
+PIECES = 10  # of the states, each of which is predicted by the others
 
 SEEN, DUE, PASSED, STRIDE, KEPT, CHOICE_DUE = range(6)
 
@@ -185,7 +189,7 @@ class InferredKernel:
         """The width and the ridge that leave least of each piece; zeros where nothing does."""
         best, least = (0.0, 0.0), float(weights @ errors**2)
         for i, length in enumerate(LENGTHS):
-            pieces = Pieces(self._features(X / length)[0], errors, weights)
+            pieces = Pieces(*self._features(X / length), errors, weights)
             # Downhill among the ridges, from that of the last time.
             k = int(self._first[axis, i])
             while (near := min((k - 1, k, k + 1), key=lambda n: (pieces.left(n), n != k))) != k:
@@ -201,19 +205,10 @@ class InferredKernel:
         A Cholesky factor of their kernel, pivoted by what is explained least (Fine and Scheinberg
         2001, "Efficient SVM training using low-rank kernel representations", section 4).
         """
-        rest, rows = np.ones(len(X)), np.zeros((min(self.most, len(X)), len(X)))
-        pivots: list[int] = []
-        for m, row in enumerate(rows):
-            pivot = int(np.argmax(rest))
-            if rest[pivot] < LEAST_SHARE:
-                break
-            row[:] = np.exp(-cdist(X[pivot : pivot + 1], X)[0])
-            row -= rows[:m, pivot] @ rows[:m]
-            row /= np.sqrt(rest[pivot])
-            rest -= row**2
-            rest[pivot] = 0.0
-            pivots.append(pivot)
-        return np.ascontiguousarray(rows[: len(pivots)].T), np.array(pivots, dtype=np.intp)
+        rows = np.empty((min(self.most, len(X)), len(X)))
+        pivots = np.empty(len(rows), dtype=np.intp)
+        m = _pivoted_factor(np.ascontiguousarray(X.T), rows, pivots)
+        return np.ascontiguousarray(rows[:m].T), pivots[:m]
 
     def copy_from(self, other: InferredKernel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
@@ -244,15 +239,17 @@ class InferredKernel:
 
 
 class Pieces:
-    """Errors of ridge regressions, of each piece of the time by those of all others.
+    """Errors of ridge regressions, of each piece of the states by those of all others.
 
-    features : (n, m). errors, weights : (n,).
+    A piece is what is nearest to one of the first `PIECES` pivots, which are far from one another.
+
+    features, pivots : (n, m) and (m,) of `InferredKernel`. errors, weights : (n,).
     """
 
-    def __init__(self, features: Array, errors: Array, weights: Array) -> None:
-        parts = np.array_split(np.arange(len(errors)), PIECES)
+    def __init__(self, features: Array, pivots: Indices, errors: Array, weights: Array) -> None:
         self._features, self._errors, self._weights = features, errors, weights
-        self._piece = np.repeat(np.arange(PIECES), [len(part) for part in parts])
+        self._piece = np.argmax(features @ features[pivots[:PIECES]].T, axis=1)
+        parts = [self._piece == k for k in range(len(pivots[:PIECES]))]
         weighted = features * weights[:, None]
         grams = np.array([weighted[part].T @ features[part] for part in parts])
         sides = np.array([weighted[part].T @ errors[part] for part in parts])
@@ -269,6 +266,39 @@ class Pieces:
             told = np.einsum("ij,ij->i", self._features, solved[self._piece])
             self._found[k] = float(self._weights @ (self._errors - told) ** 2)
         return self._found[k]
+
+
+@compiled
+def _pivoted_factor(columns: Array, rows: Array, pivots: Indices) -> int:
+    """Fill rows (m, n) of the factor of n points' kernel, and pivots (m,); how many there are.
+
+    columns : (d, n) the points.
+    """
+    d, n = columns.shape
+    rest = np.ones(n)
+    for m in range(len(rows)):
+        pivot = int(np.argmax(rest))
+        if rest[pivot] < LEAST_SHARE:
+            return m
+        row = rows[m]
+        row[:] = 0.0
+        for k in range(d):
+            column, at = columns[k], columns[k, pivot]
+            for i in range(n):
+                row[i] += (column[i] - at) ** 2
+        for i in range(n):
+            row[i] = -LOG2_E * math.sqrt(row[i])
+        powers_of_two(row)
+        for k in range(m):
+            before, share = rows[k], rows[k, pivot]
+            for i in range(n):
+                row[i] -= share * before[i]
+        scale = 1.0 / math.sqrt(rest[pivot])
+        for i in range(n):
+            row[i] *= scale
+            rest[i] -= row[i] ** 2
+        rest[pivot], pivots[m] = 0.0, pivot
+    return len(rows)
 
 
 @compiled

@@ -37,6 +37,17 @@ def dense(length: float, A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.exp(-distance / length)
 
 
+def pieces(K: np.ndarray) -> list[np.ndarray]:
+    """Of samples, each with the nearest of those that the ones before them explain least."""
+    chosen: list[int] = []
+    for _ in range(PIECES):
+        of = K[:, chosen]
+        explained = np.einsum("ij,ij->i", of @ np.linalg.pinv(K[np.ix_(chosen, chosen)]), of)
+        chosen.append(int(np.argmax(1.0 - explained)))
+    nearest = np.argmax(K[:, chosen], axis=1)
+    return [np.flatnonzero(nearest == k) for k in range(PIECES)]
+
+
 @pytest.mark.parametrize("size", [0.0, 0.5, 3.0])
 @pytest.mark.parametrize("rate", [2.0, 0.3])
 def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> None:
@@ -55,7 +66,7 @@ def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> No
         K = dense(length, X, X)
         for k, ridge in enumerate(RIDGES):
             total = 0.0
-            for piece in np.array_split(np.arange(100), PIECES):
+            for piece in pieces(K):
                 rest = np.setdiff1d(np.arange(100), piece)
                 noise = np.diag(ridge / weights[rest])
                 solved = np.linalg.solve(K[np.ix_(rest, rest)] + noise, left[rest])
@@ -75,6 +86,17 @@ def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> No
         sum_kernels(kernel.centers, kernel.metrics, x, weights_of, found)
         outputs = kernel.predict(x[None])[0]
         np.testing.assert_allclose(found, outputs[0] - outputs[1:] @ pi, rtol=1e-9, atol=1e-9)
+
+
+def test_what_only_repeats_is_not_predicted_elsewhere() -> None:
+    """A residual of no shape, the same at each of three passes: of it nothing is learned."""
+    rng = np.random.default_rng(2)
+    X, left = rng.standard_normal((60, 2)), rng.standard_normal((60, 1))
+    kernel = inferred_kernel(columns=0)
+    kernel.learn(np.tile(X, (3, 1)), np.tile(left, (3, 1)), np.ones(180))
+    kernel.infer(as_they_are, np.zeros(0))
+    elsewhere = kernel.predict(rng.standard_normal((200, 2)))
+    assert np.mean(elsewhere**2) < 0.05
 
 
 def test_of_noise_next_to_nothing_is_learned_however_few_samples_there_are() -> None:
