@@ -19,11 +19,11 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.spatial.distance import cdist
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.dynamics.evidence import EVIDENCE_START
+from semiparam_dynamics.dynamics.exact_targets import ExactTargets, rows_of, subtract_columns
 from semiparam_dynamics.learning.recursion.features import kernel_row_times
 from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
 
@@ -58,16 +58,15 @@ class InferredKernel:
     Attributes
     ----------
     metrics : (n_axes, d) of the chosen widths. centers : (n_axes, m, d), multiplied by these.
-    weights : (m, T) at them, of y and the columns.
+    weights : (m, T) at them, of the targets.
     """
 
     def __init__(self, metric: Array, active: Array, most: int, predicted: int) -> None:
         self.most = most
         self._metric, self._predicted = metric, predicted
         n_axes, n_inputs = metric.shape
-        self._row, self._column = np.nonzero(active)
-        self._axis = np.append(np.arange(n_axes), self._row)
-        rows, outputs = KEPT_SAMPLES if most else 0, len(self._axis)
+        self._exact = ExactTargets(n_axes, active)
+        rows, outputs = KEPT_SAMPLES if most else 0, len(self._exact)
         self._inputs, self._targets = np.zeros((rows, n_inputs)), np.zeros((rows, outputs))
         self._weights = np.zeros(rows)
         # Samples seen, at how many it is due, those since the last one kept, the stride, rows kept,
@@ -88,22 +87,15 @@ class InferredKernel:
 
     def weights_of(self, parameters: Array) -> Array:
         """(m, n_axes) weights of y - Phi pi."""
-        return self._residuals(self.weights, parameters)
+        return self._exact.residuals(self.weights, parameters)
 
-    def predict(self, X: Array) -> Array:
-        """Outputs (k, T) at inputs (k, d)."""
-        found = np.zeros((len(X), len(self._axis)))
-        for j, metric in enumerate(self.metrics if self.n_centers else ()):
-            own = self._axis == j
-            found[:, own] = np.exp(-cdist(X * metric, self.centers[j])) @ self.weights[:, own]
+    def predict(self, X: Array, parameters: Array) -> Array:
+        """y - Phi pi (k, n_axes) at inputs (k, d), by parameters (k, n) or, of all, (n,)."""
+        found = np.zeros((len(X), len(self.metrics)))
+        if self.n_centers:
+            model = self.centers, self.metrics, self.weights, *self._exact.arrays()
+            _predict(X, rows_of(parameters), *model, found)
         return found
-
-    def _residuals(self, outputs: Array, parameters: Array) -> Array:
-        """y - Phi pi (k, n_axes) of outputs (k, T)."""
-        n = len(self.metrics)
-        moved = outputs[:, n:] * parameters[..., self._column]
-        value: Array = outputs[:, :n] - moved @ (self._row[:, None] == np.arange(n))
-        return value
 
     def until_due(self, weights: Array) -> int:
         """The number of k samples, of weights (k,), that are learned until it is due."""
@@ -148,7 +140,7 @@ class InferredKernel:
         rows, n = slice(int(self._counts[KEPT])), len(self.metrics)
         inputs, targets = self._inputs[rows].copy(), self._targets[rows]
         if self._predicted:
-            rigid = -self._residuals(targets * (np.arange(len(self._axis)) >= n), parameters)
+            rigid = targets[:, :n] - self._exact.residuals(targets, parameters)
             inputs[:, -n:] = np.where(rigid != 0.0, rigid, inputs[:, -n:])
         return transform(inputs), targets, self._weights[rows]
 
@@ -167,15 +159,15 @@ class InferredKernel:
             return
         if choose or counts[SEEN] >= counts[CHOICE_DUE]:
             counts[CHOICE_DUE] = CHOICE_GROWTH * counts[SEEN]
-            for j, errors in enumerate(self._residuals(targets, parameters).T):
+            for j, errors in enumerate(self._exact.residuals(targets, parameters).T):
                 self._chosen[j] = self._choose(inputs * self._metric[j], errors, weights, j)
         most = min(self.most, len(inputs))
         self.centers = np.zeros((len(self.metrics), most, inputs.shape[1]))
-        self.weights = np.zeros((most, len(self._axis)))
+        self.weights = np.zeros((most, len(self._exact)))
         for j, (length, ridge) in enumerate(self._chosen):
             if length == 0.0:
                 continue
-            own, self.metrics[j] = self._axis == j, self._metric[j] / length
+            own, self.metrics[j] = self._exact.axis == j, self._metric[j] / length
             X = inputs * self.metrics[j]
             features, pivots = self._features(X)
             weighted, m = features.T * weights, len(pivots)
@@ -299,6 +291,25 @@ def _pivoted_factor(columns: Array, rows: Array, pivots: Indices) -> int:
             rest[i] -= row[i] ** 2
         rest[pivot], pivots[m] = 0.0, pivot
     return len(rows)
+
+
+@compiled
+def _predict(
+    X: Array,
+    parameters: Array,
+    centers: Array,
+    metrics: Array,
+    weights: Array,
+    starts: Indices,
+    column: Indices,
+    found: Array,
+) -> None:
+    """:meth:`InferredKernel.predict`; parameters (1 or k, n)."""
+    own = np.empty((len(weights), found.shape[1]))
+    for s in range(len(X)):
+        if s < len(parameters):
+            subtract_columns(weights, parameters[s : s + 1], starts, column, own)
+        sum_kernels(centers, metrics, X[s], own, found[s])
 
 
 @compiled

@@ -166,8 +166,8 @@ def _weights(residual: KernelResidual, parameters: Array) -> Array:
     """(m, n_axes) weights of the recursion's kernel rows or features, or with the constant's."""
     model = residual.model
     model.core.apply_pending()
-    U, split = model.core.U, model.n_axes + len(model.axis)
-    told = np.concatenate((model.residuals(U, parameters), U[:, split:]), axis=1)
+    U, exact = model.core.U, model.exact
+    told = np.concatenate((exact.residuals(U, parameters), U[:, len(exact) :]), axis=1)
     return np.ascontiguousarray(model.features.weights(model.core.solve(told)))
 
 

@@ -20,6 +20,7 @@ from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.base.storage import sub_state
+from semiparam_dynamics.dynamics.exact_targets import ExactTargets
 from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
@@ -315,13 +316,9 @@ class KernelResidual:
 
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
         """
-        targets = self.model.targets(y, regressor) if self.exact else y - rigid_body
-        unknown = np.isnan(y)
-        if unknown.any():
-            targets[..., : self.model.n_axes][unknown] = 0.0
-            if self.exact:
-                targets[..., self.model.n_axes :][unknown[..., self.model.axis]] = 0.0
-        return targets
+        if self.exact:
+            return self.model.exact.of(y, regressor)
+        return np.where(np.isnan(y), 0.0, y - rigid_body)
 
     def check(self, config: KernelConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` can't continue with the ridge."""
@@ -343,16 +340,16 @@ class KernelResidual:
             return ResidualPrediction(nothing.values[0], 0.0, nothing.novelty[0])
         scaled = self.standardizer.transform(x)
         outputs, confidence, phi = self.model.predict(scaled)
-        value = self.combine(outputs, self.inferred.predict(scaled[None])[0], parameters)
+        value = self.combine(outputs[None], scaled[None], parameters)[0]
         novelty, version = self.states.novelty(scaled[None])[0], self._n_updates
         return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
 
-    def combine(self, outputs: Array, inferred: Array, parameters: Array) -> Array:
-        """The residual of one sample or of k by both models' outputs, (T + 1,) and (T,)."""
+    def combine(self, outputs: Array, X: Array, parameters: Array) -> Array:
+        """The residual (k, n_axes) by the first model's outputs at standardized inputs (k, d)."""
+        found = self.model.exact.residuals(outputs, parameters)
         if self.inferred.most:
-            split = inferred.shape[-1]
-            outputs = outputs[..., :split] + (1.0 - outputs[..., split:]) * inferred
-        return self.model.residuals(outputs, parameters)
+            found += (1.0 - outputs[:, -1:]) * self.inferred.predict(X, parameters)
+        return found
 
     @subnormals_as_zero
     def update(
@@ -414,7 +411,7 @@ class KernelResidual:
             return self._zeros(len(inputs))
         X = self.standardizer.transform(inputs)
         outputs, confidence = self.model.predict_block(X)
-        found = self.combine(outputs, self.inferred.predict(X), parameters)
+        found = self.combine(outputs, X, parameters)
         return ResidualBlock(found, confidence, self.states.novelty(X))
 
     @subnormals_as_zero
@@ -461,7 +458,7 @@ class KernelResidual:
         told = self.model.told(targets)
         errors, confidence = self.model.update_block(X, told, weights)
         self._n_updates += len(X)
-        found = self.combine(told - errors, self.inferred.predict(X), parameters)
+        found = self.combine(told - errors, X, parameters)
         return ResidualBlock(found, confidence, novelty)
 
     def _begin_anew(self, parameters: Array) -> None:
@@ -643,34 +640,18 @@ class KernelModel:
         self.features = features
         self.local = isinstance(features, IncrementalNystromFeatures)
         self.n_axes = n_axes
-        self.axis, self.column = np.nonzero(np.zeros((1, 1)) if active is None else active)
-        self._on_axis = (self.axis[:, None] == np.arange(n_axes)).astype(np.float64)
+        self.exact = ExactTargets(n_axes, active)
         self.core = RecursiveLeastSquares(
             0 if self.local else features.capacity,
-            n_axes + len(self.axis) + int(beside),
+            len(self.exact) + int(beside),
             penalty,
             capacity=features.capacity,
         )
-
-    def targets(self, y: Array, regressor: Array) -> Array:
-        """y and the active columns of Phi, in one vector (T,); or (k, T) of k samples."""
-        return np.concatenate((y, regressor[..., self.axis, self.column]), axis=-1)
 
     def told(self, targets: Array) -> Array:
         """Targets (..., T), and the constant if there is one."""
         constants = self.core.n_outputs - targets.shape[-1]
         return np.concatenate((targets, np.ones((*targets.shape[:-1], constants))), axis=-1)
-
-    def residuals(self, outputs: Array, parameters: Array) -> Array:
-        """y - Phi pi of outputs laid out as :meth:`targets`; of k with one pi or each one's own."""
-        if not len(self.axis):
-            return outputs[..., : self.n_axes].copy()
-        if outputs.ndim == 1:
-            return _residuals(outputs, parameters, self.axis, self.column, self.n_axes)
-        split = self.n_axes + len(self.axis)
-        moved = outputs[..., self.n_axes : split] * parameters[..., self.column]
-        value: Array = outputs[..., : self.n_axes] - moved @ self._on_axis
-        return value
 
     def predict(self, x: Array) -> tuple[Array, float, Array]:
         """Outputs (laid out as targets), confidence and features, at inputs x (d,)."""
@@ -752,17 +733,6 @@ class KernelModel:
         there = features.capacity if isinstance(features, FourierFeatures) else features.n_centers
         if self.core.n_features != there:
             raise ValueError("a model has another number of features than of weights")
-
-
-@compiled
-def _residuals(
-    outputs: Array, parameters: Array, axis: Indices, column: Indices, n_axes: int
-) -> Array:
-    """:meth:`KernelModel.residuals` of one sample."""
-    value = outputs[:n_axes].copy()
-    for k in range(len(axis)):
-        value[axis[k]] -= outputs[n_axes + k] * parameters[column[k]]
-    return value
 
 
 class FourierFeatures:

@@ -80,12 +80,15 @@ def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> No
         noise = np.diag(RIDGES[k] / weights)
         expected = dense(length, query, X) @ np.linalg.solve(dense(length, X, X) + noise, targets)
         np.testing.assert_allclose(kernel.metrics, METRIC / length)
-    np.testing.assert_allclose(kernel.predict(query), expected, rtol=1e-4, atol=1e-3)
-    for x in query:
-        found, weights_of = np.empty(1), kernel.weights_of(pi)
-        sum_kernels(kernel.centers, kernel.metrics, x, weights_of, found)
-        outputs = kernel.predict(x[None])[0]
-        np.testing.assert_allclose(found, outputs[0] - outputs[1:] @ pi, rtol=1e-9, atol=1e-9)
+    moved = pi + rng.standard_normal((20, 2))
+    for parameters in (pi, moved):
+        told = expected[:, 0] - (expected[:, 1:] * parameters).sum(axis=1)
+        predicted = kernel.predict(query, parameters)[:, 0]
+        np.testing.assert_allclose(predicted, told, rtol=1e-4, atol=1e-3)
+    for x, parameters in zip(query, moved, strict=True):
+        found = np.empty(1)
+        sum_kernels(kernel.centers, kernel.metrics, x, kernel.weights_of(parameters), found)
+        np.testing.assert_array_equal(found, kernel.predict(x[None], parameters)[0])
 
 
 def test_what_only_repeats_is_not_predicted_elsewhere() -> None:
@@ -95,7 +98,7 @@ def test_what_only_repeats_is_not_predicted_elsewhere() -> None:
     kernel = inferred_kernel(columns=0)
     kernel.learn(np.tile(X, (3, 1)), np.tile(left, (3, 1)), np.ones(180))
     kernel.infer(as_they_are, np.zeros(0))
-    elsewhere = kernel.predict(rng.standard_normal((200, 2)))
+    elsewhere = kernel.predict(rng.standard_normal((200, 2)), np.zeros(0))
     assert np.mean(elsewhere**2) < 0.05
 
 
@@ -108,7 +111,7 @@ def test_of_noise_next_to_nothing_is_learned_however_few_samples_there_are() -> 
             kernel.learn(X, left, np.ones(count))
             kernel.infer(as_they_are, np.zeros(0))
             query = rng.standard_normal((50, 2))
-            learned.append(np.mean(kernel.predict(query) ** 2))
+            learned.append(np.mean(kernel.predict(query, np.zeros(0)) ** 2))
     assert np.mean(learned) < 0.05 and np.mean(np.array(learned) == 0.0) > 0.5
 
 

@@ -36,7 +36,7 @@ def learned(
 ) -> KernelModel:
     local = model(active)
     for x, phi, y in zip(X, Phi, Y, strict=True):
-        local.update(x, local.features.transform(x), local.targets(y, phi))
+        local.update(x, local.features.transform(x), local.exact.of(y, phi))
     return local
 
 
@@ -50,7 +50,7 @@ def test_it_equals_a_refit_on_the_residuals_of_todays_parameters() -> None:
         refit = learned(None, X, Phi, Y - Phi @ pi)
         for x in X[:10]:
             expected = refit.predict(x)[0]
-            got = exact.residuals(exact.predict(x)[0], pi)
+            got = exact.exact.residuals(exact.predict(x)[0], pi)
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -89,7 +89,7 @@ def test_features_from_before_a_growth_are_made_anew() -> None:
     X, Phi, Y = data()
     prompt, late = learned(None, X, Phi, Y), model(None)
     for x, phi, y in zip(X, Phi, Y, strict=True):
-        late.update(x, np.zeros(0), late.targets(y, phi))
+        late.update(x, np.zeros(0), late.exact.of(y, phi))
     assert np.array_equal(prompt.predict(X[0])[0], late.predict(X[0])[0])
 
 
@@ -220,7 +220,7 @@ def test_what_comes_before_the_first_scales_is_learned_with_them() -> None:
     # What was inferred at the last scales is what is inferred of all that was kept.
     parameters = one.rigid_body.parameters
     inputs, _, _ = residual.inferred.samples(residual.standardizer.transform, parameters)
-    assert len(inputs) > 10 and np.abs(residual.inferred.predict(inputs)).max() > 0.0
+    assert len(inputs) > 10 and np.abs(residual.inferred.predict(inputs, parameters)).max() > 0.0
     resumed.restore(one.state())
     for sample in stream[201:390]:
         expected = one.predict(sample)
