@@ -28,11 +28,12 @@ from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.offline.evaluation.verdict import (
     MIN_PIECES,
-    PIECE_S,
+    MIN_SECONDS,
     RECORD,
     Ratio,
     jackknife,
     left_out,
+    number_of_pieces,
 )
 from semiparam_dynamics.offline.identification.urdf_export import (
     effects_of_files,
@@ -114,7 +115,7 @@ class HeldOut:
         """The ratio of the means of two of `squares`, and by how many pieces its interval is."""
         steps = np.diff(self._stamps, prepend=self._stamps[0]) * 1e-9
         elapsed = np.cumsum(np.where((steps > 0.0) & (steps <= 1.0), steps, 0.0))
-        k = max(int(elapsed[-1] / PIECE_S), 1)
+        k = number_of_pieces(float(elapsed[-1]))
         starts = np.searchsorted(elapsed, np.arange(k) * elapsed[-1] / k)
         sums = np.add.reduceat(np.column_stack((mine.sum(1), others.sum(1))), starts, axis=0)
         weights = left_out(k) if k >= MIN_PIECES else np.ones((1, k))
@@ -249,7 +250,7 @@ def _gain(identification: Identification, squares: dict[str, Array], error: floa
     if error >= 1.0:
         why = "It predicts no better than a constant."
     elif pieces < MIN_PIECES:
-        why = f"That is less than {MIN_PIECES * PIECE_S:g} s of motion, and may be chance."
+        why = f"That is less than {MIN_SECONDS:g} s of motion, and may be chance."
     elif ratio.low <= 1.0 <= ratio.high:
         why = "That may be chance."
     use = ratio.value < 1.0 and not why

@@ -176,14 +176,14 @@ class Trace:
         centres: Array = (used.astype(np.float64) + 0.5) * self.window
         return centres, np.sqrt(mean), self._counts[used] > 0.0
 
-    def pieces(self, length: float, last: float) -> tuple[Array, Array]:
-        """Sums of squares (k, models, n_axes) and counts (k, n_axes) in pieces of `length` s.
+    def pieces(self, count: int, last: float) -> tuple[Array, Array]:
+        """Sums of squares (count, models, n_axes) and counts (count, n_axes) in pieces.
 
-        A little more each, so that they fill the `last` seconds of motion.
+        They fill the `last` seconds of motion, and have a window each at least.
         """
         end = int(self._elapsed / self.window) + 1
         windows = min(max(int(last / self.window), 1), end)
-        count = max(int(windows * self.window / length), 1)
+        count = min(count, windows)
         starts = end - windows + np.arange(count) * windows // count
         pieces: list[Array] = [
             np.add.reduceat(sums[:end], starts, axis=0) for sums in (self._squares, self._counts)

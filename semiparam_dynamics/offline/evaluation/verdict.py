@@ -1,10 +1,11 @@
 """The model to use on a robot now, by what an evaluation measured, and whether that may be chance.
 
-Errors of filtered signals are alike for about a second. So the motion is cut into pieces of some
-seconds, and a ratio of errors is worked out again without each of these in turn: by how much it
-changes then tells how far chance takes it (the jackknife: Efron and Tibshirani 1993, An
-introduction to the bootstrap, chapter 11; with blocks, Kuensch 1989). The interval is Student's, of
-the logarithm, so that with few pieces it is wide.
+Errors of filtered signals are alike for about a second, and may be so for longer. So the motion is
+cut into pieces, the longer the more of it there is (T^(1/3) s of T s: Hall, Horowitz and Jing 1995,
+On blocking rules for the bootstrap with dependent data), and a ratio of errors is worked out again
+without each of these in turn: by how much it changes then tells how far chance takes it (the
+jackknife: Efron and Tibshirani 1993, An introduction to the bootstrap, chapter 11; with blocks,
+Kuensch 1989). The interval is Student's, of the logarithm, so that with few pieces it is wide.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from semiparam_dynamics.offline.page import number
 from semiparam_dynamics.robot.model import RobotModel
 
 LEARNER, RIGID_BODY, NOTHING = "semiparametric", "rigid_body", "nothing"
-PIECE_S = 2.0  # s of motion, of a piece
 MIN_PIECES = 2  # the least that an interval can be had of: with one degree of freedom it is wide
+MIN_SECONDS = 2.0  # of motion, in which there are as many
 CONFIDENCE = 0.9  # of the intervals, two-sided
 MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
 MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more
@@ -84,48 +85,51 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
     """Judge the runs of an evaluation.
 
     The learner is to be used where it gains by more than chance on the URDF and on the identified
-    rigid body, while it learns, and has no larger error than that with learning off; else the rigid
-    body where it gains on the URDF.
+    rigid body, while it learns, and has no larger error than that with learning off, on motion that
+    does not only repeat what was learned; else the rigid body where it gains on the URDF.
     """
     if doubt := _doubt(model, runs["sequential"]):
         return Verdict(NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
     pieces = Pieces(runs)
     if pieces.count < MIN_PIECES:
         return Verdict(NOTHING, f"Nothing to use yet: {SHORT}.", RECORD, {})
-    known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
+    repeats = runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART
     learner, rigid = pieces.gains("semiparametric"), pieces.gains("rigid_body")
     stopped = learner.get("rigid_body", {}).get("frozen")
     late = learner.get("rigid_body", {}).get("delayed", stopped)
     urdf = rigid.get("urdf", {}).get("frozen")
     ahead = "with learning off" if late is stopped else "half a second ahead while it learns"
-    if late and stopped and late.high < 1.0 and round(stopped.value, 3) <= 1.0:
-        over = learner.get("urdf", {})
+    gains = late and stopped and late.high < 1.0 and round(stopped.value, 3) <= 1.0
+    over = learner.get("urdf", {})
+    if late and stopped and gains and not repeats:
         if over and over.get("delayed", over["frozen"]).high < 1.0:
             off = "" if late is stopped else f", and {stopped.words()} with learning off"
             sentence = (
                 f"Use the learner: compared with the identified rigid body it has {late.words()} "
                 f"{ahead}{off}."
             )
-            return Verdict(LEARNER, sentence + known, RUN, learner)
+            return Verdict(LEARNER, sentence, RUN, learner)
     if urdf is None or urdf.high >= 1.0 or pieces.error("rigid_body") >= 1.0:
         why = "the identified rigid body predicts no better than a constant"
         if urdf is not None and urdf.high >= 1.0:
             why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
         return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, {})
-    why = "The learner diverged"
-    if late and stopped:
+    why, advice = "The learner diverged", IDENTIFY
+    if late and gains and repeats:
+        why = f"On this motion, which repeats what was learned, the learner has {late.words()}"
+        why, advice = f"{why} compared with that {ahead}", OTHER_MOTION
+    elif late and stopped:
         worse, where = (stopped, "with learning off") if late.high < 1.0 else (late, ahead)
         chance = ", which may be chance" if worse.low <= 1.0 <= worse.high else ""
         why = f"The learner has {worse.words()} compared with that {where}{chance}"
     sentence = (
         f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is. {why}."
     )
-    return Verdict(RIGID_BODY, sentence + known, IDENTIFY, rigid)
+    return Verdict(RIGID_BODY, sentence, advice, rigid)
 
 
-REPEATS = " All of this is on motion that repeats what was learned."
 SHORT = (
-    f"less than {MIN_PIECES * PIECE_S:g} s of motion follow what was learned first, so that all "
+    f"less than {MIN_SECONDS:g} s of motion follow what was learned first, so that all "
     "figures may be chance"
 )
 RECORD = (
@@ -136,6 +140,10 @@ DOCTOR = "Run semiparam doctor on the recording before anything else."
 RUN = (
     "Run the node with the params.yaml beside the report: ros2 launch semiparam_dynamics "
     "inverse_dynamics.launch.py params_file:=params.yaml."
+)
+OTHER_MOTION = (
+    "Record other motion and evaluate on it, with this recording for training, to see whether the "
+    "learner gains there, too. Where the robot always repeats this motion, run the node."
 )
 IDENTIFY = (
     "Run semiparam identify for a URDF of it. The node may run, too: record a few minutes of what "
@@ -193,7 +201,9 @@ class Pieces:
         self._sums: dict[str, tuple[Array, Array]] = {}
         if (frozen := runs.get("frozen")) is not None and frozen.scores.samples:
             last = frozen.trace.seconds
-            self._sums = {p: run.trace.pieces(PIECE_S, last) for p, run in self._runs.items()}
+            self._sums = {
+                p: run.trace.pieces(number_of_pieces(last), last) for p, run in self._runs.items()
+            }
             mean_square = frozen.scores.rmse("rigid_body") ** 2
             with np.errstate(divide="ignore", invalid="ignore"):
                 self._variance = mean_square / frozen.scores.nmse("rigid_body")
@@ -229,6 +239,11 @@ class Pieces:
                 if (ratio := jackknife(*errors)) is not None:
                     found[protocol] = ratio
         return found
+
+
+def number_of_pieces(seconds: float) -> int:
+    """Pieces of so much motion, by which chance is judged."""
+    return max(round(float(np.cbrt(seconds)) ** 2), 1)
 
 
 def left_out(k: int) -> Array:

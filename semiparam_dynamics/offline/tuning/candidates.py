@@ -17,7 +17,7 @@ from semiparam_dynamics.base.parameters import Value, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import variances
-from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
+from semiparam_dynamics.offline.evaluation.verdict import number_of_pieces
 from semiparam_dynamics.offline.tuning.recordings import Fold
 from semiparam_dynamics.robot.model import RobotModel
 
@@ -37,7 +37,7 @@ class FoldScore:
     """
 
     fold: str
-    delayed: tuple[float, ...]  # of each piece of `PIECE_S`, while learning continues
+    delayed: tuple[float, ...]  # of each piece (`number_of_pieces`), while learning continues
     frozen: tuple[float, ...]  # the same, with learning switched off
     rigid_delayed: float  # of the rigid body alone, mean over all pieces
     rigid_frozen: float
@@ -235,9 +235,10 @@ def _spans(stamps: Indices, origin: int, seconds: float) -> Indices:
 def _pieces(motions: Sequence[Motion]) -> Indices:
     """The number of the piece of motion that each sample is in, of all motions."""
     numbers: list[Indices] = []
-    first = 0
+    first, seconds = 0, max(sum(motion.seconds for motion in motions), 1.0)
+    length = (seconds + 1e-6) / number_of_pieces(seconds)  # the last sample is in the last one
     for motion in motions:
-        spans = _spans(motion.stamps, int(motion.stamps[0]), PIECE_S)
+        spans = _spans(motion.stamps, int(motion.stamps[0]), length)
         _, own = np.unique(spans, return_inverse=True)
         numbers.append(first + own)
         first += int(own.max()) + 1

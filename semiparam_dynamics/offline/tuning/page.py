@@ -12,7 +12,6 @@ from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
-from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
 from semiparam_dynamics.offline.page import (
     LOOKS,
     ModelLook,
@@ -55,7 +54,7 @@ HOW = (
     "Whole recordings were held out in turn, or each third of the only one; never samples between "
     "those that were learned.",
     "A value is taken only if it makes the error smaller on every held-out motion, by more than "
-    f"chance: a paired test over pieces of {PIECE_S:g} s, one-sided at {100 * SIGNIFICANCE:g} %.",
+    f"chance: a paired test over pieces of it, one-sided at {100 * SIGNIFICANCE:g} %.",
     "With learning switched off it may not make the rigid body's error larger, on the mean of any "
     f"held-out motion or by more than {100.0 * (AXIS_LIMIT - 1.0):.0f} % on any axis, where the "
     "configuration did not.",

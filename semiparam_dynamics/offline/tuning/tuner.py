@@ -26,7 +26,6 @@ from semiparam_dynamics.base.progress import at_a_time
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
-from semiparam_dynamics.offline.evaluation.verdict import PIECE_S
 from semiparam_dynamics.offline.tuning.candidates import (
     Candidate,
     FoldScore,
@@ -193,7 +192,9 @@ def tune(
     planned = [each for each in found if _space(each, config, keep, recordings.rate)]
     [before], [own] = judge.scores([config], thinned=False), judge.scores([config])
     trials, (confirming, trial) = sum(each.trials for each in planned), judge.times(before, own)
-    left = max(trials - judge.tried(), 0.0) * trial + confirming / 2.0  # half of the choices change
+    samples = sum(each.trials * _samples(each, config, keep, recordings.rate) for each in planned)
+    left = max(1.0 - judge.tried() / max(trials, 1), 0.0) * samples * trial
+    left += confirming / 2.0  # half of the choices change
     tell(left, min(at_a_time(executor), BATCH))
     done, total = confirming / trial, trials + 2.0 * confirming / trial
     for stage in planned:
@@ -283,6 +284,20 @@ def _space(
     return space
 
 
+def _samples(
+    stage: Stage, config: InverseDynamicsConfig, keep: Sequence[str], rate: float
+) -> float:
+    """Samples that a stage's candidates learn on the mean, in those of the configuration.
+
+    As many as are independent: they go with the cut-off, whose logarithm is uniform in its range.
+    """
+    cutoff = _space(stage, config, keep, rate).get("filter.cutoff")
+    if cutoff is None:
+        return 1.0
+    ratio = (cutoff.high - cutoff.low) / config.filter.cutoff
+    return float(ratio / math.log(cutoff.high / cutoff.low))
+
+
 def number_of(value: Value) -> float:
     """A parameter's value, which is a number."""
     assert isinstance(value, (int, float))
@@ -325,7 +340,7 @@ class _Judge:
         self.computed = 0
         self._storage, self._executor = storage, executor
         model, own = recordings.model, recordings.config
-        robot = PIECE_S, model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
+        robot = model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
         self._data = _digest(__version__, recordings.fingerprint(), recordings.names, *robot)
         self._kept = self.study("scores")
 

@@ -19,6 +19,7 @@ from semiparam_dynamics.offline.evaluation.verdict import (
     NOTHING,
     RIGID_BODY,
     Ratio,
+    judge,
 )
 
 from ...dynamics.arms import measurements, small_arm
@@ -38,14 +39,14 @@ def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
             assert ratio.low == pytest.approx(ratio.value) == ratio.high  # in every piece the same
 
 
-def test_an_interval_is_the_jackknife_s_of_pieces_of_two_seconds() -> None:
+def test_an_interval_is_the_jackknife_s_of_pieces_that_grow_with_the_motion() -> None:
     rng = np.random.default_rng(0)
     semiparametric = np.abs(0.1 + 0.04 * rng.standard_normal((SAMPLES, 1)))
     found = judged(GOOD | {"semiparametric": semiparametric}).verdict
     ratio = found.gains["rigid_body"]["frozen"]
-    # 49.875 s: 99 windows of four samples, of which the first is left out, in 24 pieces.
+    # 49.875 s: 99 windows of four samples, of which the first is left out, in 14 pieces.
     squares = (semiparametric[:, 0] / 0.2) ** 2
-    starts = 4 * (1 + np.arange(24) * 99 // 24)
+    starts = 4 * (1 + np.arange(14) * 99 // 14)
     sums, counts = (np.add.reduceat(a, starts) for a in (squares, np.ones(SAMPLES)))
     k = len(sums)
     logs = np.log(
@@ -94,14 +95,22 @@ def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigi
 
 def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_verdict() -> None:
     config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
-    found = evaluate(small_arm(), config, [list(measurements(small_arm(), 9.0))])
+    found = evaluate(small_arm(), config, [list(measurements(small_arm(), 4.0))])
     assert found.verdict.use == NOTHING
-    assert "less than 4 s of motion" in found.verdict.why
+    assert "less than 2 s of motion" in found.verdict.why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
-    assert longer.verdict.use == LEARNER
-    assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]
-    # The motion comes back every 5 s.
-    assert longer.verdict.why.endswith("is on motion that repeats what was learned.")
+    # The motion comes back every 5 s, and the URDF is as good as what is identified.
+    assert longer.verdict.use == NOTHING and "compared with the URDF" in longer.verdict.why
+    assert longer.results()["verdict"]["use"] == NOTHING  # type: ignore[index]
+
+
+def test_a_learner_that_gains_on_what_was_learned_alone_is_not_to_be_used_yet() -> None:
+    found = judged(GOOD)
+    scored = found.runs["frozen"].scored
+    scored.repeated.samples = scored.scores.samples
+    verdict = judge(found.model, found.runs)
+    assert verdict.use == RIGID_BODY and "Record other motion" in verdict.advice
+    assert "On this motion, which repeats what was learned, the learner has 75 %" in verdict.why
     assert "repeats" not in judged(GOOD).verdict.why
 
 
