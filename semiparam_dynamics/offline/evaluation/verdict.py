@@ -85,49 +85,46 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
     """Judge the runs of an evaluation.
 
     The learner is to be used where it gains by more than chance on the URDF and on the identified
-    rigid body, while it learns, and has no larger error than that with learning off, on motion that
-    does not only repeat what was learned; else the rigid body where it gains on the URDF.
+    rigid body, while it learns, and has no larger error than that with learning off; else the rigid
+    body where it gains on the URDF.
     """
     if doubt := _doubt(model, runs["sequential"]):
         return Verdict(NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
     pieces = Pieces(runs)
     if pieces.count < MIN_PIECES:
         return Verdict(NOTHING, f"Nothing to use yet: {SHORT}.", RECORD, {})
-    repeats = runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART
+    known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
     learner, rigid = pieces.gains("semiparametric"), pieces.gains("rigid_body")
     stopped = learner.get("rigid_body", {}).get("frozen")
     late = learner.get("rigid_body", {}).get("delayed", stopped)
     urdf = rigid.get("urdf", {}).get("frozen")
     ahead = "with learning off" if late is stopped else "half a second ahead while it learns"
-    gains = late and stopped and late.high < 1.0 and round(stopped.value, 3) <= 1.0
-    over = learner.get("urdf", {})
-    if late and stopped and gains and not repeats:
+    if late and stopped and late.high < 1.0 and round(stopped.value, 3) <= 1.0:
+        over = learner.get("urdf", {})
         if over and over.get("delayed", over["frozen"]).high < 1.0:
             off = "" if late is stopped else f", and {stopped.words()} with learning off"
             sentence = (
                 f"Use the learner: compared with the identified rigid body it has {late.words()} "
                 f"{ahead}{off}."
             )
-            return Verdict(LEARNER, sentence, RUN, learner)
+            return Verdict(LEARNER, sentence + known, RUN, learner)
     if urdf is None or urdf.high >= 1.0 or pieces.error("rigid_body") >= 1.0:
         why = "the identified rigid body predicts no better than a constant"
         if urdf is not None and urdf.high >= 1.0:
             why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
         return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, {})
-    why, advice = "The learner diverged", IDENTIFY
-    if late and gains and repeats:
-        why = f"On this motion, which repeats what was learned, the learner has {late.words()}"
-        why, advice = f"{why} compared with that {ahead}", OTHER_MOTION
-    elif late and stopped:
+    why = "The learner diverged"
+    if late and stopped:
         worse, where = (stopped, "with learning off") if late.high < 1.0 else (late, ahead)
         chance = ", which may be chance" if worse.low <= 1.0 <= worse.high else ""
         why = f"The learner has {worse.words()} compared with that {where}{chance}"
     sentence = (
         f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is. {why}."
     )
-    return Verdict(RIGID_BODY, sentence, advice, rigid)
+    return Verdict(RIGID_BODY, sentence + known, IDENTIFY, rigid)
 
 
+REPEATS = " All of this is on motion that repeats what was learned: record other motion, too."
 SHORT = (
     f"less than {MIN_SECONDS:g} s of motion follow what was learned first, so that all "
     "figures may be chance"
@@ -140,10 +137,6 @@ DOCTOR = "Run semiparam doctor on the recording before anything else."
 RUN = (
     "Run the node with the params.yaml beside the report: ros2 launch semiparam_dynamics "
     "inverse_dynamics.launch.py params_file:=params.yaml."
-)
-OTHER_MOTION = (
-    "Record other motion and evaluate on it, with this recording for training, to see whether the "
-    "learner gains there, too. Where the robot always repeats this motion, run the node."
 )
 IDENTIFY = (
     "Run semiparam identify for a URDF of it. The node may run, too: record a few minutes of what "

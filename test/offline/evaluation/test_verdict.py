@@ -19,7 +19,6 @@ from semiparam_dynamics.offline.evaluation.verdict import (
     NOTHING,
     RIGID_BODY,
     Ratio,
-    judge,
 )
 
 from ...dynamics.arms import measurements, small_arm
@@ -99,18 +98,10 @@ def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_v
     assert found.verdict.use == NOTHING
     assert "less than 2 s of motion" in found.verdict.why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 30.0, extra=0.3))])
-    # The motion comes back every 5 s, and the URDF is as good as what is identified.
-    assert longer.verdict.use == NOTHING and "compared with the URDF" in longer.verdict.why
-    assert longer.results()["verdict"]["use"] == NOTHING  # type: ignore[index]
-
-
-def test_a_learner_that_gains_on_what_was_learned_alone_is_not_to_be_used_yet() -> None:
-    found = judged(GOOD)
-    scored = found.runs["frozen"].scored
-    scored.repeated.samples = scored.scores.samples
-    verdict = judge(found.model, found.runs)
-    assert verdict.use == RIGID_BODY and "Record other motion" in verdict.advice
-    assert "On this motion, which repeats what was learned, the learner has 75 %" in verdict.why
+    assert longer.verdict.use == LEARNER
+    assert longer.results()["verdict"]["use"] == LEARNER  # type: ignore[index]
+    # The motion comes back every 5 s.
+    assert "repeats what was learned: record other motion" in longer.verdict.why
     assert "repeats" not in judged(GOOD).verdict.why
 
 
