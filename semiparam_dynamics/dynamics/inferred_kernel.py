@@ -5,11 +5,11 @@ and load reaches far, what comes back with a repeated motion does not, and what 
 a moment is to be learned by no one. The kernel, exp(-|x - x'| / l) (Rasmussen and Williams 2006,
 Gaussian Processes for Machine Learning, equation 4.18), is rough at every scale, so that a few
 widths l serve what is smooth and what is not. Each axis has the width and the ridge by which pieces
-of the states are best predicted from the others (Geisser 1975, "The predictive sample reuse
-method"), if that is better than to predict nothing. Pieces are of what is alike, not of the time
-(Roberts et al. 2017, "Cross-validation strategies for data with temporal, spatial, hierarchical, or
-phylogenetic structure"): where a motion repeats, all of the time is predicted by the rest, and
-another motion is not.
+are best predicted from the others (Geisser 1975, "The predictive sample reuse method"), if that is
+better than to predict nothing. Pieces are of the time, as errors that follow one another are alike,
+and as many of the states: where a motion repeats, all of the time is predicted by the rest, and
+another motion is not (Roberts et al. 2017, "Cross-validation strategies for data with temporal,
+spatial, hierarchical, or phylogenetic structure"). So the motion to come is taken to be either.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
 # It solves, and it chooses, when there are so many times the independent samples there were. With
 # 1.1 and 1.1 a Baxter's errors half a second ahead are 1.25 to 1.4 times as large.
 SOLUTION_GROWTH, CHOICE_GROWTH = 1.02, 1.25
-PIECES = 10  # of the states, each of which is predicted by the others
+PIECES = 10  # of the time, and as many of the states, each of which is predicted by the others
 
 SEEN, DUE, PASSED, STRIDE, KEPT, CHOICE_DUE = range(6)
 
@@ -231,32 +231,35 @@ class InferredKernel:
 
 
 class Pieces:
-    """Errors of ridge regressions, of each piece of the states by those of all others.
+    """Errors of ridge regressions, of each piece of the time, and of the states, by the others.
 
-    A piece is what is nearest to one of the first `PIECES` pivots, which are far from one another.
+    A piece of the states is what is nearest to one of the first pivots, which are far apart.
 
     features, pivots : (n, m) and (m,) of `InferredKernel`. errors, weights : (n,).
     """
 
     def __init__(self, features: Array, pivots: Indices, errors: Array, weights: Array) -> None:
         self._features, self._errors, self._weights = features, errors, weights
-        self._piece = np.argmax(features @ features[pivots[:PIECES]].T, axis=1)
-        parts = [self._piece == k for k in range(len(pivots[:PIECES]))]
+        n, near = len(errors), features @ features[pivots[:PIECES]].T
+        self._piece = np.array([PIECES * np.arange(n) // n, PIECES + np.argmax(near, axis=1)])
+        parts = [(self._piece == k).any(axis=0) for k in range(2 * PIECES)]
         weighted = features * weights[:, None]
         grams = np.array([weighted[part].T @ features[part] for part in parts])
         sides = np.array([weighted[part].T @ errors[part] for part in parts])
-        self._grams, self._sides = grams.sum(axis=0) - grams, sides.sum(axis=0) - sides
+        # Of all others: the pieces of the time are all there is.
+        self._grams = grams[:PIECES].sum(axis=0) - grams
+        self._sides = sides[:PIECES].sum(axis=0) - sides
         self._found: dict[int, float] = {}
 
     def left(self, k: int) -> float:
-        """The weighted sum of squares that the k-th of `RIDGES` leaves; inf where there is none."""
+        """Weighted sum of squares that the k-th of `RIDGES` leaves, mean of both; inf: no such."""
         if not 0 <= k < len(RIDGES):
             return np.inf
         if k not in self._found:
             ridge = RIDGES[k] * np.eye(self._grams.shape[1])
             solved = np.linalg.solve(self._grams + ridge, self._sides[..., None])[..., 0]
-            told = np.einsum("ij,ij->i", self._features, solved[self._piece])
-            self._found[k] = float(self._weights @ (self._errors - told) ** 2)
+            told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
+            self._found[k] = float(np.mean((self._errors - told) ** 2 @ self._weights))
         return self._found[k]
 
 
