@@ -35,8 +35,8 @@ LEAST_SHARE = 1e-4
 # Samples that are kept: one of each half of an independent sample, and when there are so many every
 # second one is dropped, and one kept of twice as many from then on.
 KEPT_SAMPLES, FIRST_STRIDE = 1000, 0.5
-# It solves, and it chooses, when there are so many times the independent samples there were. With
-# 1.1 and 1.1 a Baxter's errors half a second ahead are 1.25 to 1.4 times as large.
+# It solves, and it chooses, when there are so many times the independent samples there were. If it
+# solves at 1.1 a Baxter's errors half a second ahead are 1.25 to 1.4 times as large.
 SOLUTION_GROWTH, CHOICE_GROWTH = 1.02, 1.25
 PIECES = 10  # of the time, and as many of the states, each of which is predicted by the others
 
@@ -52,7 +52,7 @@ class InferredKernel:
     less often.
 
     metric : (n_axes, d) by which an axis' kernel of width 1 multiplies the inputs.
-    active : (n_axes, n_parameters) marks the columns. most : centres at most; 0: it learns nothing.
+    exact : of the columns that are active. most : centres at most; 0: it learns nothing.
     predicted : so many inputs, the last ones, are Phi pi; they follow the parameters, too.
 
     Attributes
@@ -61,11 +61,11 @@ class InferredKernel:
     weights : (m, T) at them, of the targets.
     """
 
-    def __init__(self, metric: Array, active: Array, most: int, predicted: int) -> None:
+    def __init__(self, metric: Array, exact: ExactTargets, most: int, predicted: int) -> None:
         self.most = most
         self._metric, self._predicted = metric, predicted
         n_axes, n_inputs = metric.shape
-        self._exact = ExactTargets(n_axes, active)
+        self._exact = exact
         rows, outputs = KEPT_SAMPLES if most else 0, len(self._exact)
         self._inputs, self._targets = np.zeros((rows, n_inputs)), np.zeros((rows, outputs))
         self._weights = np.zeros(rows)

@@ -166,7 +166,7 @@ def _weights(residual: KernelResidual, parameters: Array) -> Array:
     """(m, n_axes) weights of the recursion's kernel rows or features, or with the constant's."""
     model = residual.model
     model.core.apply_pending()
-    U, exact = model.core.U, model.exact
+    U, exact = model.core.U, model.targets
     told = np.concatenate((exact.residuals(U, parameters), U[:, len(exact) :]), axis=1)
     return np.ascontiguousarray(model.features.weights(model.core.solve(told)))
 

@@ -215,10 +215,9 @@ class NystromConfig(KernelConfig):
 class KernelResidual:
     """Kernel models of the rigid body's residual, of the state and the rigid body's prediction.
 
-    Where targets are exact, y and the columns of Phi that `active` (n_axes, n_parameters) marks are
-    regressed instead of y - Phi pi_t, which would go stale as the parameters pi move: the residual
-    for today's pi is a difference of what was learned of them. Otherwise (`active` None) the target
-    is y minus the rigid body's prediction at the time of the sample, as in the thesis.
+    Targets are :class:`ExactTargets` of the columns of Phi that `active` (n_axes, n_parameters)
+    marks; with `active` None they are y minus the rigid body's prediction at the time of the
+    sample, as in the thesis.
 
     Exact targets have a second model, an :class:`InferredKernel` of samples of all of the time. The
     first one has one target more, 1: as much of it as it gives back it knows of the sample, and of
@@ -263,9 +262,9 @@ class KernelResidual:
         most = config.wide_max_centers if active is not None else 0
         self.model = KernelModel(features, n_axes, active, config.penalty, beside=bool(most))
         self.states = JointStates(n_axes, n_joints if joints else 0, self.turning, most)
-        columns = np.zeros((n_axes, 0)) if active is None else active
         predicted = sizes[-1] if groups[-1] == "rigid_body" else 0
-        self.inferred = InferredKernel(self._metric(n_axes, n_inputs), columns, most, predicted)
+        metric = self._metric(n_axes, n_inputs)
+        self.inferred = InferredKernel(metric, self.model.targets, most, predicted)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
         self._n_updates = 0
         self._rescaled = 0  # `_n_updates` when the scales were last changed
@@ -317,7 +316,7 @@ class KernelResidual:
         Of an axis that was not measured they are 0, and so no residual, whatever the parameters.
         """
         if self.exact:
-            return self.model.exact.of(y, regressor)
+            return self.model.targets.of(y, regressor)
         return np.where(np.isnan(y), 0.0, y - rigid_body)
 
     def check(self, config: KernelConfig) -> None:
@@ -346,7 +345,7 @@ class KernelResidual:
 
     def combine(self, outputs: Array, X: Array, parameters: Array) -> Array:
         """The residual (k, n_axes) by the first model's outputs at standardized inputs (k, d)."""
-        found = self.model.exact.residuals(outputs, parameters)
+        found = self.model.targets.residuals(outputs, parameters)
         if self.inferred.most:
             found += (1.0 - outputs[:, -1:]) * self.inferred.predict(X, parameters)
         return found
@@ -640,10 +639,10 @@ class KernelModel:
         self.features = features
         self.local = isinstance(features, IncrementalNystromFeatures)
         self.n_axes = n_axes
-        self.exact = ExactTargets(n_axes, active)
+        self.targets = ExactTargets(n_axes, active)
         self.core = RecursiveLeastSquares(
             0 if self.local else features.capacity,
-            len(self.exact) + int(beside),
+            len(self.targets) + int(beside),
             penalty,
             capacity=features.capacity,
         )

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
+from semiparam_dynamics.dynamics.exact_targets import ExactTargets
 from semiparam_dynamics.dynamics.inferred_kernel import (
     KEPT_SAMPLES,
     LENGTHS,
@@ -25,7 +26,7 @@ METRIC = np.array([[1.0, 0.3]])  # of one axis
 
 
 def inferred_kernel(columns: int = 2, most: int = 60) -> InferredKernel:
-    return InferredKernel(METRIC, np.ones((1, columns)), most, 0)
+    return InferredKernel(METRIC, ExactTargets(1, np.ones((1, columns))), most, 0)
 
 
 def as_they_are(X: np.ndarray) -> np.ndarray:
@@ -109,7 +110,7 @@ def test_inputs_that_are_predictions_follow_the_parameters() -> None:
     """The rigid body's prediction, the last input, is that of today's parameters."""
     rng = np.random.default_rng(0)
     Phi, old, new = rng.standard_normal((60, 2)), np.array([1.0, 0.0]), np.array([0.0, 2.0])
-    kernel = InferredKernel(METRIC, np.ones((1, 2)), 60, 1)
+    kernel = InferredKernel(METRIC, ExactTargets(1, np.ones((1, 2))), 60, 1)
     X = np.column_stack((rng.standard_normal(60), Phi @ old))
     kernel.learn(X, np.column_stack((rng.standard_normal(60), Phi)), np.ones(60))
     inputs, targets, weights = kernel.samples(as_they_are, new)

@@ -7,6 +7,7 @@ import pytest
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.changes.external_wrench import FrameMotion
+from semiparam_dynamics.changes.touch import TouchedLink
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 
@@ -38,3 +39,6 @@ def test_forces_on_it_are_told() -> None:
     expected = whole.jacobian(np.array([0.4, 0.0]))[:, :1]
     jacobian = FrameMotion(model, whole.frame).jacobian(q)
     np.testing.assert_allclose(jacobian, expected, atol=1e-12)
+    touched, efforts = TouchedLink(model), -np.array([5.0, 0.0, -20.0]) @ jacobian[:3]
+    found = touched.find(q[None], efforts[None], np.array([[1e-4]]), np.ones(1))
+    assert abs(efforts[0]) > 0.1 and found.link == touched.links[0] and found.sure == 1.0

@@ -36,7 +36,7 @@ def learned(
 ) -> KernelModel:
     local = model(active)
     for x, phi, y in zip(X, Phi, Y, strict=True):
-        local.update(x, local.features.transform(x), local.exact.of(y, phi))
+        local.update(x, local.features.transform(x), local.targets.of(y, phi))
     return local
 
 
@@ -50,7 +50,7 @@ def test_it_equals_a_refit_on_the_residuals_of_todays_parameters() -> None:
         refit = learned(None, X, Phi, Y - Phi @ pi)
         for x in X[:10]:
             expected = refit.predict(x)[0]
-            got = exact.exact.residuals(exact.predict(x)[0], pi)
+            got = exact.targets.residuals(exact.predict(x)[0], pi)
             np.testing.assert_allclose(got, expected, rtol=1e-8, atol=1e-10)
 
 
@@ -89,7 +89,7 @@ def test_features_from_before_a_growth_are_made_anew() -> None:
     X, Phi, Y = data()
     prompt, late = learned(None, X, Phi, Y), model(None)
     for x, phi, y in zip(X, Phi, Y, strict=True):
-        late.update(x, np.zeros(0), late.exact.of(y, phi))
+        late.update(x, np.zeros(0), late.targets.of(y, phi))
     assert np.array_equal(prompt.predict(X[0])[0], late.predict(X[0])[0])
 
 

@@ -140,7 +140,7 @@ def start_residual(
     residual.infer(pi)
     model = residual.model
     outputs, left_out = start_model(model, fit(model, X, model.told(targets)), X, data.share)
-    errors = model.exact.residuals(targets, pi) - residual.combine(outputs, X, pi)
+    errors = model.targets.residuals(targets, pi) - residual.combine(outputs, X, pi)
     return errors, errors / left_out[:, None]
 
 
