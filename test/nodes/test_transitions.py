@@ -18,6 +18,7 @@ from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
 from semiparam_dynamics.base.errors import StorageError
+from semiparam_dynamics.base.nodes import managed
 from semiparam_dynamics.base.nodes.messages import joint_state_message
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
@@ -259,7 +260,11 @@ def test_learning_stays_switched_off_when_joints_are_chosen(drive) -> None:
     assert not driven.node.session.learning
 
 
-def test_diagnostics_say_what_the_learner_is_doing(drive, urdf: Path) -> None:
+def test_diagnostics_say_what_the_learner_is_doing(
+    drive, urdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A report counts what came since the last one, of which the node's own would take its share.
+    monkeypatch.setattr(managed, "REPORT_PERIOD", 3600.0)
     driven = drive(urdf=urdf, defer_learning="false")
     assert driven.node.start()
     arm, sent = driven.publisher(JointState, "joint_states"), 0
