@@ -19,13 +19,12 @@ from semiparam_dynamics.base.parameters import from_flat, replace
 from semiparam_dynamics.dynamics.baseline import NonparametricBaseline
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
-from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK, ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements
 
@@ -33,13 +32,9 @@ DESCRIPTION = """\
 How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
 cost a message. Only samples that are learned go beyond the filter, as in an evaluation: at 1 kHz
 every tenth. Parts are measured once each, alone, by the processor's time of one core: protocols is
-sequential and delayed with their scores, of which rigid body and residual are parts, and products
-what the multiplications of residual and nonparametric model would take at the speed of one large
-matrix product. whole is `semiparam evaluate` but for its report, by the clock, and cores whole by
-the processor's time."""
+sequential and delayed with their scores, of which learning is a part. whole is `semiparam evaluate`
+but for its report, by the clock, and cores whole by the processor's time."""
 RESIDUALS = ("random_fourier", "nystrom")
-LARGE = 500  # features of the matrix product that is the limit
-REPEATS = 20  # of it, timed together
 WARM_UP = 2.0  # s of the bag, evaluated once before, so that everything is compiled
 
 
@@ -79,10 +74,8 @@ class BagTimes:
     ----------
     read : its messages to measurements.
     filter : measurements to the samples that are learned; the others are left out.
-    rigid_body : identified, sample by sample, for both protocols that learn.
-    residual : it and the nonparametric model that it is compared with, for both protocols.
-    products : their multiplications alone, at the speed of one large matrix product.
-    protocols : sequential and delayed, scored: `rigid_body` and `residual` are part of it.
+    learning : rigid body, residual, and the nonparametric model that they are compared with.
+    protocols : sequential and delayed, scored: `learning` is part of it.
     frozen : all of these samples by the models as they are after that, scored.
     whole : `semiparam evaluate` without its report, by the clock: all of these, frozen on the last
         40 %, on as many cores as it takes.
@@ -91,9 +84,7 @@ class BagTimes:
 
     read: float
     filter: float
-    rigid_body: float
-    residual: float
-    products: float
+    learning: float
     protocols: float
     frozen: float
     whole: float
@@ -156,7 +147,7 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     samples = list(sampler.filter_recording(measurements, between=False))
     clock.append(time.process_time())
     read, filtered = np.diff(clock).tolist()
-    rigid, residual, products = _learning(*_models(model, config), samples)
+    learning = _learning(model, config, samples)
     first = ProtocolRun(
         InverseDynamicsLearner(model, replace(config, comparison=True)), "sequential"
     )
@@ -180,66 +171,16 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
         (measurements[-1].stamp - measurements[0].stamp) * 1e-9,
         len(measurements),
         first.estimator.residual.n_features,
-        BagTimes(read, filtered, rigid, residual, products, protocols, asked, whole, cores),
+        BagTimes(read, filtered, learning, protocols, asked, whole, cores),
     )
 
 
-def _models(
-    model: RobotModel, config: InverseDynamicsConfig
-) -> tuple[SemiparametricEstimator, NonparametricBaseline]:
-    """The models of an evaluation."""
-    return (
-        SemiparametricEstimator(model, config.estimator),
-        NonparametricBaseline(model, config.estimator),
-    )
-
-
-def _learning(
-    estimator: SemiparametricEstimator, baseline: NonparametricBaseline, samples: Sequence[Sample]
-) -> tuple[float, float, float]:
-    """Seconds for the rigid body, for the nonparametric models, and for their products alone."""
-    rigid, residual, operations = 0.0, 0.0, 0.0
-    steps = np.median(np.diff([sample.stamp for sample in samples])) * 1e-9
-    size = max(round(BLOCK / steps), 1)
-    for start in range(0, len(samples), size):
-        block = SampleBlock.of(samples[start : start + size])
-        began = time.process_time()
-        learned = estimator.update_rigid_body_block(block)
-        between = time.process_time()
-        estimator.update_block(block, rigid=learned)
-        baseline.update_block(block)
-        rigid += between - began
-        residual += time.process_time() - between
-        for model in (estimator.residual, baseline.kernel_model):
-            operations += _operations(model, len(block))
-    return rigid, residual, operations / _products_a_second(size)
-
-
-def _operations(residual: KernelResidual, m: int) -> float:
-    """Multiplications and additions of m samples in one block (see `recursion.blocks`)."""
-    if not residual.standardizer.ready:
-        return 0.0
-    model, n = residual.model, residual.model.core.n_features
-    return _recursion(m, n, model.core.n_outputs) + (n**2 * m if model.local else 0.0)
-
-
-def _recursion(m: int, n: int, outputs: int) -> float:
-    """V and K, the factors L and C, C R, and what the outputs need."""
-    square = 2.0 * m * n**2 + m**2 * n + (m**3 + n**3) / 3.0 + n**3 / 3.0
-    return square + (4.0 * m * n + m**2 + n**2) * outputs
-
-
-def _products_a_second(m: int) -> float:
-    """Multiplications and additions a second of one matrix product of m rows, on one core."""
-    rng = np.random.default_rng(0)
-    A, B = rng.standard_normal((m, LARGE)), rng.standard_normal((LARGE, LARGE))
-    least = np.inf
-    for _ in range(5):
-        began = time.process_time()
-        for _ in range(REPEATS):
-            A @ B
-        least = min(least, (time.process_time() - began) / REPEATS)
-    return 2.0 * m * LARGE**2 / least
+def _learning(model: RobotModel, config: InverseDynamicsConfig, samples: Sequence[Sample]) -> float:
+    """Seconds for the models of an evaluation."""
+    block, began = SampleBlock.of(samples), time.process_time()
+    SemiparametricEstimator(model, config.estimator).update_block(block)
+    NonparametricBaseline(model, config.estimator).update_block(block)
+    return time.process_time() - began
 
 
 def bag_table(cases: Sequence[BagCase]) -> str:

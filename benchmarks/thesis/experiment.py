@@ -198,12 +198,10 @@ def thesis_experiment(
         chosen = replace(config.estimator, residual=residual)
         trained = SemiparametricEstimator(model, chosen)
         alone = NonparametricBaseline(model, chosen)
-        if not trained.learns_in_blocks:
-            raise ConfigurationError("the experiment has no gate, and no residual with a memory")
         for each in (trained, alone):
             each.update_block(first)
         values = [
-            trained.copy().update_block(part)[0].values | alone.copy().update_block(part)[0].values
+            trained.copy().update_block(part)[0].values | alone.copy().update_block(part).values
             for part in parts
         ]
         squares = {name: (y - np.array([v[name] for v in values])) ** 2 for name in MODELS}

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConfig
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import (
-    ResidualBlock,
     ResidualPrediction,
     Sample,
     SampleBlock,
@@ -86,40 +83,21 @@ class NonparametricBaseline:
     def predict_block(self, block: SampleBlock) -> BlockPrediction:
         """:meth:`predict` of each sample."""
         known = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
-        return self._block(block.stamps, known, self.errors)
+        std = blend(known.confidence[:, None], self.errors[NAME].value, self.errors["y"].value)
+        return BlockPrediction({NAME: known.values}, self.errors.widen(block.stamps, {NAME: std}))
 
-    def update_block(
-        self, block: SampleBlock, *, late: ErrorSpreads | None = None
-    ) -> tuple[BlockPrediction, BlockPrediction]:
-        """Predict and :meth:`update` each sample in turn; see the estimator's `update_block`."""
-        if not block.informative.all():
-            before = self.kernel_model.predict_block(self._inputs(block), np.zeros(0))
-            parts = [
-                self.update_block(block.rows(rows))[0]
-                if informative
-                else self.predict_block(block.rows(rows))
-                for rows, informative in block.runs()
-            ]
-            known = self.errors if late is None else late
-            return BlockPrediction.join(parts), self._block(block.stamps, before, known)
-        y, nothing = block.y, block.regressors[:, :, :0]
-        no_rigid_body = RigidBodyBlock.none(y, block.weights)
-        in_turn, before = self.kernel_model.update_block(
-            block.stamps, self._inputs(block), y, nothing, no_rigid_body
-        )
-        delayed = self._block(block.stamps, before, self.errors if late is None else late)
-        errors = {NAME: y - in_turn.values}
-        stds = self.errors.record_block(block.stamps, y, errors, partial(_stds, in_turn))
-        return BlockPrediction({NAME: in_turn.values}, stds), delayed
+    def update_block(self, block: SampleBlock) -> BlockPrediction:
+        """Predict and :meth:`update` each sample in turn."""
+        predicted = []
+        for sample in block.samples():
+            predicted.append(self.predict(sample))
+            self.update(sample, predicted[-1])
+        values = np.array([each.nonparametric for each in predicted])
+        stds = np.array([each.nonparametric_std for each in predicted])
+        return BlockPrediction({NAME: values}, {NAME: stds})
 
     def _inputs(self, state: Sample | SampleBlock) -> Array:
         return self.kernel_model.inputs(state.q, state.dq, state.ddq, state.q[..., :0])
-
-    def _block(
-        self, stamps: Indices, known: ResidualBlock, errors: ErrorSpreads
-    ) -> BlockPrediction:
-        stds = errors.widen(stamps, _stds(known, errors.values()))
-        return BlockPrediction({NAME: known.values}, stds)
 
     def check(self, config: EstimatorConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` can't continue with `config`."""
@@ -142,7 +120,3 @@ class NonparametricBaseline:
         """Know what `other`, of the same configuration, knows; in the memory at hand."""
         self.kernel_model.copy_from(other.kernel_model)
         self.errors.restore(other.errors.state())
-
-
-def _stds(known: ResidualBlock, spreads: Mapping[str, Array]) -> dict[str, Array]:
-    return {NAME: blend(known.confidence[:, None], spreads[NAME], spreads["y"])}

@@ -9,7 +9,7 @@ expected of the URDF, not 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -90,10 +90,6 @@ class ErrorSpreads:
     def __getitem__(self, name: str) -> RunningSquare:
         return self._errors[name]
 
-    def values(self) -> dict[str, Array]:
-        """The mean squares (n_axes,) by name."""
-        return {name: error.value for name, error in self._errors.items()}
-
     @property
     def unseen(self) -> Mask:
         """(n_axes,) True where no error was seen yet."""
@@ -161,38 +157,6 @@ class ErrorSpreads:
         self._errors["y"].update(y - self._mean_y, dt)
         self.n_learned += 1
 
-    def record_block(
-        self,
-        stamps: Indices,
-        y: Array,
-        errors: Mapping[str, Array],
-        deviate: Callable[[Mapping[str, Array]], dict[str, Array]],
-    ) -> dict[str, Array]:
-        """:meth:`record` of k samples in turn, all (k, n_axes): the standard deviations of each.
-
-        deviate : makes them, without the factors, of the mean squares before each sample.
-        """
-        last = stamps[0] if self._last_stamp is None else self._last_stamp
-        since = np.diff(stamps, prepend=last) * 1e-9
-        steps = np.clip(since, 0.0, 1.0)
-        counts = self._counts + np.cumsum(np.isfinite(y), axis=0)
-        before = np.concatenate((self._counts[None], counts[:-1]))
-        # Sums of y minus the mean before them: they lose nothing, however far y is from 0.
-        off = np.cumsum(np.nan_to_num(y - self._mean_y), axis=0)
-        means = self._mean_y + off / np.maximum(counts, 1.0)
-        self._last_stamp, self._mean_y = int(stamps[-1]), means[-1].copy()
-        self._counts = counts[-1].copy()
-        self.n_learned += len(y)
-        rows = {**errors, "y": y - means}
-        spreads = {name: self._errors[name].update_rows(row, steps) for name, row in rows.items()}
-        stds = deviate(spreads)
-        for name, std in stds.items():
-            _cover_rows(self._factors[name], errors[name], std, since)
-            if not self.all_seen:
-                std[:] = np.where(before <= 0.0, self._expected, std)
-        self.all_seen = not self.unseen.any()
-        return stds
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         state: dict[str, Array] = {
@@ -240,15 +204,6 @@ def _cover(factor: Array, error: Array, std: Array, dt: float) -> None:
             factor[j] = max(min(factor[j], MAX_LOG_FACTOR), -MAX_LOG_FACTOR)
 
 
-@compiled_as_written
-def _cover_rows(factor: Array, errors: Array, stds: Array, since: Array) -> None:
-    for i in range(len(errors)):
-        held = _held(since[i])
-        for j in range(factor.size):
-            stds[i, j] *= math.exp(held * factor[j])
-        _cover(factor, errors[i], stds[i], min(max(since[i], 0.0), MAX_COVERED_S))
-
-
 class RunningSquare:
     """Running mean of squared errors (n_axes,) over about `horizon` seconds, less those of NaN.
 
@@ -270,13 +225,6 @@ class RunningSquare:
         # The weights make it a plain mean at first, so that it doesn't start from zero.
         _step(self.value, self._weights, error, keep, self._usual_square)
 
-    def update_rows(self, errors: Array, steps: Array) -> Array:
-        """:meth:`update` for errors (m, n_axes) and steps (m,) in s; the values before each."""
-        before = np.empty_like(errors)
-        keep = np.exp(-steps / self.horizon)
-        _running(self.value, self._weights, errors, keep, self._usual_square, before)
-        return before
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         return {"value": self.value.copy(), "weights": self._weights.copy()}
@@ -296,13 +244,3 @@ def _step(value: Array, weights: Array, error: Array, keep: float, usual_square:
                 square = min(square, MAX_ERROR_RATIO**2 * max(value[j], usual_square[j]))
             weights[j] = keep * weights[j] + 1.0
             value[j] += (square - value[j]) / weights[j]
-
-
-@compiled_as_written
-def _running(
-    value: Array, weights: Array, errors: Array, keep: Array, usual_square: Array, before: Array
-) -> None:
-    for i in range(len(errors)):
-        for j in range(value.size):
-            before[i, j] = value[j]
-        _step(value, weights, errors[i], keep[i], usual_square)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter, parameters, replace, to_flat
 from semiparam_dynamics.base.storage import (
@@ -104,6 +103,14 @@ class BlockPrediction:
         return BlockPrediction(values, stds, novelty=novelty)
 
     @classmethod
+    def of(cls, predictions: Sequence[Prediction]) -> BlockPrediction:
+        """Predictions of one sample each."""
+        names = ("rigid_body", "semiparametric")
+        values = {name: np.array([getattr(p, name) for p in predictions]) for name in names}
+        stds = {name: np.array([getattr(p, f"{name}_std") for p in predictions]) for name in names}
+        return cls(values, stds, novelty=np.array([p.residual.novelty for p in predictions]))
+
+    @classmethod
     def join(cls, parts: Sequence[BlockPrediction]) -> BlockPrediction:
         """One after the other; all of the same models."""
         first = parts[0]
@@ -163,15 +170,6 @@ class SemiparametricEstimator:
         """Samples learned."""
         return self.errors.n_learned
 
-    @property
-    def learns_in_blocks(self) -> bool:
-        """True if :meth:`update_block` can be used.
-
-        Not with a gate, where what is learned depends on the whole prediction, nor where the
-        residual forgets. (A rigid body that does is learned sample by sample.)
-        """
-        return self.config.output.gate <= 0.0 and self.config.kernel.memory <= 0.0
-
     def sample(
         self,
         q: Array,
@@ -227,11 +225,16 @@ class SemiparametricEstimator:
         prediction : by :meth:`predict`, maybe before other samples were learned; None: it is made
             here.
         """
-        if sample.y is None:
-            return
-        prediction = prediction or self.predict(sample)
-        if not self.refuses(sample, prediction):
-            self.update_residual(sample, prediction, self.update_rigid_body(sample))
+        if sample.y is not None:
+            self._update(sample, prediction or self.predict(sample))
+
+    def _update(self, sample: Sample, prediction: Prediction) -> RigidBodyBlock:
+        """:meth:`update` of a measured sample; what the rigid body predicted before."""
+        if self.refuses(sample, prediction):
+            return self.rigid_body.predict_block(sample.regressor[None])
+        rigid = self.update_rigid_body(sample)
+        self.update_residual(sample, prediction, rigid)
+        return rigid
 
     def refuses(self, sample: Sample, prediction: Prediction) -> bool:
         """True if a measured sample is not learned: the gate's verdict, or not informative.
@@ -270,76 +273,31 @@ class SemiparametricEstimator:
     def _inputs(self, sample: Sample, rigid_body: Array) -> Array:
         return self.residual.inputs(sample.q, sample.dq, sample.ddq, rigid_body)
 
-    # Many samples at once: the same numbers, to rounding, in a few large matrix products.
+    # Many samples.
 
-    def predict_block(self, block: SampleBlock) -> BlockPrediction:
-        """:meth:`predict` of each sample; nothing is learned."""
-        return self._predict_block(block, self.rigid_body.predict_block(block.regressors))
+    def update_block(self, block: SampleBlock) -> tuple[BlockPrediction, RigidBodyBlock]:
+        """Predict and :meth:`update` each sample in turn.
 
-    def _predict_block(self, block: SampleBlock, rigid: RigidBodyBlock) -> BlockPrediction:
-        """:meth:`predict_block` after the rigid body."""
-        residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
-        return self._block(block.stamps, rigid, residual, self.errors)
-
-    def update_block(
-        self,
-        block: SampleBlock,
-        *,
-        rigid: RigidBodyBlock | None = None,
-        late: ErrorSpreads | None = None,
-    ) -> tuple[BlockPrediction, BlockPrediction]:
-        """Predict and :meth:`update` each sample in turn; only where :attr:`learns_in_blocks`.
-
-        Samples that aren't informative are predicted only.
-
-        Returns two predictions of each sample: just before it was learned, and delayed, before the
-        residual learned any of the block; the rigid body learns in turn in either.
-
-        rigid : of `rigid_body.update_block`, where the caller has learned the rigid body already.
-        late : the models' errors that the delayed standard deviations follow; None: this
-            estimator's before the block.
+        Returns the predictions of each just before it was learned, and what the rigid body
+        predicted then.
         """
-        if rigid is None:
-            rigid = self.update_rigid_body_block(block)
-        late = self.errors if late is None else late
-        if block.informative.all():
-            return self._update_block(block, rigid, late)
-        before = self._residual_block(block.q, block.dq, block.ddq, rigid)
-        delayed = self._block(block.stamps, rigid, before, late)
-        parts = []
-        for rows, informative in block.runs():
-            part, own = block.rows(rows), rigid.rows(rows)
-            if informative:
-                parts.append(self._update_block(part, own, late)[0])
-            else:
-                parts.append(self._predict_block(part, own))
-        return BlockPrediction.join(parts), delayed
+        predicted, rigid = [], []
+        for sample in block.samples():
+            predicted.append(self.predict(sample))
+            rigid.append(self._update(sample, predicted[-1]))
+        return BlockPrediction.of(predicted), RigidBodyBlock.join(rigid)
 
-    def _update_block(
-        self, block: SampleBlock, rigid: RigidBodyBlock, late: ErrorSpreads
-    ) -> tuple[BlockPrediction, BlockPrediction]:
-        """:meth:`update_block` of samples that teach, after the rigid body."""
-        y, stamps = block.y, block.stamps
-        inputs = self.residual.inputs(block.q, block.dq, block.ddq, rigid.values)
-        now, before = self.residual.update_block(stamps, inputs, y, block.regressors, rigid)
-        delayed = self._block(stamps, rigid, before, late)
-        values = self._values(rigid, now)
-        errors = {name: y - value for name, value in values.items()}
-        stds = self.errors.record_block(stamps, y, errors, partial(self._stds, rigid, now))
-        return BlockPrediction(values, stds, novelty=now.novelty), delayed
+    def predict_block(
+        self, block: SampleBlock, rigid: RigidBodyBlock | None = None
+    ) -> BlockPrediction:
+        """:meth:`predict` of each sample, in a few large matrix products; nothing is learned.
 
-    def update_rigid_body_block(self, block: SampleBlock) -> RigidBodyBlock:
-        """The first half of :meth:`update_block`, which does not depend on the second before it."""
-        parts = []
-        for rows, informative in block.runs():
-            part = block.rows(rows)
-            if informative:
-                exact = self.residual.exact
-                learned = part.regressors, part.y, part.stamps, part.weights
-                parts.append(self.rigid_body.update_block(*learned, parameters=exact))
-            else:
-                parts.append(self.rigid_body.predict_block(part.regressors))
-        return RigidBodyBlock.join(parts)
+        rigid : of a rigid body that learns meanwhile; None: this one's, as it is.
+        """
+        rigid = rigid or self.rigid_body.predict_block(block.regressors)
+        residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
+        stds = self.errors.widen(block.stamps, self._stds(rigid, residual))
+        return BlockPrediction(self._values(rigid, residual), stds, novelty=residual.novelty)
 
     def feedforward(
         self, q: Array, dq: Array, ddq: Array, stops: Array | None = None
@@ -357,17 +315,9 @@ class SemiparametricEstimator:
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-        stds = self._stds(rigid, residual, self.errors.values())
+        stds = self._stds(rigid, residual)
         self.errors.complete(stds)
         return BlockPrediction(values, stds, self.errors.unseen)
-
-    def _block(
-        self, stamps: Indices, rigid: RigidBodyBlock, residual: ResidualBlock, errors: ErrorSpreads
-    ) -> BlockPrediction:
-        """Predictions of which nothing is learned."""
-        stds = errors.widen(stamps, self._stds(rigid, residual, errors.values()))
-        values = self._values(rigid, residual)
-        return BlockPrediction(values, stds, novelty=residual.novelty)
 
     def _residual_block(
         self, q: Array, dq: Array, ddq: Array, rigid: RigidBodyBlock
@@ -375,11 +325,8 @@ class SemiparametricEstimator:
         inputs = self.residual.inputs(q, dq, ddq, rigid.values)
         return self.residual.predict_block(inputs, rigid.parameters)
 
-    def _stds(
-        self, rigid: RigidBodyBlock, residual: ResidualBlock, spreads: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """By mean squared errors of one moment (n_axes,), or of each sample's (k, n_axes)."""
-        near, far = spreads["semiparametric"], spreads["rigid_body"]
+    def _stds(self, rigid: RigidBodyBlock, residual: ResidualBlock) -> dict[str, Array]:
+        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
         variances = rigid.variances + self._novel_variance * residual.novelty
         both = blend(residual.confidence[:, None], near, far, variances)
         return {"rigid_body": np.sqrt(far + variances), "semiparametric": both}

@@ -97,28 +97,20 @@ class InferredKernel:
             _predict(X, rows_of(parameters), *model, found)
         return found
 
-    def until_due(self, weights: Array) -> int:
-        """The number of k samples, of weights (k,), that are learned until it is due."""
-        if not self.most:
-            return len(weights)
-        seen = np.cumsum(np.append(self._counts[SEEN], weights))[1:]
-        return min(int(np.searchsorted(seen, self._counts[DUE])) + 1, len(weights))
-
-    def learn(self, inputs: Array, targets: Array, weights: Array) -> None:
-        """Look at k samples of weights (k,): inputs (k, d) as they are, and targets (k, T)."""
+    def learn(self, x: Array, targets: Array, weight: float) -> None:
+        """Look at a sample of such a weight: inputs (d,) as they are, and targets (T,)."""
         counts = self._counts
-        for x, target, weight in zip(inputs, targets, weights, strict=True):
-            counts[SEEN] += weight
-            counts[PASSED] += weight
-            if counts[PASSED] < counts[STRIDE] or not self.most:
-                continue
-            row = int(counts[KEPT])
-            self._inputs[row], self._targets[row] = x, target
-            # However much it stands for, it is one sample.
-            self._weights[row] = min(counts[PASSED], 1.0)
-            counts[PASSED], counts[KEPT] = 0.0, row + 1
-            if row + 1 == KEPT_SAMPLES:
-                self._drop_every_second()
+        counts[SEEN] += weight
+        counts[PASSED] += weight
+        if counts[PASSED] < counts[STRIDE] or not self.most:
+            return
+        row = int(counts[KEPT])
+        self._inputs[row], self._targets[row] = x, targets
+        # However much it stands for, it is one sample.
+        self._weights[row] = min(counts[PASSED], 1.0)
+        counts[PASSED], counts[KEPT] = 0.0, row + 1
+        if row + 1 == KEPT_SAMPLES:
+            self._drop_every_second()
 
     def _drop_every_second(self) -> None:
         half = KEPT_SAMPLES // 2

@@ -24,7 +24,7 @@ from semiparam_dynamics.dynamics.exact_targets import ExactTargets
 from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.learning.recursion.blocks import predict_block, weighted_block
+from semiparam_dynamics.learning.recursion.blocks import predict_block
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
@@ -366,9 +366,9 @@ class KernelResidual:
         prediction : by :meth:`predict` at x, maybe before other samples were learned.
         learned : what the rigid body's update of the sample returned.
         """
-        weights, parameters = _weights(learned.weights, y), learned.parameters[-1]
+        weight, parameters = _weight(learned.weights[-1], y), learned.parameters[-1]
         targets = self.targets(y, regressor, rigid_body)
-        self.inferred.learn(x[None], targets[None], weights)
+        self.inferred.learn(x, targets, weight)
         if self.standardizer.observe(stamp, x):
             self._begin_anew(parameters)
             return
@@ -382,7 +382,7 @@ class KernelResidual:
         fraction = self._clock.forgetting_fraction(stamp)
         self._n_updates += 1
         self.states.novelty(scaled[None], grow=True)
-        self.model.update(scaled, phi, self.model.told(targets), float(weights[0]), fraction)
+        self.model.update(scaled, phi, self.model.told(targets), weight, fraction)
         if self.inferred.due:
             self._infer(parameters)
 
@@ -413,53 +413,6 @@ class KernelResidual:
         found = self.combine(outputs, X, parameters)
         return ResidualBlock(found, confidence, self.states.novelty(X))
 
-    @subnormals_as_zero
-    def update_block(
-        self,
-        stamps: Indices,
-        inputs: Array,
-        y: Array,
-        regressors: Array,
-        rigid: RigidBodyBlock,
-    ) -> tuple[ResidualBlock, ResidualBlock]:
-        """Predict and :meth:`update` k samples in turn; there must be no memory.
-
-        rigid : what the rigid body predicted and learned.
-        Returns the predictions of each just before it was learned, and before any of them was.
-        """
-        targets = self.targets(y, regressors, rigid.values)
-        weights = _weights(rigid.weights, y)
-        before, in_turn, start = self.predict_block(inputs, rigid.parameters), [], 0
-        while start < len(y):
-            # Up to an inference, or a change of the scales.
-            ready, changed = self.standardizer.ready, False
-            taken = self.inferred.until_due(weights[start:])
-            rows = slice(start, start + taken)
-            X = self.standardizer.transform(inputs[rows])
-            if not self.standardizer.settled:
-                taken, changed = self.standardizer.observe_rows(stamps[rows], inputs[rows])
-                rows = slice(start, start + taken)
-            part, learned = (targets[rows], weights[rows]), rigid.parameters[rows]
-            self.inferred.learn(inputs[rows], *part)
-            in_turn.append(self._learn(X[:taken], *part, learned) if ready else self._zeros(taken))
-            if ready:
-                self._clock.forgetting_fraction(int(stamps[rows][-1]))
-            if changed:
-                self._begin_anew(learned[-1])
-            elif self.inferred.due:
-                self._infer(learned[-1])
-            start = rows.stop
-        return ResidualBlock.join(in_turn), before
-
-    def _learn(self, X: Array, targets: Array, weights: Array, parameters: Array) -> ResidualBlock:
-        """Predict and update k samples of standardized inputs, within which nothing is inferred."""
-        novelty = self.states.novelty(X, grow=True)
-        told = self.model.told(targets)
-        errors, confidence = self.model.update_block(X, told, weights)
-        self._n_updates += len(X)
-        found = self.combine(told - errors, X, parameters)
-        return ResidualBlock(found, confidence, novelty)
-
     def _begin_anew(self, parameters: Array) -> None:
         """Go on with other scales of the inputs, by the samples that are kept."""
         if self.local:
@@ -468,9 +421,10 @@ class KernelResidual:
                 self._parts[name].restore(blank)
             self.model.core.set_penalty(penalty)
             X, targets, weights = self.inferred.samples(self.standardizer.transform, parameters)
-            if len(X):
-                self.states.novelty(X, grow=True)
-                self.model.update_block(X, self.model.told(targets), weights)
+            self.states.novelty(X, grow=True)
+            for x, target, weight in zip(X, self.model.told(targets), weights, strict=True):
+                phi = self.model.features.transform(x)
+                self.model.update(x, phi, target, float(weight))
         self._n_updates += 1
         self._rescaled = self._n_updates
         self._infer(parameters, choose=True)
@@ -510,13 +464,13 @@ class KernelResidual:
         self._rescaled = self._n_updates
 
 
-def _weights(weights: Array, y: Array) -> Array:
-    """The weights (k,) of samples with these weights of their axes (k, n_axes).
+def _weight(weights: Array, y: Array) -> float:
+    """The weight of a sample with these weights of its axes (n_axes,).
 
-    Each is the least of the axes that were measured, and 0 where none was.
+    It is the least of the axes that were measured, and 0 where none was.
     """
-    least = np.where(np.isnan(y), np.inf, weights).min(axis=-1)
-    return np.where(np.isfinite(least), least, 0.0)
+    measured = weights[~np.isnan(y)]
+    return float(measured.min()) if len(measured) else 0.0
 
 
 class JointStates:
@@ -614,10 +568,6 @@ def _find_novelty(
                 sizes[j] = n + 1
 
 
-GROWING_BLOCK = 256  # samples that growing features are learned at once, or as many as there are
-FIXED_BLOCK = 512  # the same of fixed features
-
-
 class KernelModel:
     """Recursive ridge regression on a kernel's features, of outputs that share one gain.
 
@@ -683,29 +633,9 @@ class KernelModel:
 
     def predict_block(self, X: Array) -> tuple[Array, Array]:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
-        phi = self.features.transform_rows(X)
-        outputs, leverages = predict_block(self.core, phi)
-        return outputs, self._confidence(self.features.explained_rows, leverages)
-
-    def update_block(self, X: Array, targets: Array, weights: Array) -> tuple[Array, Array]:
-        """Predict and then :meth:`update`, in turn, inputs (k, d), targets (k, T), weights (k,).
-
-        Returns targets minus outputs (k, T) and the confidences (k,), of each sample before it was
-        learned. A row has zeros for the centers that came after it; its own center's weights are
-        zero until it is learned, and what the new feature adds to the leverage is what it explains.
-        """
-        phi = self.features.grow_rows(X)
-        for _ in range(phi.shape[1] - self.core.n_features):
-            self.core.add_feature()
-        most = max(phi.shape[1], GROWING_BLOCK if self.local else FIXED_BLOCK)
-        answer = weighted_block(self.core, phi, targets, weights, most=most)
-        explained = np.einsum("ij,ij->i", phi, phi) if self.local else 1.0
-        return answer.errors, self._confidence(explained, answer.leverage)
-
-    def _confidence(self, explained: Array | float, leverages: Array) -> Array:
-        variance = 1.0 - explained + self.core.penalty * leverages
-        confidence: Array = np.clip(1.0 - variance, 0.0, 1.0)
-        return confidence
+        outputs, leverages = predict_block(self.core, self.features.transform_rows(X))
+        variance = 1.0 - self.features.explained_rows + self.core.penalty * leverages
+        return outputs, np.clip(1.0 - variance, 0.0, 1.0)
 
     def copy_from(self, other: KernelModel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
@@ -756,7 +686,7 @@ class FourierFeatures:
         """Features (D,) of an input (d,), or (k, D) of k."""
         return fourier_features(x, self.frequencies)
 
-    transform_rows = grow_rows = transform
+    transform_rows = transform
 
     def weights(self, W: Array) -> Array:
         """W (D, T), which are weights of the features as they are."""
@@ -840,13 +770,6 @@ class Standardizer:
         self._stage = reached
         self._scale_by_seen()
         return True
-
-    def observe_rows(self, stamps: Indices, X: Array) -> tuple[int, bool]:
-        """:meth:`observe` rows of X (n, d) until scales change: how many, and whether they did."""
-        for i in range(len(X)):
-            if self.observe(int(stamps[i]), X[i]):
-                return i + 1, True
-        return len(X), False
 
     def fit(self, stamps: Indices, X: Array) -> None:
         """Take the scales from all of X (n, d), at `stamps` (n,) in ns, whatever the window."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,10 +93,6 @@ class RigidBodyBlock:
         zeros, of_axes = np.zeros_like(y), np.repeat(weights[:, None], y.shape[1], axis=1)
         return cls(zeros, zeros, np.zeros((len(y), 0)), of_axes)
 
-    def rows(self, chosen: slice) -> RigidBodyBlock:
-        """Some of the predictions."""
-        return RigidBodyBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
-
     @classmethod
     def join(cls, parts: Sequence[RigidBodyBlock]) -> RigidBodyBlock:
         """One after the other; of parameters, as many as all of them have."""
@@ -109,11 +105,6 @@ class RigidBodyBlock:
             np.concatenate([part.parameters[:, :known] for part in parts]),
             np.concatenate([part.weights for part in parts]),
         )
-
-    def last(self, k: int) -> RigidBodyBlock:
-        """As if there were k samples like the last one."""
-        arrays = (getattr(self, entry.name)[-1] for entry in fields(self))
-        return RigidBodyBlock(*(np.broadcast_to(array, (k, len(array))) for array in arrays))
 
 
 class Memory(NamedTuple):

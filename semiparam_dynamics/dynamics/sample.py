@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -74,11 +73,13 @@ class SampleBlock:
         """Some of the samples."""
         return SampleBlock(*(getattr(self, entry.name)[chosen] for entry in fields(self)))
 
-    def runs(self) -> Iterator[tuple[slice, bool]]:
-        """The rows that may be learned and those that may not, in turn: slices, and which."""
-        edges = np.flatnonzero(np.diff(self.informative)) + 1
-        for start, end in itertools.pairwise((0, *edges.tolist(), len(self))):
-            yield slice(start, end), bool(self.informative[start])
+    def samples(self) -> Iterator[Sample]:
+        """Each of them."""
+        numbers = self.stamps, self.informative, self.weights
+        rows = zip(*(each.tolist() for each in numbers), strict=True)
+        for i, (stamp, informative, weight) in enumerate(rows):
+            state = self.q[i], self.dq[i], self.ddq[i], self.regressors[i]
+            yield Sample(stamp, *state, self.y[i], informative, weight=weight)
 
 
 @dataclass(frozen=True)
@@ -182,12 +183,6 @@ class ResidualBlock:
     values: Array  # (k, n_axes)
     confidence: Array  # (k,)
     novelty: Array  # (k, n_axes)
-
-    @classmethod
-    def join(cls, parts: Sequence[ResidualBlock]) -> ResidualBlock:
-        """One after the other."""
-        names = [entry.name for entry in fields(cls)]
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,11 @@ def inferred_kernel(columns: int = 2, most: int = 60) -> InferredKernel:
     return InferredKernel(METRIC, ExactTargets(1, np.ones((1, columns))), most, 0)
 
 
+def learn(kernel: InferredKernel, X: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> None:
+    for row in zip(X, targets, weights.tolist(), strict=True):
+        kernel.learn(*row)
+
+
 def as_they_are(X: np.ndarray) -> np.ndarray:
     return X
 
@@ -60,7 +65,7 @@ def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> No
     left = size * np.sin(rate * X[:, 0]) + 0.5 * rng.standard_normal(100) / np.sqrt(weights)
     targets = np.column_stack((Phi @ pi + left, Phi))
     kernel = inferred_kernel(most=100)
-    kernel.learn(X, targets, weights)
+    learn(kernel, X, targets, weights)
     kernel.infer(as_they_are, pi)
 
     found = {(0.0, 0): 2.0 * float(weights @ left**2)}
@@ -99,7 +104,7 @@ def test_of_noise_next_to_nothing_is_learned_however_few_samples_there_are() -> 
         for _ in range(10):
             kernel = inferred_kernel(columns=0)
             X, left = rng.standard_normal((count, 2)), rng.standard_normal((count, 1))
-            kernel.learn(X, left, np.ones(count))
+            learn(kernel, X, left, np.ones(count))
             kernel.infer(as_they_are, np.zeros(0))
             query = rng.standard_normal((50, 2))
             learned.append(np.mean(kernel.predict(query, np.zeros(0)) ** 2))
@@ -112,33 +117,30 @@ def test_inputs_that_are_predictions_follow_the_parameters() -> None:
     Phi, old, new = rng.standard_normal((60, 2)), np.array([1.0, 0.0]), np.array([0.0, 2.0])
     kernel = InferredKernel(METRIC, ExactTargets(1, np.ones((1, 2))), 60, 1)
     X = np.column_stack((rng.standard_normal(60), Phi @ old))
-    kernel.learn(X, np.column_stack((rng.standard_normal(60), Phi)), np.ones(60))
+    learn(kernel, X, np.column_stack((rng.standard_normal(60), Phi)), np.ones(60))
     inputs, targets, weights = kernel.samples(as_they_are, new)
     np.testing.assert_allclose(targets[:, 1:], Phi)
     np.testing.assert_allclose(inputs, np.column_stack((X[:, 0], Phi @ new)))
     np.testing.assert_array_equal(weights, 1.0)
 
 
-def test_samples_are_kept_from_all_of_the_time_and_parts_are_the_whole() -> None:
+def test_samples_are_kept_from_all_of_the_time() -> None:
     rng = np.random.default_rng(0)
     X, left = rng.standard_normal((30_000, 2)), rng.standard_normal((30_000, 1))
     X[:, 0] = np.arange(30_000)
-    one, parts, weights = inferred_kernel(0), inferred_kernel(0), np.full(30_000, 0.1)
-    assert one.until_due(weights) == 40 and not one.due
-    one.learn(X, left, weights)
-    for start in range(0, 30_000, 1234):
-        rows = slice(start, start + 1234)
-        parts.learn(X[rows], left[rows], weights[rows])
+    one, due = inferred_kernel(0), []
+    for x, target in zip(X, left, strict=True):
+        one.learn(x, target, 0.1)
+        due.append(one.due)
+    assert due.index(True) == 39
     state = one.state()
-    for name, value in state.items():
-        np.testing.assert_array_equal(parts.state()[name], value)
     kept = state["inputs"][:, 0]
     assert KEPT_SAMPLES / 2 <= len(kept) < KEPT_SAMPLES and kept[0] < 100.0 and kept[-1] > 29_900.0
     assert np.ptp(np.diff(kept)) <= 5.0  # evenly, but for rounding
     np.testing.assert_array_equal(state["kept"], 1.0)  # each counts as one, whatever it stands for
     assert one.due
     one.infer(as_they_are, np.zeros(0))
-    assert not one.due and one.until_due(weights) in (600, 601)
+    assert not one.due
     other = inferred_kernel(0)
     other.restore(one.state())
     for name, value in one.state().items():

@@ -170,16 +170,14 @@ def test_the_standardizer_scales_by_its_window_whatever_comes_later() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(3.0, [2.0, 0.0], (400, 2))
     stamps = 10**9 + np.arange(400) * 10**7
-    one, rows, fitted = (Standardizer(2, 2.0) for _ in range(3))
-    for stamp, x in zip(stamps.tolist(), X, strict=True):
-        one.observe(stamp, x)
-    used, changed = rows.observe_rows(stamps, X)
-    assert used == 201 and changed and one.ready and rows.settled
-    assert rows.observe_rows(stamps[used:], X[used:]) == (400 - used, False)
+    one, fitted = (Standardizer(2, 2.0) for _ in range(2))
+    changed = [one.observe(stamp, x) for stamp, x in zip(stamps.tolist(), X, strict=True)]
+    used = changed.index(True) + 1
+    assert used == 201 and sum(changed) == 1 and one.ready and one.settled
     fitted.fit(stamps[:used], X[:used])
     std = np.array([X[:used, 0].std(), 1.0])  # an input that never moved keeps its unit
     expected = (X - X[:used].mean(axis=0)) / std
-    for each in (one, rows, fitted):
+    for each in (one, fitted):
         np.testing.assert_allclose(each.transform(X), expected, rtol=1e-9, atol=1e-9)
     # An input that hardly moves is no measure of itself.
     floored = Standardizer(2, 2.0, np.array([3.0, 0.5]))
@@ -199,9 +197,10 @@ def test_first_scales_are_those_of_what_was_seen_until_then() -> None:
     found, at = Standardizer(2, 2.0, first_scales=True), 0
     for seen in (14, 26, 51, 101, 201):
         assert not found.settled
-        taken, changed = found.observe_rows(stamps[at:], X[at:])
-        at += taken
-        assert changed and at == seen and found.ready
+        while not found.observe(int(stamps[at]), X[at]):
+            at += 1
+        at += 1
+        assert at == seen and found.ready
         expected = (X - X[:seen].mean(axis=0)) / X[:seen].std(axis=0)
         np.testing.assert_allclose(found.transform(X), expected, rtol=1e-9, atol=1e-9)
     assert found.settled

@@ -76,7 +76,8 @@ def batch_start(data: TrainingData, learner: str = "", centers: str = "novelty")
     # The standard deviations follow the errors made before each sample was learned.
     stamps, y = data.motion.stamps, data.motion.y
     before = {"rigid_body": y - data.rigid_body_before, "semiparametric": held_out}
-    estimator.errors.record_block(stamps, y, before, lambda spreads: {})
+    for k, stamp in enumerate(stamps.tolist()):
+        estimator.errors.record(stamp, y[k], {name: of[k] for name, of in before.items()}, {})
     rms = [np.sqrt(np.mean(e**2, axis=0)) for e in (y - data.rigid_body, trained, held_out)]
     return BatchStart(estimator, type(template).__name__, *rms)
 
@@ -136,7 +137,8 @@ def start_residual(
     X = residual.standardizer.transform(inputs)
     residual.states.novelty(X, grow=True)
     targets = data.targets(residual)
-    residual.inferred.learn(inputs, targets, motion.weights)
+    for row in zip(inputs, targets, motion.weights.tolist(), strict=True):
+        residual.inferred.learn(*row)
     residual.infer(pi)
     model = residual.model
     outputs, left_out = start_model(model, fit(model, X, model.told(targets)), X, data.share)

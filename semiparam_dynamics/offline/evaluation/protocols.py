@@ -4,11 +4,9 @@
 - delayed: the nonparametric parts predict a whole block of 0.5 s before they learn any of it.
 - frozen: nothing is learned; the scores on motion that was never learned.
 
-Where what is learned depends on the samples before (`changes.detect`, `output.gate`, a residual
-with a memory), a sequential run takes one sample after the other, and its numbers are those of a
-node that learns in turn. With `changes.detect` a frozen run does, too: changes are detected and
-corrected while nothing is learned. There is no delayed protocol then: its errors are not the
-node's, and other changes would be detected in them.
+With `changes.detect` a run takes every sample as a node does, a frozen one, too: changes are
+detected and corrected while nothing is learned. There is no delayed protocol then: its errors are
+not the node's, and other changes would be detected in them.
 
 `persistence` is scored with the learned models: the rigid body's prediction plus the last residual
 measured. It needs no model of the residual: a residual model with larger errors than it has learned
@@ -35,9 +33,8 @@ from semiparam_dynamics.dynamics.estimator import BlockPrediction, Semiparametri
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.learner.learner import MODELS, InverseDynamicsLearner, Step
+from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.offline.evaluation.scored_run import Repeats, ScoredPredictions, Trace
-from semiparam_dynamics.robot.model import expected_scales
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s that the delayed protocol predicts before it learns
@@ -61,7 +58,7 @@ class ProtocolRun:
     """A learner led through samples by one protocol, a block at a time, and scored.
 
     Scores and the trace include every sample whenever they are read, which ends a delayed block,
-    however short it is. The numbers are those of one sample after the other, to rounding.
+    however short it is. A learning run's numbers are those of one sample after the other.
 
     Parameters
     ----------
@@ -85,8 +82,7 @@ class ProtocolRun:
         repeats: Repeats | None = None,
     ) -> None:
         self.learner, self.protocol, self.repeats = learner, protocol, repeats
-        in_turn = protocol == "sequential" and not learner.estimator.learns_in_blocks
-        self.every_sample = in_turn or learner.changes is not None
+        self.every_sample = learner.changes is not None
         self.events: list[ChangeEvent] = []
         self.payloads: dict[int, PayloadStatus] = {}
         self.delayed: ProtocolRun | None = None
@@ -96,8 +92,7 @@ class ProtocolRun:
         self._rest = False
         self._waiting: list[Waiting] = []
         self._admitting: deque[tuple[bool, bool]] = deque()  # of samples whose steps are held back
-        # What the deviations of delayed predictions follow where blocks are learned.
-        self._delayed_errors = _errors_of(learner) if protocol == "delayed" else None
+        self._lagging = LaggingModels(learner) if protocol == "delayed" else None
         self._worker: Executor | None = None
         self._working: deque[Future[None]] = deque()
 
@@ -109,29 +104,19 @@ class ProtocolRun:
     def add_delayed(self, worker: Executor | None = None) -> None:
         """From here on lead a delayed run, too, which starts from what this sequential one knows.
 
-        After each block of the delayed protocol both have learned the same, so that one learner
-        serves both. Where it takes samples in turn, the delayed run has a copy. There is none where
-        changes are detected.
+        After each block both have learned the same, so that one learner serves both. There is none
+        where changes are detected.
 
-        worker : of one thread, does what the rigid body doesn't wait for: the nonparametric models
-            and the scores of blocks while the next ones come. No bit of the numbers changes by it.
+        worker : of one thread, learns and scores blocks while the next ones come. No bit of the
+            numbers changes by it.
         """
         self.catch_up()
         if not self.every_sample:
             self.delayed = ProtocolRun(self.learner, "delayed", self.last_residual.copy())
             self._worker = worker
-        elif self.learner.changes is None:
-            self.delayed = self.branch("delayed")
-
-    @property
-    def _shares(self) -> bool:
-        """True where its blocks are those of a delayed run with the same learner."""
-        return self.delayed is not None and self.delayed.learner is self.learner
 
     def step(self, sample: Sample, score: bool = True) -> None:
         """Take in a sample; once a block is together it is predicted, scored and learned."""
-        if self.delayed is not None and not self._shares:
-            self.delayed.step(sample, score)
         if self.every_sample:
             self._step_in_turn(sample, score)
         elif sample.y is not None and not sample.between:
@@ -141,7 +126,7 @@ class ProtocolRun:
         """Have a sample wait until a block is together."""
         self._waiting.append(sample)
         whole = len(self._waiting) >= MAX_BLOCK
-        if self.protocol == "delayed" or self._shares:
+        if self.protocol == "delayed" or self.delayed is not None:
             seconds = (sample.sample.stamp - self._waiting[0].sample.stamp) * 1e-9
             whole = not 0.0 <= seconds < BLOCK  # the clock may have jumped back
         if whole:
@@ -199,8 +184,7 @@ class ProtocolRun:
         block = SampleBlock.of(samples)
         chosen = np.array([(each.score, each.rest) for each in waiting])
         if self._worker is not None:
-            rigid = self.estimator.update_rigid_body_block(block)
-            self._working.append(self._worker.submit(self._learn_block, block, chosen, rigid))
+            self._working.append(self._worker.submit(self._learn_block, block, chosen))
             self._join(MAX_AHEAD)
         elif self.protocol == "frozen":
             both = _joined(predicted) if predicted else self.estimator.predict_block(block)
@@ -210,40 +194,19 @@ class ProtocolRun:
             self.take(block, _merged(both, alone), chosen)
         elif predicted:
             self.take(block, _joined(predicted), chosen)
-        elif self.estimator.learns_in_blocks:
-            self._learn_block(block, chosen)
         else:
-            self.take(block, self._learn_later(samples), chosen)
+            self._learn_block(block, chosen)
 
-    def _learn_block(
-        self, block: SampleBlock, chosen: Mask, rigid: RigidBodyBlock | None = None
-    ) -> None:
+    def _learn_block(self, block: SampleBlock, chosen: Mask) -> None:
         """Learn a block, and score it for this run and for a delayed one that shares it."""
         late = self if self.protocol == "delayed" else self.delayed
-        errors = None if late is None else late._delayed_errors
-        in_turn, delayed = _update_block(self.learner, block, rigid, errors)
-        if late is not None and errors is not None:
-            record(errors, block, delayed)
-            late.take(block, delayed, chosen)
+        if late is not None and late._lagging is not None:
+            late._lagging.follow(self.learner)
+        in_turn, rigid = _update_block(self.learner, block)
+        if late is not None and late._lagging is not None:
+            late.take(block, late._lagging.predict(block, rigid), chosen)
         if late is not self:
             self.take(block, in_turn, chosen)
-
-    def _learn_later(self, samples: Sequence[Sample]) -> BlockPrediction:
-        """Predict samples before the nonparametric parts learn any; not in blocks."""
-        estimator, baseline = self.estimator, self.learner.baseline
-        predicted: list[Predicted] = []
-        learned: list[tuple[Sample, Prediction, BaselinePrediction | None, RigidBodyBlock]] = []
-        for sample in samples:
-            prediction = estimator.predict(sample)
-            alone = None if baseline is None else baseline.predict(sample)
-            predicted.append((prediction, alone))
-            if not estimator.refuses(sample, prediction):
-                learned.append((sample, prediction, alone, estimator.update_rigid_body(sample)))
-        for sample, prediction, alone, rigid in learned:
-            estimator.update_residual(sample, prediction, rigid)
-            if baseline is not None:
-                baseline.update(sample, alone)
-        return _joined(predicted)
 
     def _join(self, ahead: int = 0) -> None:
         """Wait until all blocks but `ahead` are learned, and raise what went wrong with one."""
@@ -306,7 +269,7 @@ class ProtocolRun:
 
         A block that is shared with a delayed run is not ended by it.
         """
-        if self._shares:
+        if self.delayed is not None:
             self._join()
         else:
             self.catch_up()
@@ -324,31 +287,43 @@ class ProtocolRun:
         return lambda sample: learner.update(learner.admit(learner.predict_sample(sample)))
 
 
-def _errors_of(learner: InverseDynamicsLearner) -> ErrorSpreads:
-    """A copy of the errors of all of a learner's models."""
-    estimator, baseline, model = learner.estimator, learner.baseline, learner.model
-    horizon = estimator.config.error_horizon
-    errors = ErrorSpreads(MODELS, model.n_axes, horizon, expected_scales(model).output)
-    alone = {} if baseline is None else baseline.errors.state()
-    errors.restore(errors.state() | alone | estimator.errors.state())
-    return errors
+class LaggingModels:
+    """A learner's models whose nonparametric parts have learned no sample of the present block.
+
+    Their errors, which their deviations follow, are of their own predictions.
+    """
+
+    def __init__(self, learner: InverseDynamicsLearner) -> None:
+        self._estimator = learner.estimator.copy()
+        self._baseline = None if learner.baseline is None else learner.baseline.copy()
+
+    def follow(self, learner: InverseDynamicsLearner) -> None:
+        """Know what a learner's nonparametric parts know."""
+        self._estimator.residual.copy_from(learner.estimator.residual)
+        if self._baseline is not None and learner.baseline is not None:
+            self._baseline.kernel_model.copy_from(learner.baseline.kernel_model)
+
+    def predict(self, block: SampleBlock, rigid: RigidBodyBlock) -> BlockPrediction:
+        """Predict a block of which a rigid body that learns has predicted `rigid`."""
+        both = self._estimator.predict_block(block, rigid)
+        _record(self._estimator.errors, block, both)
+        alone = None
+        if self._baseline is not None:
+            alone = self._baseline.predict_block(block)
+            _record(self._baseline.errors, block, alone)
+        return _merged(both, alone)
 
 
 def _update_block(
-    learner: InverseDynamicsLearner,
-    block: SampleBlock,
-    rigid: RigidBodyBlock | None = None,
-    late: ErrorSpreads | None = None,
-) -> tuple[BlockPrediction, BlockPrediction]:
-    """Predictions of all models in turn, and delayed; see the estimator's `update_block`."""
-    both = learner.estimator.update_block(block, rigid=rigid, late=late)
-    alone: Sequence[BlockPrediction | None] = (None, None)
-    if learner.baseline is not None:
-        alone = learner.baseline.update_block(block, late=late)
-    return _merged(both[0], alone[0]), _merged(both[1], alone[1])
+    learner: InverseDynamicsLearner, block: SampleBlock
+) -> tuple[BlockPrediction, RigidBodyBlock]:
+    """Predictions of all models in turn, and what the rigid body predicted."""
+    both, rigid = learner.estimator.update_block(block)
+    alone = None if learner.baseline is None else learner.baseline.update_block(block)
+    return _merged(both, alone), rigid
 
 
-def record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
+def _record(errors: ErrorSpreads, block: SampleBlock, prediction: BlockPrediction) -> None:
     """Count a block as learned after these predictions."""
     left = {name: block.y - values for name, values in prediction.values.items()}
     for k in np.flatnonzero(block.informative):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from dataclasses import replace as replace_fields
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.parameters import Value, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
-from semiparam_dynamics.dynamics.sample import Motion, Sample, SampleBlock
+from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.offline.evaluation.verdict import number_of_pieces
 from semiparam_dynamics.offline.tuning.recordings import Fold
@@ -152,7 +151,7 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
         estimator = SemiparametricEstimator(model, _with_window(config, fold))
         for motion in fold.train:
             for block in motion.blocks(TRAIN_BLOCK):
-                _learn(estimator, block)
+                estimator.update_block(block)
         y = np.concatenate([motion.y for motion in fold.scored])
         frozen = [_predict(estimator, motion) for motion in fold.scored]
         delayed = [
@@ -191,20 +190,6 @@ def _with_window(config: EstimatorConfig, fold: Fold) -> EstimatorConfig:
     return replace(config, **{f"{config.residual}.window": window})
 
 
-def _learn(estimator: SemiparametricEstimator, block: SampleBlock) -> None:
-    if estimator.learns_in_blocks:
-        estimator.update_block(block)
-        return
-    for sample in _samples(block):
-        estimator.update(sample)
-
-
-def _samples(block: SampleBlock) -> Iterator[Sample]:
-    columns = (block.stamps.tolist(), block.q, block.dq, block.ddq, block.regressors, block.y)
-    for parts, weight in zip(zip(*columns, strict=True), block.weights.tolist(), strict=True):
-        yield replace_fields(Sample(*parts), weight=weight)
-
-
 def _predict(estimator: SemiparametricEstimator, motion: Motion) -> dict[str, Array]:
     parts = [estimator.predict_block(block).values for block in motion.blocks(TRAIN_BLOCK)]
     return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
@@ -221,7 +206,7 @@ def _delayed(
         parts.append(_predict(estimator, scored.take(numbers == number)))
         if (rows := later == number).any():
             for block in learned.take(rows).blocks(TRAIN_BLOCK):
-                _learn(estimator, block)
+                estimator.update_block(block)
     return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
 
 
