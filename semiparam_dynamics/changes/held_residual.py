@@ -84,16 +84,14 @@ class HeldResidual:
         """
         return self._predict(sample, prediction, theta).value
 
-    def learn(self, sample: Sample, prediction: Prediction, theta: Array) -> None:
+    def learn(self, sample: Sample, prediction: Prediction) -> None:
         """Learn a measured sample under the load; prediction: of the learned model."""
         if not self._residual.standardizer.settled or not sample.teaches:
             return
         assert sample.y is not None
-        known = self._predict(sample, prediction, theta)
         self._residual.update(
             sample.stamp,
             self._inputs(sample, prediction),
-            known,
             sample.y - prediction.semiparametric,
             sample.regressor @ self._combination,
             prediction.rigid_body,

@@ -268,7 +268,7 @@ class ChangeMonitor:
             return
         risen = self._now.onset + round(Windows.RISE * self._blocks.length * 1e9)
         if sample.stamp > risen and self.verdict(sample.stamp) != DEFER:
-            self.held.learn(sample, prediction, self.correction.theta)
+            self.held.learn(sample, prediction)
 
     @property
     def _holding(self) -> bool:

@@ -12,7 +12,6 @@ from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConf
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import (
-    ResidualPrediction,
     Sample,
     SampleBlock,
 )
@@ -27,7 +26,6 @@ class BaselinePrediction:
 
     nonparametric: Array
     nonparametric_std: Array
-    residual: ResidualPrediction  # what learning the sample needs again
 
 
 class NonparametricBaseline:
@@ -66,7 +64,7 @@ class NonparametricBaseline:
         near, far = self.errors[NAME].value, self.errors["y"].value
         std = blend(known.confidence, near, far) * self.errors.factors(sample.stamp)[NAME]
         self.errors.complete({NAME: std})
-        return BaselinePrediction(known.value, std, known)
+        return BaselinePrediction(known.value, std)
 
     def update(self, sample: Sample, prediction: BaselinePrediction | None = None) -> None:
         """Learn a sample; `prediction` is :meth:`predict`'s of it, see the estimator's `update`."""
@@ -76,7 +74,7 @@ class NonparametricBaseline:
         x, nothing = self._inputs(sample), sample.regressor[:, :0]
         zeros = np.zeros(len(y))
         alone = RigidBodyBlock.none(y[None], np.array([sample.weight]))
-        self.kernel_model.update(sample.stamp, x, prediction.residual, y, nothing, zeros, alone)
+        self.kernel_model.update(sample.stamp, x, y, nothing, zeros, alone)
         error, std = {NAME: y - prediction.nonparametric}, {NAME: prediction.nonparametric_std}
         self.errors.record(sample.stamp, y, error, std)
 

@@ -42,11 +42,6 @@ def blend(
     return np.sqrt(spread + variance)
 
 
-def deviations(variance: Array, confidence: float, near: Array, far: Array) -> tuple[Array, Array]:
-    """Standard deviations (n_axes,) of the far model alone and of the two blended."""
-    return np.sqrt(far + variance), blend(confidence, near, far, variance)
-
-
 class ErrorSpreads:
     """Running mean squares (n_axes,) of models' errors, and of y about its mean, by name.
 

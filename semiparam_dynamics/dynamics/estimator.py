@@ -18,7 +18,7 @@ from semiparam_dynamics.base.storage import (
     save_state,
     sub_state,
 )
-from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend, deviations
+from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.limits import LearningGate, OutputBound, OutputConfig
 from semiparam_dynamics.dynamics.residual import (
     KernelConfig,
@@ -197,9 +197,8 @@ class SemiparametricEstimator:
         fast : also predict `sample.fast`.
         """
         s, (rigid, left) = sample, self._parts(sample)
-        near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        variance = self.rigid_body.variance(s.regressor) + self._novel_variance * left.novelty
-        rigid_std, std = deviations(variance, left.confidence, near, far)
+        variance = self.rigid_body.variance(s.regressor)
+        rigid_std, std = self._stds(variance, left.novelty, left.confidence)
         factors = self.errors.factors(s.stamp)
         rigid_std *= factors["rigid_body"]
         std *= (factor := factors["semiparametric"])
@@ -259,7 +258,7 @@ class SemiparametricEstimator:
         s, p, y = sample, prediction, sample.y
         assert y is not None
         x = self._inputs(s, p.rigid_body)
-        self.residual.update(s.stamp, x, p.residual, y, s.regressor, p.rigid_body, rigid)
+        self.residual.update(s.stamp, x, y, s.regressor, p.rigid_body, rigid)
         errors = {"rigid_body": y - p.rigid_body, "semiparametric": y - p.semiparametric}
         stds = {"rigid_body": p.rigid_body_std, "semiparametric": p.semiparametric_std}
         self.errors.record(s.stamp, y, errors, stds)
@@ -296,7 +295,7 @@ class SemiparametricEstimator:
         """
         rigid = rigid or self.rigid_body.predict_block(block.regressors)
         residual = self._residual_block(block.q, block.dq, block.ddq, rigid)
-        stds = self.errors.widen(block.stamps, self._stds(rigid, residual))
+        stds = self.errors.widen(block.stamps, self._block_stds(rigid, residual))
         return BlockPrediction(self._values(rigid, residual), stds, novelty=residual.novelty)
 
     def feedforward(
@@ -315,7 +314,7 @@ class SemiparametricEstimator:
         values = self._values(rigid, residual)
         within = [self.bound.within(row) for row in rigid.values]
         values["rigid_body"] = np.array(within).reshape(rigid.values.shape)
-        stds = self._stds(rigid, residual)
+        stds = self._block_stds(rigid, residual)
         self.errors.complete(stds)
         return BlockPrediction(values, stds, self.errors.unseen)
 
@@ -325,11 +324,18 @@ class SemiparametricEstimator:
         inputs = self.residual.inputs(q, dq, ddq, rigid.values)
         return self.residual.predict_block(inputs, rigid.parameters)
 
-    def _stds(self, rigid: RigidBodyBlock, residual: ResidualBlock) -> dict[str, Array]:
+    def _block_stds(self, rigid: RigidBodyBlock, residual: ResidualBlock) -> dict[str, Array]:
+        known = residual.novelty, residual.confidence[:, None]
+        rigid_std, std = self._stds(rigid.variances, *known)
+        return {"rigid_body": rigid_std, "semiparametric": std}
+
+    def _stds(
+        self, variance: Array, novelty: Array, confidence: float | Array
+    ) -> tuple[Array, Array]:
+        """Of the rigid body and of the sum; variance and novelty (n_axes,), or (k, n_axes) of k."""
         near, far = self.errors["semiparametric"].value, self.errors["rigid_body"].value
-        variances = rigid.variances + self._novel_variance * residual.novelty
-        both = blend(residual.confidence[:, None], near, far, variances)
-        return {"rigid_body": np.sqrt(far + variances), "semiparametric": both}
+        variance = variance + self._novel_variance * novelty
+        return np.sqrt(far + variance), blend(confidence, near, far, variance)
 
     def _values(self, rigid: RigidBodyBlock, residual: ResidualBlock) -> dict[str, Array]:
         both = self.bound.block(rigid.values + residual.values, rigid.values)

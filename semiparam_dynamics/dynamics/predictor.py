@@ -69,8 +69,6 @@ class Predictor:
     def predict(self, sample: Sample, last: Prediction, *, fast: bool = False) -> Prediction:
         """Predict a sample; `last` is the estimator's own prediction of one just before it.
 
-        It can't be learned by: it has no features.
-
         fast : also predict `sample.fast`.
         """
         before = sample.fast if fast else None
@@ -143,10 +141,7 @@ class PublishedModel:
             lock.release()
 
     def assess(self, estimator: SemiparametricEstimator, sample: Sample) -> Prediction:
-        """Have the estimator predict a sample, for what predictions take from it; returns that.
-
-        Confidence and deviations need its features, which learning needs, too.
-        """
+        """Have the estimator predict a sample, for what predictions take from it; returns that."""
         self.last = estimator.predict(sample)
         return self.last
 

@@ -266,8 +266,6 @@ class KernelResidual:
         metric = self._metric(n_axes, n_inputs)
         self.inferred = InferredKernel(metric, self.model.targets, most, predicted)
         self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
-        self._n_updates = 0
-        self._rescaled = 0  # `_n_updates` when the scales were last changed
         self._blank = {"model": self.model.state(), "states": self.states.state()}
 
     def _metric(self, n_axes: int, n_inputs: int) -> Array:
@@ -338,10 +336,9 @@ class KernelResidual:
             nothing = self._zeros(1)
             return ResidualPrediction(nothing.values[0], 0.0, nothing.novelty[0])
         scaled = self.standardizer.transform(x)
-        outputs, confidence, phi = self.model.predict(scaled)
+        outputs, confidence = self.model.predict(scaled)
         value = self.combine(outputs[None], scaled[None], parameters)[0]
-        novelty, version = self.states.novelty(scaled[None])[0], self._n_updates
-        return ResidualPrediction(value, confidence, novelty, True, scaled, phi, version)
+        return ResidualPrediction(value, confidence, self.states.novelty(scaled[None])[0], True)
 
     def combine(self, outputs: Array, X: Array, parameters: Array) -> Array:
         """The residual (k, n_axes) by the first model's outputs at standardized inputs (k, d)."""
@@ -355,7 +352,6 @@ class KernelResidual:
         self,
         stamp: int,
         x: Array,
-        prediction: ResidualPrediction,
         y: Array,
         regressor: Array,
         rigid_body: Array,
@@ -363,8 +359,7 @@ class KernelResidual:
     ) -> None:
         """Learn one sample (stamp in ns) of which the rigid body's prediction was `rigid_body`.
 
-        prediction : by :meth:`predict` at x, maybe before other samples were learned.
-        learned : what the rigid body's update of the sample returned.
+        x : (d,) inputs. learned : what the rigid body's update of the sample returned.
         """
         weight, parameters = _weight(learned.weights[-1], y), learned.parameters[-1]
         targets = self.targets(y, regressor, rigid_body)
@@ -374,15 +369,9 @@ class KernelResidual:
             return
         if not self.standardizer.ready:
             return
-        scaled, phi = prediction.inputs, prediction.features
-        if scaled is None or phi is None or prediction.version < self._rescaled:
-            # The scales are others since it was predicted.
-            scaled = self.standardizer.transform(x)
-            phi = self.model.features.transform(scaled)
-        fraction = self._clock.forgetting_fraction(stamp)
-        self._n_updates += 1
+        scaled, fraction = self.standardizer.transform(x), self._clock.forgetting_fraction(stamp)
         self.states.novelty(scaled[None], grow=True)
-        self.model.update(scaled, phi, self.model.told(targets), weight, fraction)
+        self.model.update(scaled, self.model.told(targets), weight, fraction)
         if self.inferred.due:
             self._infer(parameters)
 
@@ -423,10 +412,7 @@ class KernelResidual:
             X, targets, weights = self.inferred.samples(self.standardizer.transform, parameters)
             self.states.novelty(X, grow=True)
             for x, target, weight in zip(X, self.model.told(targets), weights, strict=True):
-                phi = self.model.features.transform(x)
-                self.model.update(x, phi, target, float(weight))
-        self._n_updates += 1
-        self._rescaled = self._n_updates
+                self.model.update(x, target, float(weight))
         self._infer(parameters, choose=True)
 
     def _zeros(self, k: int) -> ResidualBlock:
@@ -444,7 +430,6 @@ class KernelResidual:
         self.model.copy_from(other.model)
         self.inferred.copy_from(other.inferred)
         self.states.copy_from(other.states)
-        self._n_updates, self._rescaled = other._n_updates, other._rescaled
 
     @subnormals_as_zero
     def state(self) -> dict[str, Array]:
@@ -460,8 +445,6 @@ class KernelResidual:
         for name, part in self._parts.items():
             part.restore(sub_state(state, f"{name}."))
         self._clock.restore(sub_state(state, "clock."))
-        self._n_updates += 1  # predictions from before are stale
-        self._rescaled = self._n_updates
 
 
 def _weight(weights: Array, y: Array) -> float:
@@ -602,25 +585,22 @@ class KernelModel:
         constants = self.core.n_outputs - targets.shape[-1]
         return np.concatenate((targets, np.ones((*targets.shape[:-1], constants))), axis=-1)
 
-    def predict(self, x: Array) -> tuple[Array, float, Array]:
-        """Outputs (laid out as targets), confidence and features, at inputs x (d,)."""
+    def predict(self, x: Array) -> tuple[Array, float]:
+        """Outputs (laid out as targets) and confidence at inputs x (d,)."""
         phi = self.features.transform(x)
         if not len(phi):
-            return np.zeros(self.core.n_outputs), 0.0, phi
+            return np.zeros(self.core.n_outputs), 0.0
         outputs, leverage = self.core.predict(phi)
         variance = 1.0 - self.features.explained + self.core.penalty * leverage
-        return outputs, min(max(1.0 - variance, 0.0), 1.0), phi
+        return outputs, min(max(1.0 - variance, 0.0), 1.0)
 
-    def update(
-        self, x: Array, phi: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0
-    ) -> None:
-        """Learn targets at x (d,), counted `weight` times; `phi` may be of fewer centers.
+    def update(self, x: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0) -> None:
+        """Learn targets at x (d,), counted `weight` times.
 
         fraction : of what is known that is forgotten; by local features only at x, see
             `update_replacing`.
         """
-        if len(phi) != self.core.n_features:
-            phi = self.features.transform(x)
+        phi = self.features.transform(x)
         if self.features.grow(x, phi):
             self.core.add_feature()
             phi = self.features.transform(x)

@@ -165,15 +165,12 @@ NEW_STATE = 0.5  # novelty above which a joint's state counts as new
 
 @dataclass(frozen=True, slots=True)
 class ResidualPrediction:
-    """A residual's prediction of one sample, with what learning that sample needs again."""
+    """A residual's prediction of one sample."""
 
     value: Array  # (n_axes,) of both its models
     confidence: float  # 0: no data near; 1: plenty
     novelty: Array  # (n_axes,) in [0, 1], how new the state of each joint is to it
     ready: bool = False  # there are scales of its inputs
-    inputs: Array | None = None  # standardized; None before that, and by a `Predictor`
-    features: Array | None = None  # of its first model, after `version` updates
-    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

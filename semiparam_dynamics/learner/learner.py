@@ -449,11 +449,10 @@ class InverseDynamicsLearner:
     ) -> list[BaselinePrediction | None]:
         """Learn the steps that have a target, and score all of them, in order.
 
-        One by one: a block of the estimator's is faster only from hundreds of samples on. Where
-        predictions are made beside learning, what is learned does not depend on them: errors of
-        predictions that are some ten milliseconds old would widen the deviations on a busy machine.
-        The estimator assesses what it learns, by the features that learning needs, or the last
-        sample where it learns none. `between` is called after each part of the work that takes
+        Where predictions are made beside learning, what is learned does not depend on them: errors
+        of predictions that are some ten milliseconds old would widen the deviations on a busy
+        machine. The estimator assesses what it learns, or the last sample where it learns none.
+        `between` is called after each part of the work that takes
         long.
 
         Returns the baseline's prediction of each; None where there is no baseline.

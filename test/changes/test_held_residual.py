@@ -61,7 +61,7 @@ def test_what_is_left_is_that_of_the_present_estimate_whatever_it_was(samples) -
         of.observe(sample, prediction)
     assert of.n_learned == 0 and not of.value(*rows[0], right).any()
     for sample, prediction in rows[:900]:
-        of.learn(sample, prediction, np.zeros(causes.n_columns))
+        of.learn(sample, prediction)
     told = np.array([of.value(s, p, right) for s, p in rows[900:1100]])
     true = np.array([twisted(s) for s, _ in rows[900:1100]])
     assert np.sqrt(np.mean((told - true) ** 2)) < 0.3 * np.sqrt(np.mean(true**2))
@@ -79,7 +79,7 @@ def test_nothing_is_said_far_from_what_was_held(samples) -> None:
     for sample, prediction in rows:
         of.observe(sample, prediction)
     for sample, prediction in rows[:20]:
-        of.learn(sample, prediction, none)
+        of.learn(sample, prediction)
     sample, prediction = rows[10]
     far = dataclasses.replace(sample, q=sample.q + 3.0)
     assert np.abs(of.value(*rows[10], none)).max() > 0.1 * np.abs(twisted(sample)).max()

@@ -10,7 +10,6 @@ from semiparam_dynamics.dynamics.deviations import (
     ErrorSpreads,
     RunningSquare,
     blend,
-    deviations,
 )
 
 
@@ -18,11 +17,10 @@ def test_what_is_not_known_of_parameters_adds_to_the_spread() -> None:
     rng = np.random.default_rng(0)
     variance, near, far = rng.uniform(0.0, 4.0, (3, 7))
     for confidence in (0.0, 0.3, 1.0):
-        alone, blended = deviations(variance, confidence, near, far)
-        np.testing.assert_allclose(alone, np.sqrt(far + variance), rtol=1e-14)
+        blended = blend(confidence, near, far, variance)
         spread = blend(confidence, near, far) ** 2
         np.testing.assert_allclose(blended, np.sqrt(spread + variance), rtol=1e-14)
-        assert np.all(blended <= alone * (1.0 + 1e-14))
+        assert np.all(blended <= np.sqrt(far + variance) * (1.0 + 1e-14))
 
 
 def test_a_running_square_is_the_weighted_mean_of_the_squares() -> None:

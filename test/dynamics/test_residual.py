@@ -36,7 +36,7 @@ def learned(
 ) -> KernelModel:
     local = model(active)
     for x, phi, y in zip(X, Phi, Y, strict=True):
-        local.update(x, local.features.transform(x), local.targets.of(y, phi))
+        local.update(x, local.targets.of(y, phi))
     return local
 
 
@@ -80,17 +80,9 @@ def test_confidence_is_one_minus_the_gaussian_process_variance() -> None:
 
 def test_far_from_all_data_outputs_and_confidence_are_zero() -> None:
     local = learned(None, *data())
-    outputs, confidence, _ = local.predict(np.full(3, 50.0))
+    outputs, confidence = local.predict(np.full(3, 50.0))
     assert np.all(outputs == 0.0)
     assert confidence == 0.0
-
-
-def test_features_from_before_a_growth_are_made_anew() -> None:
-    X, Phi, Y = data()
-    prompt, late = learned(None, X, Phi, Y), model(None)
-    for x, phi, y in zip(X, Phi, Y, strict=True):
-        late.update(x, np.zeros(0), late.targets.of(y, phi))
-    assert np.array_equal(prompt.predict(X[0])[0], late.predict(X[0])[0])
 
 
 def test_all_kernel_widths_have_one_unit() -> None:
