@@ -146,7 +146,7 @@ def method_scores(
     if not hasattr(method, "update"):
         return
     estimator = prepared.evaluation.runs["frozen"].estimator.copy()
-    in_turn = estimator.update_rigid_body_block(prepared.test_block).values
+    in_turn = estimator.update_block(prepared.test_block)[1].values
     data = dataclasses.replace(data, base=in_turn)
     rigid = _nmse(in_turn, data.y)
     for protocol, length in (("delayed", BLOCK), ("sequential", 0.0)):
