@@ -18,10 +18,9 @@ from semiparam_dynamics.learning.recursion.rotation import (
     ROWS,
     SOLVED,
     TAKE,
-    leverages_of_rows,
+    note_row,
     predict_row,
     rotate_pending,
-    update_row,
     update_rows,
 )
 
@@ -153,15 +152,14 @@ class DeferredRotation:
 
     def leverages(self, rows: Array) -> Array:
         """z (R'R)^-1 z' of each row, (k,) for (k, n)."""
-        found = np.empty(len(rows))
-        if len(rows):
-            leverages_of_rows(*self._arrays, rows, found, self.n, self._pending, self._solved)
-            self._pending, self._solved = False, True
+        solved = self.solve(rows.T, transposed=True)
+        found: Array = np.einsum("ij,ij->j", solved, solved)
         return found
 
     def update(self, row: Array, target: Array, scale: float = 1.0) -> None:
         """Rotate in scale times a row (n,) with `target` (T,); O(n) if it was just predicted."""
-        update_row(*self._arrays, row, target, self.n, self._pending, self._solved, scale)
+        predict_row(*self._arrays, row, self.n, self._pending, self._solved)
+        note_row(*self._arrays[2:], target, self.n, scale)
         self._pending, self._solved = True, False
 
     def update_rows(self, rows: Array, targets: Array) -> tuple[Array, Array]:

@@ -107,24 +107,6 @@ def rotate_pending(R: Array, U: Array, work: Array, side: Array, n: int) -> None
 
 
 @compiled
-def update_row(
-    R: Array,
-    U: Array,
-    work: Array,
-    side: Array,
-    row: Array,
-    target: Array,
-    n: int,
-    pending: bool,
-    solved: bool,
-    scale: float,
-) -> None:
-    """:func:`predict_row` of a row (n,), then :func:`note_row` `scale` times it."""
-    predict_row(R, U, work, side, row, n, pending, solved)
-    note_row(work, side, target, n, scale)
-
-
-@compiled
 def update_rows(
     R: Array,
     U: Array,
@@ -148,24 +130,6 @@ def update_rows(
             errors[k, t] = Y[k, t] + side[ANSWER, t]
         note_row(work, side, Y[k], n, 1.0)
         pending, solved = True, False
-
-
-@compiled
-def leverages_of_rows(
-    R: Array,
-    U: Array,
-    work: Array,
-    side: Array,
-    Z: Array,
-    out: Array,
-    n: int,
-    pending: bool,
-    solved: bool,
-) -> None:
-    """out_k = |R^-T z_k|^2 for the rows of Z (k, n)."""
-    for k in range(len(Z)):
-        out[k] = predict_row(R, U, work, side, Z[k], n, pending, solved)
-        pending, solved = False, True
 
 
 @compiled
