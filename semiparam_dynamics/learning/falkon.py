@@ -30,7 +30,7 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, Solution, sample_by_weight
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
 from semiparam_dynamics.learning.kernels import as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.newton import LogisticNewton
@@ -42,14 +42,10 @@ from semiparam_dynamics.learning.rows import (
     training_rows,
 )
 
-MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
-# of the outputs' mean square: their predictions' error is below a thousandth then
-NEGLIGIBLE_GAIN = 1e-6
-MAX_DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
-
 FALKON_LOSSES = ("square", "logistic")
 
 Predictor = Callable[[Array], Array]
+Solver = FalkonSystem | LogisticNewton
 
 
 @dataclass(eq=False, repr=False)
@@ -158,94 +154,77 @@ class Falkon(RegularisationPath, KernelRegressor):
         if validation_data is not None:
             held_out = validation_rows(self, validation_data, rows).whole()
             loss.check(held_out.Y)
-        system = self._system(rows, held_out is not None)
+        system, solver = self._solver(rows, held_out is not None)
         predictor = None if held_out is None else self._predictor(system, held_out.X)
-        offsets = np.zeros(rows.n_outputs)
-
-        ended_by_callback = False
 
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
-            nonlocal ended_by_callback
             error = None
             if predictor is not None and held_out is not None:
-                predicted = predictor(coefficients()).astype(float) + offsets
+                predicted = predictor(coefficients()).astype(float) + solver.offsets
                 errors = loss.error(held_out.Y, predicted).mean(axis=1)
                 error = float(np.average(errors, weights=held_out.weights))
-            ended_by_callback = log.done(number, error)
-            return ended_by_callback
+            return log.done(number, error)
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
-            if loss.name == "logistic":
-                newton = LogisticNewton(system, self.fit_intercept)
-                start = newton.start()
-                offsets = start.offsets  # which the steps move
-                coefficients, residuals = newton.solve(
-                    penalty,
-                    max_iter,
-                    self._enough(rows),
-                    start,
-                    lambda number, found: done(number, lambda: found),
-                )
-                left = np.max(residuals[-1:], initial=0.0)
-                far = f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
-            else:
-                B = system.preconditioner(penalty)
-                solution = system.solve(
-                    B,
-                    penalty,
-                    max_iter,
-                    self.tolerance,
-                    lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
-                )
-                coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
-                far = _far(system, solution)
-        self._keep(rows, system.data.centers, coefficients)
-        self.intercept_: Any = float(offsets[0]) if rows.one_output else offsets
-        self.n_iter_ = len(residuals)
-        self.residuals_ = np.max(residuals, axis=1, initial=0.0)
+            found = solver.solve(penalty, max_iter, self.tolerance, done)
+        self._keep(rows, system.data.centers, found.coefficients)
+        self.intercept_: Any = float(solver.offsets[0]) if rows.one_output else solver.offsets
+        self.n_iter_ = len(found.residuals)
+        self.residuals_ = np.max(found.residuals, axis=1, initial=0.0)
         self.validation_errors_ = np.array(log.errors)
-        if far and not ended_by_callback:
-            whole = self.n_iter_ == max_iter
-            ended = "" if whole else ", but rounding ended them"
-            more, rows_needed = "max_iter, or " if whole else "", 4 * len(coefficients)
-            seen = self.preconditioner_rows or 0
-            set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
-            warnings.warn(
-                f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
-                f"towards 1 / penalty, or the penalty.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        if not log.ended:
+            self._warn(found.far(), self.n_iter_ == max_iter)
         return self
+
+    def _warn(self, far: str, whole: bool) -> None:
+        """Warn of a fit that is far from the minimiser; `whole`: after all its iterations."""
+        if not far:
+            return
+        ended = "" if whole else ", but rounding ended them"
+        more, rows_needed = "max_iter, or " if whole else "", 4 * len(self.coef_)
+        seen = self.preconditioner_rows or 0
+        set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
+        warnings.warn(
+            f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
+            f"towards 1 / penalty, or the penalty.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """All settings share the centres, their features and, where it fits, K_nM; those of one
-        penalty share one run. Leverage scores are those of the estimator's own penalty.
+        penalty share one run. With the logistic loss they go from the largest penalty down, each
+        from the solution before it. Leverage scores are those of the estimator's own penalty.
         """
-        asked = chosen.get("max_iter", [])
-        loss = self._loss()
-        system = self._system(rows, True)
+        counts = chosen.get("max_iter") or [positive_count(self.max_iter, "max_iter")]
+        penalties = chosen["penalty"]
+        system, solver = self._solver(rows, True)
         predictor = self._predictor(system, X_validation)
-        if loss.name == "logistic":
-            newton = LogisticNewton(system, self.fit_intercept)
-            yield from self._logistic_path(newton, rows, chosen, predictor)
-            return
-        for penalty in chosen["penalty"]:
-            predictions = self._run(system, penalty, asked, predictor)
-            for iterations in asked:
-                setting = {"penalty": penalty, "max_iter": iterations}
-                yield setting, predictions[iterations]
+        if solver is not system:
+            penalties = sorted(penalties, reverse=True)
+        for penalty in penalties:
+            predictions = self._run(solver, penalty, counts, predictor)
+            for count, predicted in zip(counts, predictions, strict=True):
+                yield {"penalty": penalty, "max_iter": count}, predicted
 
-    def _logistic_path(
-        self, newton: LogisticNewton, rows: Rows, chosen: dict[str, list[Any]], predictor: Predictor
-    ) -> Path:
-        """From the largest penalty down, each from the solution before it."""
-        max_iter = positive_count(self.max_iter, "max_iter")
-        at = newton.start()
-        for penalty in sorted(chosen["penalty"], reverse=True):
-            coefficients, _ = newton.solve(penalty, max_iter, self._enough(rows), at)
+    def _run(
+        self, solver: Solver, penalty: float, counts: Sequence[int], predictor: Predictor
+    ) -> list[Array]:
+        """Predictions after each number of iterations that is asked for, of one run."""
+        found: dict[int, Array] = {}
+
+        def predict(coefficients: Array) -> Array:
             predicted = predictor(coefficients)
-            yield {"penalty": penalty}, predicted + at.offsets.astype(predicted.dtype)
+            return predicted + solver.offsets.astype(predicted.dtype)
+
+        def follow(number: int, coefficients: Callable[[], Array]) -> bool:
+            if number in counts:
+                found[number] = predict(coefficients())
+            return False
+
+        solved = solver.solve(penalty, max(counts), self.tolerance, follow)
+        last = predict(solved.coefficients)
+        return [found.get(number, last) for number in counts]
 
     def _loss(self) -> Loss:
         if self.loss not in FALKON_LOSSES:
@@ -273,27 +252,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         shifted: Array = predicted + offsets
         return shifted
 
-    def _enough(self, rows: Rows) -> float:
-        """The tolerance, or the data's precision, below which a residual says nothing."""
-        return max(self.tolerance, float(np.finfo(rows.dtype).eps))
-
-    def _run(
-        self, system: FalkonSystem, penalty: float, asked: Sequence[int], predictor: Predictor
-    ) -> dict[int, Array]:
-        """Predictions after each number of iterations that is asked for, of one run."""
-        preconditioner = system.preconditioner(penalty)
-        found: dict[int, Array] = {}
-
-        def follow(number: int, beta: Array) -> bool:
-            if number in asked:
-                found[number] = predictor(system.coefficients(preconditioner, beta))
-            return False
-
-        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
-        last = predictor(system.coefficients(preconditioner, solution.x))
-        return {number: found.get(number, last) for number in asked}
-
-    def _system(self, rows: Rows, validated: bool) -> FalkonSystem:
+    def _solver(self, rows: Rows, validated: bool) -> tuple[FalkonSystem, Solver]:
+        """The system of the centres, and what solves it for the loss."""
         kernel, limit = as_kernel(self.kernel), self.memory_limit
         not_negative(self.tolerance, "tolerance")
         if limit is not None and validated:
@@ -312,8 +272,10 @@ class Falkon(RegularisationPath, KernelRegressor):
         if sample is None and n_rows is not None:
             sample = uniform(rows, n_rows, draw)
         if self.loss == "logistic":
-            return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
-        return FalkonSystem(rows, kernel, centers, limit, sample)
+            system = FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
+            return system, LogisticNewton(system, self.fit_intercept)
+        system = FalkonSystem(rows, kernel, centers, limit, sample)
+        return system, system
 
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
@@ -321,23 +283,3 @@ class Falkon(RegularisationPath, KernelRegressor):
         rows, kernel = system.data.rows.like(X), as_kernel(self.kernel)
         data = kernel_rows(rows, kernel, system.data.centers, limit)
         return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
-
-
-def _far(system: FalkonSystem, solution: Solution) -> str:
-    """Sentence on the part of the objective still to be gained, if it is large for any output.
-
-    The preconditioned residual doesn't show that: its norm has no scale of predictions' errors.
-    """
-    if solution.converged.all():
-        return ""
-    gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
-    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
-        return ""
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
-        now = np.maximum(outputs - solution.gained, 0.0)
-        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
-    if not far.any():
-        return ""
-    left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))
-    return f"about {left:.0%} of the mean squared error, with the penalty, could still be gained"

@@ -7,6 +7,7 @@ self-concordant losses"; Meanti, Carratino, Rosasco, Rudi 2020, "Kernel methods 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.special import expit
@@ -17,6 +18,7 @@ from semiparam_dynamics.learning.falkon_system import (
     FalkonSystem,
     Follow,
     Preconditioner,
+    Solved,
     conjugate_gradient,
 )
 from semiparam_dynamics.learning.kernels import weight_columns
@@ -28,6 +30,7 @@ MAX_PRODUCTS = 200  # with the Hessian at most, of a step
 MAX_HALVINGS = 40  # at most, of a step
 ARMIJO_SHARE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
 NEAR_RESIDUAL = 1e-6  # a residual from which on a step that does not halve it is rounding's
+MAX_DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
 # a change of the objective, relative to it, that may be rounding
 OBJECTIVE_ROUNDING = 1e-10
 
@@ -86,6 +89,10 @@ class LogisticNewton:
     A step takes a product with the kernel for each iteration of conjugate gradient, and one more.
     Its T preconditioners are alive at once, and some six arrays (n, T) of float64.
 
+    Attributes
+    ----------
+    offsets : b (T,), of the last solution.
+
     Raises LearningError for targets that are neither -1 nor 1.
     """
 
@@ -98,36 +105,27 @@ class LogisticNewton:
         as_loss("logistic").check(self._Y)
         self._intercept = intercept
         self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
-
-    def start(self) -> Iterate:
-        """The zero function."""
         zero = np.zeros_like(self._Y)
-        q, T = self._system.basis.n_features, zero.shape[1]
-        return Iterate(np.zeros((q, T)), np.zeros(T), zero, *self._derivatives(zero))
+        q, self.offsets = system.basis.n_features, np.zeros(zero.shape[1])
+        weights = np.zeros((q, zero.shape[1]))
+        self._at = Iterate(weights, self.offsets, zero, *self._derivatives(zero))
 
-    def solve(
-        self,
-        penalty: float,
-        max_iter: int,
-        tolerance: float,
-        at: Iterate,
-        follow: Follow | None = None,
-    ) -> tuple[Array, Array]:
-        """Newton steps until each column's residual is at most `tolerance`, which move `at`.
+    def solve(self, penalty: float, max_iter: int, tolerance: float, follow: Follow) -> Solved:
+        """Newton steps until each column's residual is at most `tolerance`, or rounding.
 
-        Returns the kernels' coefficients (q, T) and the residuals (t, T) after each step; the
-        offsets are in `at`.
-
-        The residual is the gradient's norm by the preconditioner, about Newton's decrement: half
-        of its square is about what the objective can still fall by. `follow` is called with the
-        step's number, from 1, and the coefficients; a true answer ends all.
+        They begin where the steps of the penalty before have ended. The residual is the gradient's
+        norm by the preconditioner, about Newton's decrement: half of its square is about what the
+        objective can still fall by.
         """
+        at = self._at
         w, f, offsets = at.weights, at.predictions, at.offsets
+        # Below the data's precision a residual says nothing.
+        tolerance = max(tolerance, float(np.finfo(self._data.rows.dtype).eps))
         if not w.size:  # a kernel that is zero on all centres
             if self._intercept:
                 offsets[:] = self._log_odds(tolerance)
                 f[:] = offsets
-            return np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1]))
+            return Solved(np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1])), str)
         coefficients = np.zeros_like(w)
         residuals: list[Array] = []
         relative = np.full(w.shape[1], np.inf)
@@ -156,9 +154,9 @@ class LogisticNewton:
             stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR_RESIDUAL))
             active = active[(after > tolerance) & ~stuck]
             del each  # before the next are made
-            if follow is not None and follow(len(residuals), coefficients):
+            if follow(len(residuals), coefficients.copy):
                 break
-        return coefficients, np.array(residuals)
+        return Solved(coefficients, np.array(residuals), partial(_far, relative))
 
     def _log_odds(self, tolerance: float) -> Array:
         """The minimisers among constant functions, (T,).
@@ -191,9 +189,7 @@ class LogisticNewton:
         )
 
     def _preconditioner(self, penalty: float, w: Array, offset: float) -> Preconditioner:
-        return self._system.reweighted_preconditioner(
-            penalty, lambda phi: _curvature(phi @ w + offset)
-        )
+        return self._system.preconditioner(penalty, lambda phi: _curvature(phi @ w + offset))
 
     def _direction(
         self,
@@ -271,6 +267,12 @@ def _curvature(f: Array) -> Array:
     """The logistic loss' second derivative at predictions f, whatever the label."""
     p = expit(f)
     return np.asarray(p * (1.0 - p))
+
+
+def _far(residuals: Array) -> str:
+    """Sentence on the outputs' largest residual, if it is large."""
+    left = float(np.max(residuals))
+    return f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
 
 
 def _each(preconditioners: list[Preconditioner], solve: str, B: Array) -> Array:
