@@ -171,7 +171,7 @@ def start_model(
         fits = len(getattr(fitted, "centers_", ())) <= features.capacity
         most = features.capacity if fits else features.capacity - features.capacity // 2
         basis, weights = nystrom_start(fitted, most)
-        features.start(basis)
+        features.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
         transform = basis.transform
     whole = recursion_from(transform, X, weights, penalty / share, features.capacity)
     model.core = RecursiveLeastSquares(
