@@ -37,10 +37,10 @@ from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
     Block,
-    MaskedRows,
     Rows,
     backend_of,
     chunk_by_chunk,
+    masked,
     to_numpy,
     training_rows,
     validate_data,
@@ -379,7 +379,7 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
         raise LearningError(f"A share of {share} of {n} rows can't be held out for validation.")
     held = np.zeros(n, dtype=bool)
     held[draw.permutation(n)[:count]] = True
-    return MaskedRows(rows, ~held), MaskedRows(rows, held)
+    return masked(rows, ~held), masked(rows, held)
 
 
 DOUBLE_OUTPUTS = 3  # up to which sums in double precision take no more time than in single
