@@ -18,6 +18,7 @@ from semiparam_dynamics.learning.recursion.rotation import (
     ROWS,
     SOLVED,
     TAKE,
+    leverages_of_rows,
     note_row,
     predict_row,
     rotate_pending,
@@ -152,8 +153,10 @@ class DeferredRotation:
 
     def leverages(self, rows: Array) -> Array:
         """z (R'R)^-1 z' of each row, (k,) for (k, n)."""
-        solved = self.solve(rows.T, transposed=True)
-        found: Array = np.einsum("ij,ij->j", solved, solved)
+        found = np.empty(len(rows))
+        if len(rows):
+            leverages_of_rows(*self._arrays, rows, found, self.n, self._pending, self._solved)
+            self._pending, self._solved = False, True
         return found
 
     def update(self, row: Array, target: Array, scale: float = 1.0) -> None:

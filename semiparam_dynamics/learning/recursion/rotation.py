@@ -133,6 +133,24 @@ def update_rows(
 
 
 @compiled
+def leverages_of_rows(
+    R: Array,
+    U: Array,
+    work: Array,
+    side: Array,
+    Z: Array,
+    out: Array,
+    n: int,
+    pending: bool,
+    solved: bool,
+) -> None:
+    """out_k = |R^-T z_k|^2 for the rows of Z (k, n)."""
+    for k in range(len(Z)):
+        out[k] = predict_row(R, U, work, side, Z[k], n, pending, solved)
+        pending, solved = False, True
+
+
+@compiled
 def _is_same(known: Array, row: Array, n: int) -> bool:
     different = 0
     for i in range(n):
