@@ -26,9 +26,9 @@ from semiparam_dynamics.learning.recursion.features import IncrementalNystromFea
 from semiparam_dynamics.learning.recursive_rls import (
     RecursiveRLS,
     fitted_rows,
-    fourier_start,
     least_explained,
     nystrom_start,
+    random_start,
     recursion_from,
 )
 from semiparam_dynamics.learning.rows import Rows
@@ -273,7 +273,7 @@ def test_what_can_t_start_one_is_refused() -> None:
     with pytest.raises(LearningError, match="no centres"):
         nystrom_start(MODELS["random_features"].fit(X, Y))
     with pytest.raises(LearningError, match="no frequencies"):
-        fourier_start(MODELS["krls"].fit(X, Y))
+        random_start(MODELS["krls"].fit(X, Y))
     with pytest.raises(LearningError, match="no penalty"):
         RecursiveRLS.from_batch(MODELS["nytro"].fit(X, Y), X, Y)
     for outputs in (Y[:, 0], np.hstack((Y, Y))):
