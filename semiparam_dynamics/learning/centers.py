@@ -18,7 +18,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_inputs, as_kernel, in_format, stacked
-from semiparam_dynamics.learning.products import evaluate_into, upper_factor
+from semiparam_dynamics.learning.products import evaluate_into, solve_upper, upper_factor
 from semiparam_dynamics.learning.ridge import FeatureMap, NestedRidge, accumulate, feature_blocks
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, on_host
 
@@ -83,6 +83,7 @@ class NystromBasis:
     def extend(self, centers: Array) -> None:
         """Append centres (k, d); the features so far stay as they are."""
         known, old = self.n_centers, self.n_features
+        self._upper: Array | None = None
         self.centers = stacked((self.centers, as_inputs(centers, float)))
         if not known and self._start():
             return
@@ -96,14 +97,24 @@ class NystromBasis:
 
     def transform(self, X: Array) -> Array:
         """Features (n, q) of inputs (n, d), in the dtype of X."""
-        C = self.centers[self.kept].astype(X.dtype)
-        return self.from_kernel(self.kernel(X, C))
+        return nystrom_map(self, X.dtype)(X)
 
-    def from_kernel(self, K: Array) -> Array:
-        """Features (n, q) from K(X, kept centres), (n, q); K is used up."""
-        L = self.factor.astype(K.dtype)
-        phi: Array = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
-        return phi.T
+    @property
+    def upper(self) -> Array:
+        """L' of the kept centres, (q, q), column-wise: no copy where each has a feature."""
+        if self._upper is None:
+            whole = self.n_features == self.n_centers
+            # Row by row, L is its transpose column by column.
+            self._upper = np.ascontiguousarray(self.expansion if whole else self.factor).T
+        return self._upper
+
+    def to_coefficients(self, weights: Array) -> Array:
+        """L'^-1 weights, the kept centres' coefficients, of the features' weights (q, T)."""
+        return solve_upper(self.upper, weights)
+
+    def from_coefficients(self, gradient: Array) -> Array:
+        """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
+        return solve_upper(self.upper, gradient, transposed=True)
 
     def coefficients(self, weights: Array) -> Array:
         """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""

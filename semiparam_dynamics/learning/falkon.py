@@ -167,7 +167,7 @@ class LogisticNewton:
             here = self._gradient(each, penalty, at, active)
             before = here.norms(each)
             d = self._direction(each, penalty, f[:, active], here, before, tolerance)
-            change = each[0].to_coefficients(d)
+            change = self._system.basis.to_coefficients(d)
             df = np.concatenate(list(self._data.multiply(change))).astype(float)
             db = here.offset_steps(d)
             df += db
@@ -181,7 +181,7 @@ class LogisticNewton:
             after = self._gradient(each, penalty, at, active).norms(each)
             relative[active] = after
             residuals.append(relative.copy())
-            coefficients = each[0].to_coefficients(w)
+            coefficients = self._system.basis.to_coefficients(w)
             # Near the solution a step squares the residual, until rounding keeps it.
             stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR_RESIDUAL))
             active = active[(after > tolerance) & ~stuck]
@@ -207,7 +207,7 @@ class LogisticNewton:
         self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
     ) -> Slopes:
         """The objective's at the columns' functions, with what eliminates the offsets."""
-        by_weights = each[0].from_coefficients(at.slopes[:, columns])
+        by_weights = self._system.basis.from_coefficients(at.slopes[:, columns])
         by_weights += penalty * at.weights[:, columns]
         if not self._intercept:
             none = np.zeros(len(columns))
@@ -216,7 +216,7 @@ class LogisticNewton:
         return Slopes(
             by_weights,
             np.sum(self._losses_slopes(f, columns), axis=0),
-            each[0].from_coefficients(at.couplings[:, columns]),
+            self._system.basis.from_coefficients(at.couplings[:, columns]),
             np.sum(_curvature(f) * self._share, axis=0),
         )
 
@@ -239,8 +239,8 @@ class LogisticNewton:
             some = [each[t] for t in numbers]
             v = _each(some, "to_features", beta)
             here = weights if len(some) == len(each) else weights[:, numbers]
-            result = self._data.weighted_normal(each[0].to_coefficients(v), here)
-            curved = each[0].from_coefficients(result) + penalty * v
+            result = self._data.weighted_normal(self._system.basis.to_coefficients(v), here)
+            curved = self._system.basis.from_coefficients(result) + penalty * v
             g = at.coupling[:, numbers]
             curved -= g * (np.sum(g * v, axis=0) / at.curvature[numbers])
             return _each(some, "from_features", curved)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
-from scipy.linalg.blas import dtrsm, dtrsv
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
@@ -18,6 +17,7 @@ from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import (
     add_products,
     kernel_rows,
+    solve_upper,
     triangle_products,
     upper_factor,
 )
@@ -96,20 +96,20 @@ class FalkonSystem:
 
     def solve(self, penalty: float, max_iter: int, tolerance: float, follow: Follow) -> Solved:
         """Conjugate gradient on the unknowns beta = A w of one penalty's preconditioner."""
-        B = self.preconditioner(penalty)
+        B, basis = self.preconditioner(penalty), self.basis
 
         def coefficients(beta: Array) -> Array:
-            return B.to_coefficients(B.to_features(beta)) if len(beta) else np.zeros((1, T))
+            return basis.to_coefficients(B.to_features(beta)) if len(beta) else np.zeros((1, T))
 
         def product(beta: Array, _: Indices) -> Array:
             weights = B.to_features(beta)
-            gradient = self.data.normal(B.to_coefficients(weights))
-            gradient = B.from_coefficients(gradient) / self._n + penalty * weights
+            gradient = self.data.normal(basis.to_coefficients(weights))
+            gradient = basis.from_coefficients(gradient) / self._n + penalty * weights
             return B.from_features(gradient)
 
         if self._targets is None:
             self._targets = self.data.targets()[: self.basis.n_features]
-        b = B.from_features(B.from_coefficients(self._targets) / self._n)
+        b = B.from_features(basis.from_coefficients(self._targets) / self._n)
         # A residual below the kernel's rounding is one of the recurrence only.
         enough = max(tolerance, float(np.finfo(self.data.rows.dtype).eps))
         T = b.shape[1]
@@ -260,7 +260,7 @@ def mean_products(
 
 
 class Preconditioner:
-    """The triangular maps of B = L'^-1 A^-1, with L L' = K_MM and
+    """The triangular map A^-1 of B = L'^-1 A^-1, with L L' = K_MM and
     A'A = Phi' D^2 Phi / M + penalty I (paper, equation (13) and appendix A, with T = L').
 
     Phi (M, q) holds the centres' features: ``basis.expansion``, L itself where no centre was
@@ -279,9 +279,7 @@ class Preconditioner:
     """
 
     def __init__(self, basis: NystromBasis, penalty: float, mean: Callable[[], Array]) -> None:
-        M, q = basis.expansion.shape
-        # BLAS wants columns: row-wise L is its transpose, column-wise, and isn't copied so.
-        self._upper = np.ascontiguousarray(basis.expansion if q == M else basis.factor).T
+        q = basis.n_features
         self._A, extra = np.empty((0, 0)), penalty
         if not q:
             return
@@ -299,31 +297,11 @@ class Preconditioner:
 
     def to_features(self, beta: Array) -> Array:
         """A^-1 beta, features' weights, of the preconditioned unknowns (q, T)."""
-        return _solve(self._A, beta)
+        return solve_upper(self._A, beta)
 
     def from_features(self, gradient: Array) -> Array:
         """A'^-1 gradient, with respect to beta, of that with respect to features' weights."""
-        return _solve(self._A, gradient, transposed=True)
-
-    def to_coefficients(self, weights: Array) -> Array:
-        """L'^-1 weights, the kept centres' coefficients, of features' weights (q, T)."""
-        return _solve(self._upper, weights)
-
-    def from_coefficients(self, gradient: Array) -> Array:
-        """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
-        return _solve(self._upper, gradient, transposed=True)
-
-
-def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
-    """U^-1 B, or U'^-1 B, of a column-wise upper triangular U (q, q)."""
-    if not B.size:
-        return B
-    result: Array
-    if B.shape[1] == 1:  # the solver of matrices would copy U
-        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
-    else:
-        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
-    return result
+        return solve_upper(self._A, gradient, transposed=True)
 
 
 # -------------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -33,7 +32,7 @@ from semiparam_dynamics.learning.base import (
     StoppedEarly,
     StoppingRule,
 )
-from semiparam_dynamics.learning.centers import NystromBasis, basis_of
+from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss, descend, scatter
 from semiparam_dynamics.learning.products import (
@@ -256,7 +255,6 @@ class NystromDescent(Descent):
         super().__init__(task, q, q)
         self._basis, self._batch = basis, batch
         self._draws = drawn_rows(task, -(-n // batch) * batch)
-        self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         self.centers = basis.centers.astype(rows.dtype)
         self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
         self._features = features
@@ -267,7 +265,7 @@ class NystromDescent(Descent):
             self._features = (
                 rows_solved <= 2 * batches * max(MATRIX_SPEEDUP, P) or batch < SMALL_BATCH_ROWS
             )
-        self._bound = basis.kernel.bind(self.centers[basis.kept])
+        self._map = nystrom_map(basis, rows.dtype)
         self._block = min(BLOCK_DRAWS, self._fitting)
         self._gradient = np.zeros_like(self._learned)
         self._kept = self._evaluate_all() if self.memory else None
@@ -297,7 +295,7 @@ class NystromDescent(Descent):
 
     def coefficients(self, learned: Array) -> Array:
         """See :class:`Descent`."""
-        weights = self._solve(learned, 1) if self._features else learned
+        weights = self._basis.to_coefficients(learned) if self._features else learned
         result = np.zeros((self._basis.n_centers, weights.shape[1]))
         result[self._basis.kept] = weights
         return result
@@ -328,19 +326,13 @@ class NystromDescent(Descent):
         sizes = self._next_sizes(1)
         gradient = self._gradient / batch
         if not self._features:
-            gradient = self._solve(self._solve(gradient, 0), 1)
+            gradient = self._basis.to_coefficients(self._basis.from_coefficients(gradient))
         T = len(self._targets)
         change = -np.repeat(sizes[0], T) * gradient
         self._total = self._total + sizes[0]
         self._learned += change
         self._moved += change * np.repeat(self._total, T)
         self._gradient[:] = 0.0
-
-    def _solve(self, B: Array, transposed: int) -> Array:
-        """L^-1 B, or L'^-1 B; a column that has diverged leaves the others alone."""
-        L = self._factor
-        X: Array = solve_triangular(L, B, lower=True, trans=transposed, check_finite=False)
-        return X
 
     def _evaluate(self, drawn: Indices, parts: list[slice]) -> Iterator[tuple[Indices, Array]]:
         """Each part of the draws, and its features or kernels (k, q)."""
@@ -368,8 +360,8 @@ class NystromDescent(Descent):
             i = j
 
     def _matrix(self, X: Array) -> Array:
-        K = self._bound(X if self._rows.sparse else np.ascontiguousarray(X))
-        return self._basis.from_kernel(K) if self._features else K
+        X = X if self._rows.sparse else np.ascontiguousarray(X)
+        return self._map(X) if self._features else self._map.evaluate(X)
 
     def _evaluate_all(self) -> Array:
         result = np.empty((self._rows.n_samples, self._basis.n_features), self._rows.dtype)
