@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.utils import check_array, check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -18,7 +19,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_inputs, as_kernel, in_format, stacked
-from semiparam_dynamics.learning.products import evaluate_into, solve_upper, upper_factor
+from semiparam_dynamics.learning.products import evaluate_into, upper_factor
 from semiparam_dynamics.learning.ridge import FeatureMap, NestedRidge, accumulate, feature_blocks
 from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, on_host
 
@@ -164,6 +165,21 @@ class NystromBasis:
         added, kept = factorise(rest, enough)
         self.expansion[rows, q : q + len(kept)] = added
         self.kept = np.concatenate((self.kept, rows.start + kept))
+
+
+def solve_upper(upper: Array, B: Array, transposed: bool = False) -> Array:
+    """U^-1 B, or U'^-1 B, (q, T), of a column-wise upper triangular U (q, q).
+
+    A column of B that is not finite leaves the others alone.
+    """
+    if not B.size:
+        return B
+    result: Array
+    if B.shape[1] == 1:  # the solver of matrices would copy U
+        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
+    else:
+        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
+    return result
 
 
 def factorise(A: Array, enough: Array) -> tuple[Array, Indices]:

@@ -12,12 +12,11 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.centers import Centers, NystromBasis, by_weight
+from semiparam_dynamics.learning.centers import Centers, NystromBasis, by_weight, solve_upper
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import (
     add_products,
     kernel_rows,
-    solve_upper,
     triangle_products,
     upper_factor,
 )

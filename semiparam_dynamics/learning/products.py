@@ -16,7 +16,7 @@ from functools import cache, singledispatch
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from scipy.linalg.blas import dsyrk, dtrsm, dtrsv
+from scipy.linalg.blas import dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
 
@@ -465,21 +465,6 @@ def _factorise_panels(A: Array) -> bool:
 
         for_each(solve, range(last, n, PANEL_ROWS))
     return True
-
-
-def solve_upper(upper: Array, B: Array, transposed: bool = False) -> Array:
-    """U^-1 B, or U'^-1 B, (q, T), of a column-wise upper triangular U (q, q).
-
-    A column of B that is not finite leaves the others alone.
-    """
-    if not B.size:
-        return B
-    result: Array
-    if B.shape[1] == 1:  # the solver of matrices would copy U
-        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
-    else:
-        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
-    return result
 
 
 def add_products(gram: Array, A: Array) -> Array:
