@@ -117,6 +117,10 @@ class NystromBasis:
         """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
         return solve_upper(self.upper, gradient, transposed=True)
 
+    def state(self) -> dict[str, Array]:
+        """The kept centres and their factor, by which `IncrementalNystromFeatures` continue."""
+        return {"centers": self.centers[self.kept], "factor": self.factor}
+
     def coefficients(self, weights: Array) -> Array:
         """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""
         q = len(weights)

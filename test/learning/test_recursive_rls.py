@@ -224,8 +224,7 @@ def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
     for x in X[:30]:
         one_by_one.grow(x, one_by_one.transform(x))
     taken = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
-    basis = transformer._basis
-    taken.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
+    taken.restore(transformer._basis.state())
     for features in (one_by_one, taken):
         for x, expected in zip(X_new, transformer.transform(X_new), strict=True):
             np.testing.assert_allclose(features.transform(x), expected, atol=1e-9)

@@ -172,7 +172,7 @@ def start_model(
         fits = len(getattr(fitted, "centers_", ())) <= features.capacity
         most = features.capacity if fits else features.capacity - features.capacity // 2
         basis, weights = nystrom_start(fitted, most)
-        features.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
+        features.restore(basis.state())
         transform = basis.transform
     whole = recursion_from(transform, X, weights, penalty / share, features.capacity)
     model.core = RecursiveLeastSquares(
