@@ -11,45 +11,43 @@ from typing import TYPE_CHECKING, Any
 from semiparam_dynamics.base.extras import missing_extra
 
 if TYPE_CHECKING:
-    from semiparam_dynamics.learning.aggregation import NystromAggregator
-    from semiparam_dynamics.learning.base import ErrorSlope, Iteration
+    from semiparam_dynamics.learning.aggregation import NystromAggregator as NystromAggregator
+    from semiparam_dynamics.learning.base import ErrorSlope as ErrorSlope
+    from semiparam_dynamics.learning.base import Iteration as Iteration
+    from semiparam_dynamics.learning.centers import Centers as Centers
     from semiparam_dynamics.learning.centers import (
-        Centers,
-        approximate_leverage_scores,
-        leverage_scores,
-        subsampling_size,
-        uniform,
+        approximate_leverage_scores as approximate_leverage_scores,
     )
-    from semiparam_dynamics.learning.classification import KernelClassifier
-    from semiparam_dynamics.learning.falkon import Falkon
-    from semiparam_dynamics.learning.feature_sampling import (
-        FeatureSampler,
-        RandomFeatures,
-        SpectralSampler,
-    )
-    from semiparam_dynamics.learning.features import (
-        NystromFeatures,
-        RandomFourierFeatures,
-        RandomReLUFeatures,
-    )
-    from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC
-    from semiparam_dynamics.learning.kernels import (
-        Gaussian,
-        Kernel,
-        Laplacian,
-        Linear,
-        Matern,
-        Polynomial,
-    )
-    from semiparam_dynamics.learning.krls import KRLS
-    from semiparam_dynamics.learning.nystrom import NystromKRLS
-    from semiparam_dynamics.learning.nytro import NYTRO
-    from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
-    from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
-    from semiparam_dynamics.learning.rows import Rows
-    from semiparam_dynamics.learning.selection import Selection, select
-    from semiparam_dynamics.learning.sgm import SGM, NystromSGM
-    from semiparam_dynamics.learning.widths import LearnedWidths, learn_widths
+    from semiparam_dynamics.learning.centers import leverage_scores as leverage_scores
+    from semiparam_dynamics.learning.centers import subsampling_size as subsampling_size
+    from semiparam_dynamics.learning.centers import uniform as uniform
+    from semiparam_dynamics.learning.classification import KernelClassifier as KernelClassifier
+    from semiparam_dynamics.learning.falkon import Falkon as Falkon
+    from semiparam_dynamics.learning.feature_sampling import FeatureSampler as FeatureSampler
+    from semiparam_dynamics.learning.feature_sampling import RandomFeatures as RandomFeatures
+    from semiparam_dynamics.learning.feature_sampling import SpectralSampler as SpectralSampler
+    from semiparam_dynamics.learning.features import NystromFeatures as NystromFeatures
+    from semiparam_dynamics.learning.features import RandomFourierFeatures as RandomFourierFeatures
+    from semiparam_dynamics.learning.features import RandomReLUFeatures as RandomReLUFeatures
+    from semiparam_dynamics.learning.incremental_rlsc import IncrementalRLSC as IncrementalRLSC
+    from semiparam_dynamics.learning.kernels import Gaussian as Gaussian
+    from semiparam_dynamics.learning.kernels import Kernel as Kernel
+    from semiparam_dynamics.learning.kernels import Laplacian as Laplacian
+    from semiparam_dynamics.learning.kernels import Linear as Linear
+    from semiparam_dynamics.learning.kernels import Matern as Matern
+    from semiparam_dynamics.learning.kernels import Polynomial as Polynomial
+    from semiparam_dynamics.learning.krls import KRLS as KRLS
+    from semiparam_dynamics.learning.nystrom import NystromKRLS as NystromKRLS
+    from semiparam_dynamics.learning.nytro import NYTRO as NYTRO
+    from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS as RandomFeaturesKRLS
+    from semiparam_dynamics.learning.recursive_rls import RecursiveRLS as RecursiveRLS
+    from semiparam_dynamics.learning.rows import Rows as Rows
+    from semiparam_dynamics.learning.selection import Selection as Selection
+    from semiparam_dynamics.learning.selection import select as select
+    from semiparam_dynamics.learning.sgm import SGM as SGM
+    from semiparam_dynamics.learning.sgm import NystromSGM as NystromSGM
+    from semiparam_dynamics.learning.widths import LearnedWidths as LearnedWidths
+    from semiparam_dynamics.learning.widths import learn_widths as learn_widths
 
 # The public names, by their modules.
 _NAMES = {
@@ -74,43 +72,7 @@ _NAMES = {
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [
-    "KRLS",
-    "NYTRO",
-    "SGM",
-    "Centers",
-    "ErrorSlope",
-    "Falkon",
-    "FeatureSampler",
-    "Gaussian",
-    "IncrementalRLSC",
-    "Iteration",
-    "Kernel",
-    "KernelClassifier",
-    "Laplacian",
-    "LearnedWidths",
-    "Linear",
-    "Matern",
-    "NystromAggregator",
-    "NystromFeatures",
-    "NystromKRLS",
-    "NystromSGM",
-    "Polynomial",
-    "RandomFeatures",
-    "RandomFeaturesKRLS",
-    "RandomFourierFeatures",
-    "RandomReLUFeatures",
-    "RecursiveRLS",
-    "Rows",
-    "Selection",
-    "SpectralSampler",
-    "approximate_leverage_scores",
-    "learn_widths",
-    "leverage_scores",
-    "select",
-    "subsampling_size",
-    "uniform",
-]
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:

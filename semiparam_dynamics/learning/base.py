@@ -37,10 +37,10 @@ from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
     Block,
-    MaskedRows,
     Rows,
     backend_of,
     chunk_by_chunk,
+    masked,
     to_numpy,
     training_rows,
     validate_data,
@@ -295,7 +295,7 @@ class IterationLog(ExitStack):
         super().__init__()
         self.total = total
         self.errors: list[float] = []
-        self.improved = False
+        self.improved = self.ended = False
         self._reference, self._since = np.inf, 0
         self._tolerance = not_negative(tolerance, "tolerance")
         self._patience = None if patience is None else positive_count(patience, "patience")
@@ -312,7 +312,7 @@ class IterationLog(ExitStack):
     def done(self, number: int, error: float | None = None) -> bool:
         """Iteration `number` (from 1) ended with this validation error; True: stop here.
 
-        `improved` then says whether the error is the smallest so far.
+        `improved` then says whether the error is the smallest so far, `ended` what was answered.
         """
         stop = False
         if error is not None:
@@ -331,6 +331,7 @@ class IterationLog(ExitStack):
         if self._callback is not None:
             seconds = time.perf_counter() - self._start
             stop |= bool(self._callback(Iteration(number, self.total, seconds, error)))
+        self.ended = stop
         return stop
 
 
@@ -378,7 +379,7 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
         raise LearningError(f"A share of {share} of {n} rows can't be held out for validation.")
     held = np.zeros(n, dtype=bool)
     held[draw.permutation(n)[:count]] = True
-    return MaskedRows(rows, ~held), MaskedRows(rows, held)
+    return masked(rows, ~held), masked(rows, held)
 
 
 DOUBLE_OUTPUTS = 3  # up to which sums in double precision take no more time than in single

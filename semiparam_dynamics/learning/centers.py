@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm, dtrsv
 from sklearn.utils import check_array, check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -83,6 +84,7 @@ class NystromBasis:
     def extend(self, centers: Array) -> None:
         """Append centres (k, d); the features so far stay as they are."""
         known, old = self.n_centers, self.n_features
+        self._upper: Array | None = None
         self.centers = stacked((self.centers, as_inputs(centers, float)))
         if not known and self._start():
             return
@@ -96,14 +98,28 @@ class NystromBasis:
 
     def transform(self, X: Array) -> Array:
         """Features (n, q) of inputs (n, d), in the dtype of X."""
-        C = self.centers[self.kept].astype(X.dtype)
-        return self.from_kernel(self.kernel(X, C))
+        return nystrom_map(self, X.dtype)(X)
 
-    def from_kernel(self, K: Array) -> Array:
-        """Features (n, q) from K(X, kept centres), (n, q); K is used up."""
-        L = self.factor.astype(K.dtype)
-        phi: Array = solve_triangular(L, K.T, lower=True, overwrite_b=True, check_finite=False)
-        return phi.T
+    @property
+    def upper(self) -> Array:
+        """L' of the kept centres, (q, q), column-wise: no copy where each has a feature."""
+        if self._upper is None:
+            whole = self.n_features == self.n_centers
+            # Row by row, L is its transpose column by column.
+            self._upper = np.ascontiguousarray(self.expansion if whole else self.factor).T
+        return self._upper
+
+    def to_coefficients(self, weights: Array) -> Array:
+        """L'^-1 weights, the kept centres' coefficients, of the features' weights (q, T)."""
+        return solve_upper(self.upper, weights)
+
+    def from_coefficients(self, gradient: Array) -> Array:
+        """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
+        return solve_upper(self.upper, gradient, transposed=True)
+
+    def state(self) -> dict[str, Array]:
+        """The kept centres and their factor, by which `IncrementalNystromFeatures` continue."""
+        return {"centers": self.centers[self.kept], "factor": self.factor}
 
     def coefficients(self, weights: Array) -> Array:
         """The kernels' coefficients (M, T) of the q' <= q leading features' weights (q', T)."""
@@ -153,6 +169,21 @@ class NystromBasis:
         added, kept = factorise(rest, enough)
         self.expansion[rows, q : q + len(kept)] = added
         self.kept = np.concatenate((self.kept, rows.start + kept))
+
+
+def solve_upper(upper: Array, B: Array, transposed: bool = False) -> Array:
+    """U^-1 B, or U'^-1 B, (q, T), of a column-wise upper triangular U (q, q).
+
+    A column of B that is not finite leaves the others alone.
+    """
+    if not B.size:
+        return B
+    result: Array
+    if B.shape[1] == 1:  # the solver of matrices would copy U
+        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
+    else:
+        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
+    return result
 
 
 def factorise(A: Array, enough: Array) -> tuple[Array, Indices]:

@@ -342,7 +342,8 @@ class DiscriminantHead(LeastSquaresHead):
         solved = self.factor.solve_rows(Z) if solved is None else solved
         predicted, leverages = solved @ self.classes.sums.T, np.einsum("ij,ij->i", Z, solved)
         distances = self.means.distances(predicted, leverages)
-        familiarity = self.means.familiarity(distances, leverages)
+        # The distance from all classes at once less that from each.
+        familiarity = self.classes.counts.sum() * leverages[:, None] - distances
         return Judged(self.means.scores(distances), predicted, familiarity)
 
     def familiarity(self, judged: Judged, recoded: Array, recoding: float) -> Array:
@@ -351,8 +352,14 @@ class DiscriminantHead(LeastSquaresHead):
         return np.array(self.without_empty(judged.familiarity))
 
     def withheld(self, judged: Judged, numbers: Indices) -> Array:
-        """See :class:`LeastSquaresHead`."""
-        return self.means.withheld(judged.predicted, numbers)
+        """See :class:`LeastSquaresHead`.
+
+        Zero for a class without examples, or of which least squares leaves nothing.
+        """
+        errors = self._E.diagonal()[numbers]
+        own = judged.predicted[np.arange(len(numbers)), numbers]
+        n = self.classes.counts.sum()
+        return np.asarray(n * own**2 / np.where(errors > 0.0, errors, np.inf))
 
     def recoding_of(self, weights: Array) -> Array:
         """See :class:`LeastSquaresHead`."""
@@ -421,19 +428,9 @@ class DiscriminantHead(LeastSquaresHead):
         lower: Array = np.tril(self._E)
         return lower + np.tril(lower, -1).T
 
-    def errors(self) -> Array:
-        """The diagonal of E, (T,): squares that least squares leaves of each class' code."""
-        return self._E.diagonal().copy()
-
-    def inverse_diagonal(self) -> Array:
-        """The diagonal of K = E^-1, (T,); zeros for classes without examples."""
-        self._invert()
-        return self._K.diagonal().copy()
-
     def times_inverse(self, rows: Array) -> Array:
         """Rows (k, T) times K = E^-1; those of classes without examples are zero."""
-        self._invert()
-        product: Array = dsymm(1.0, self._K, rows.T, lower=1).T
+        product: Array = dsymm(1.0, self.inverse, rows.T, lower=1).T
         return product
 
     def _resize(self, n_classes: int) -> None:
@@ -467,9 +464,11 @@ class DiscriminantHead(LeastSquaresHead):
             factor = -scale / (1.0 + scale * float(error @ solved))
             self._K = dsyr(factor, solved, lower=1, a=self._K, overwrite_a=1)
 
-    def _invert(self) -> None:
+    @property
+    def inverse(self) -> Array:
+        """K = E^-1 (T, T), its lower half; zeros for classes without examples."""
         if self._updates < REFACTOR_AFTER:
-            return
+            return self._K
         seen = np.flatnonzero(self._E.diagonal() > 0.0)
         part = np.ix_(seen, seen)
         factor, failed = dpotrf(self._E[part], lower=1)
@@ -480,6 +479,7 @@ class DiscriminantHead(LeastSquaresHead):
         self._K = np.zeros_like(self._E)
         self._K[part] = factor
         self._updates = 0
+        return self._K
 
 
 class ClassMeans:
@@ -501,8 +501,9 @@ class ClassMeans:
         self._n, few = counts.sum(), int(np.count_nonzero(seen))
         inverse_counts = np.where(seen, 1.0 / np.where(seen, counts, 1.0), 0.0)
         self._average = seen / max(few, 1)
-        square = self._n * (head.inverse_diagonal() - inverse_counts)
-        with_middle = self._n * (head.times_inverse(self._average[None])[0] - inverse_counts / few)
+        crossed = head.times_inverse(self._average[None])[0]
+        square = self._n * (head.inverse.diagonal() - inverse_counts)
+        with_middle = self._n * (crossed - inverse_counts / few)
         self._middle = float(self._average @ with_middle)
         self.spread = DEFAULT_SPREAD
         if few > 1:
@@ -521,21 +522,6 @@ class ClassMeans:
         """
         found = distances / (-2.0 * self._width)
         found += self._prior - 0.5 * self._dimension * np.log(self._width)
-        return found
-
-    def familiarity(self, distances: Array, leverages: Array) -> Array:
-        """Familiarity (k, T): the distance from all classes at once less that from each."""
-        found: Array = self._n * leverages[:, None] - distances
-        return found
-
-    def withheld(self, predicted: Array, numbers: Indices) -> Array:
-        """The amount, (k,), that familiarity is larger by without each example's class.
-
-        Zero for a class without examples, or of which least squares leaves nothing.
-        """
-        errors = self._head.errors()[numbers]
-        own = predicted[np.arange(len(predicted)), numbers]
-        found: Array = self._n * own**2 / np.where(errors > 0.0, errors, np.inf)
         return found
 
     def distances(self, predicted: Array, leverages: Array) -> Array:

@@ -1,6 +1,9 @@
 """FALKON: Nyström kernel machines by preconditioned conjugate gradient, the estimator.
 
-Rudi, Carratino, Rosasco 2017.
+Rudi, Carratino, Rosasco 2017. The logistic loss is minimised by damped Newton steps with the same
+conjugate gradient: Marteau-Ferey, Bach, Rudi 2019, "Globally convergent Newton methods for
+ill-conditioned generalized self-concordant losses"; Meanti, Carratino, Rosasco, Rudi 2020, "Kernel
+methods through the roof".
 """
 
 from __future__ import annotations
@@ -8,13 +11,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import (
     ConfigurationError,
     not_negative,
@@ -30,10 +35,17 @@ from semiparam_dynamics.learning.base import (
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, Solution, sample_by_weight
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.falkon_system import (
+    MAX_STALLED_STEPS,
+    FalkonSystem,
+    Follow,
+    Preconditioner,
+    Solved,
+    conjugate_gradient,
+    sample_by_weight,
+)
+from semiparam_dynamics.learning.kernels import as_kernel, weight_columns
 from semiparam_dynamics.learning.losses import Loss, as_loss
-from semiparam_dynamics.learning.newton import LogisticNewton
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import (
     Rows,
@@ -42,14 +54,272 @@ from semiparam_dynamics.learning.rows import (
     training_rows,
 )
 
-MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
-# of the outputs' mean square: their predictions' error is below a thousandth then
-NEGLIGIBLE_GAIN = 1e-6
+# -------------------------------------------------------------------------------------------------
+# The logistic loss.
+
+MAX_FORCING = 0.1  # of a step's linear system: its relative residual at most
+MAX_PRODUCTS = 200  # with the Hessian at most, of a step
+MAX_HALVINGS = 40  # at most, of a step
+ARMIJO_SHARE = 1e-4  # of what the gradient promises a step must gain at least (Armijo's rule)
+NEAR_RESIDUAL = 1e-6  # a residual from which on a step that does not halve it is rounding's
 MAX_DECREMENT = 0.1  # Newton's, with which 0.005 of the logistic loss is still to be gained
+# a change of the objective, relative to it, that may be rounding
+OBJECTIVE_ROUNDING = 1e-10
+
+
+@dataclass
+class Iterate:
+    """Iterate of Newton's method: each of T columns is a problem of its own."""
+
+    weights: Array  # w (q, T), the features' weights
+    offsets: Array  # b (T,)
+    predictions: Array  # f (n, T), at the rows
+    slopes: Array  # K' W times the losses' derivatives, (q, T)
+    couplings: Array  # K' W times the losses' second derivatives, (q, T); zeros without offsets
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """The gradient of k columns, and the Hessian's row of their offsets."""
+
+    by_weights: Array  # (q, k)
+    by_offsets: Array  # (k,)
+    coupling: Array  # g (q, k)
+    curvature: Array  # h (k,)
+
+    def eliminated(self) -> Array:
+        """The gradient by the weights where the offsets are the best for each, (q, k)."""
+        result: Array = self.by_weights - self.coupling * (self.by_offsets / self.curvature)
+        return result
+
+    def offset_steps(self, d: Array) -> Array:
+        """The offsets' steps (k,) that go with those of the weights, d (q, k)."""
+        steps: Array = -(self.by_offsets + np.sum(self.coupling * d, axis=0)) / self.curvature
+        return steps
+
+    def norms(self, preconditioners: list[Preconditioner]) -> Array:
+        """About Newton's decrement of each column, (k,)."""
+        squares = np.sum(_each(preconditioners, "from_features", self.eliminated()) ** 2, axis=0)
+        return np.asarray(np.sqrt(squares + self.by_offsets**2 / self.curvature))
+
+
+class LogisticNewton:
+    """The minimisers w_t of sum_i v_i log(1 + exp(-y_it f_t(x_i))) / n + penalty |w_t|^2 / 2.
+
+    f_t = phi' w_t + b_t, where b_t is zero, or with `intercept` free and without a penalty, with
+    the features of a :class:`FalkonSystem`, v the sample weights and n their sum; y_it is -1 or 1.
+    Each step solves (Phi' D Phi / n + penalty I) d = -gradient, with D the
+    losses' second derivatives, by conjugate gradient with a preconditioner of the same derivatives
+    at the centres (Meanti et al. 2020, section 2 and algorithm 2). It is solved as exactly as the
+    step's gain asks for, and the step is halved until the objective falls, for convergence from
+    any start (inexact damped Newton: Nocedal, Wright 2006, algorithm 7.1).
+
+    An offset is eliminated: with g = Phi' D 1 / n and h = 1' D 1 / n its step is -(l' + g'd) / h,
+    l' the losses' mean derivative, and d's matrix loses g g' / h. The preconditioner lacks that
+    term; the one eigenvalue that it leaves costs conjugate gradient an iteration or two.
+
+    A step takes a product with the kernel for each iteration of conjugate gradient, and one more.
+    Its T preconditioners are alive at once, and some six arrays (n, T) of float64.
+
+    Attributes
+    ----------
+    offsets : b (T,), of the last solution.
+
+    Raises LearningError for targets that are neither -1 nor 1.
+    """
+
+    def __init__(self, system: FalkonSystem, intercept: bool = False) -> None:
+        assert isinstance(system.data, KernelRows)
+        self._system, self._data = system, system.data
+        rows = system.data.rows
+        Y = [block.Y for block in rows.blocks(rows.n_samples)]
+        self._Y = np.concatenate(Y).astype(float)
+        as_loss("logistic").check(self._Y)
+        self._intercept = intercept
+        self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
+        zero = np.zeros_like(self._Y)
+        q, self.offsets = system.basis.n_features, np.zeros(zero.shape[1])
+        weights = np.zeros((q, zero.shape[1]))
+        self._at = Iterate(weights, self.offsets, zero, *self._derivatives(zero))
+
+    def solve(self, penalty: float, max_iter: int, tolerance: float, follow: Follow) -> Solved:
+        """Newton steps until each column's residual is at most `tolerance`, or rounding.
+
+        They begin where the steps of the penalty before have ended. The residual is the gradient's
+        norm by the preconditioner, about Newton's decrement: half of its square is about what the
+        objective can still fall by.
+        """
+        at = self._at
+        w, f, offsets = at.weights, at.predictions, at.offsets
+        # Below the data's precision a residual says nothing.
+        tolerance = max(tolerance, float(np.finfo(self._data.rows.dtype).eps))
+        if not w.size:  # a kernel that is zero on all centres
+            if self._intercept:
+                offsets[:] = self._log_odds(tolerance)
+                f[:] = offsets
+            return Solved(np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1])), str)
+        coefficients = np.zeros_like(w)
+        residuals: list[Array] = []
+        relative = np.full(w.shape[1], np.inf)
+        active = np.arange(w.shape[1])
+        while len(active) and len(residuals) < max_iter:
+            each = [self._preconditioner(penalty, w[:, t], offsets[t]) for t in active]
+            here = self._gradient(each, penalty, at, active)
+            before = here.norms(each)
+            d = self._direction(each, penalty, f[:, active], here, before, tolerance)
+            change = self._system.basis.to_coefficients(d)
+            df = np.concatenate(list(self._data.multiply(change))).astype(float)
+            db = here.offset_steps(d)
+            df += db
+            slope = np.sum(here.by_weights * d, axis=0) + here.by_offsets * db
+            step = self._step(penalty, w[:, active], f[:, active], d, df, active, slope)
+            w[:, active] += step * d
+            f[:, active] += step * df
+            offsets[active] += step * db
+            found = self._derivatives(f[:, active], active)
+            at.slopes[:, active], at.couplings[:, active] = found
+            after = self._gradient(each, penalty, at, active).norms(each)
+            relative[active] = after
+            residuals.append(relative.copy())
+            coefficients = self._system.basis.to_coefficients(w)
+            # Near the solution a step squares the residual, until rounding keeps it.
+            stuck = (step == 0.0) | ((after > 0.5 * before) & (before < NEAR_RESIDUAL))
+            active = active[(after > tolerance) & ~stuck]
+            del each  # before the next are made
+            if follow(len(residuals), coefficients.copy):
+                break
+        return Solved(coefficients, np.array(residuals), partial(_far, relative))
+
+    def _log_odds(self, tolerance: float) -> Array:
+        """The minimisers among constant functions, (T,).
+
+        A class that no row has would have them infinite: it counts with the share at which the
+        residual, the share's root then, is the tolerance.
+        """
+        least = max(tolerance**2, float(np.finfo(float).tiny))
+        positive, negative = (
+            np.maximum(np.sum(self._share * (self._Y == sign), axis=0), least)
+            for sign in (1.0, -1.0)
+        )
+        return np.asarray(np.log(positive / negative))
+
+    def _gradient(
+        self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
+    ) -> Slopes:
+        """The objective's at the columns' functions, with what eliminates the offsets."""
+        by_weights = self._system.basis.from_coefficients(at.slopes[:, columns])
+        by_weights += penalty * at.weights[:, columns]
+        if not self._intercept:
+            none = np.zeros(len(columns))
+            return Slopes(by_weights, none, np.zeros_like(by_weights), none + 1.0)
+        f = at.predictions[:, columns]
+        return Slopes(
+            by_weights,
+            np.sum(self._losses_slopes(f, columns), axis=0),
+            self._system.basis.from_coefficients(at.couplings[:, columns]),
+            np.sum(_curvature(f) * self._share, axis=0),
+        )
+
+    def _preconditioner(self, penalty: float, w: Array, offset: float) -> Preconditioner:
+        return self._system.preconditioner(penalty, lambda phi: _curvature(phi @ w + offset))
+
+    def _direction(
+        self,
+        each: list[Preconditioner],
+        penalty: float,
+        f: Array,
+        at: Slopes,
+        residuals: Array,
+        tolerance: float,
+    ) -> Array:
+        """Newton's direction d (q, k), to a residual that leaves convergence quadratic."""
+        weights = _curvature(f) * self._share
+
+        def product(beta: Array, numbers: Indices) -> Array:
+            some = [each[t] for t in numbers]
+            v = _each(some, "to_features", beta)
+            here = weights if len(some) == len(each) else weights[:, numbers]
+            result = self._data.weighted_normal(self._system.basis.to_coefficients(v), here)
+            curved = self._system.basis.from_coefficients(result) + penalty * v
+            g = at.coupling[:, numbers]
+            curved -= g * (np.sum(g * v, axis=0) / at.curvature[numbers])
+            return _each(some, "from_features", curved)
+
+        b = -_each(each, "from_features", at.eliminated())
+        enough = np.clip(residuals, 0.3 * tolerance / np.maximum(residuals, tolerance), MAX_FORCING)
+        found = conjugate_gradient(
+            product, b, max_iter=MAX_PRODUCTS, tolerance=enough, patience=MAX_STALLED_STEPS
+        )
+        return _each(each, "to_features", found.x)
+
+    def _step(
+        self,
+        penalty: float,
+        w: Array,
+        f: Array,
+        d: Array,
+        df: Array,
+        columns: Indices,
+        slope: Array,
+    ) -> Array:
+        """The part (k,) of each direction that is gone: 1, halved until the objective falls."""
+        Y = self._Y[:, columns]
+
+        def objective(part: Array) -> Array:
+            losses = np.logaddexp(0.0, -Y * (f + part * df))
+            penalties = 0.5 * penalty * np.sum((w + part * d) ** 2, axis=0)
+            return np.asarray(np.sum(self._share * losses, axis=0) + penalties)
+
+        step = np.ones(len(columns))
+        now = objective(0.0 * step)
+        allowed = OBJECTIVE_ROUNDING * np.abs(now)
+        for _ in range(MAX_HALVINGS):
+            too_far = objective(step) > now + ARMIJO_SHARE * step * slope + allowed
+            if not too_far.any():
+                return step
+            step[too_far] *= 0.5
+        return np.where(too_far, 0.0, step)
+
+    def _losses_slopes(self, f: Array, columns: Indices | slice) -> Array:
+        """The losses' derivatives at predictions f, by the rows' shares, (n, k)."""
+        Y = self._Y[:, columns]
+        return np.asarray(-self._share * Y * expit(-Y * f))
+
+    def _derivatives(self, f: Array, columns: Indices | slice = slice(None)) -> tuple[Array, Array]:
+        """K' W times the losses' first and second derivatives at predictions f (n, k), (q, k)."""
+        q, k = self._system.basis.n_features, f.shape[1]
+        first = self._losses_slopes(f, columns)
+        if not self._intercept:
+            return self._data.transposed(first)[:q], np.zeros((q, k))
+        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))[:q]
+        return both[:, :k], both[:, k:]
+
+
+def _curvature(f: Array) -> Array:
+    """The logistic loss' second derivative at predictions f, whatever the label."""
+    p = expit(f)
+    return np.asarray(p * (1.0 - p))
+
+
+def _far(residuals: Array) -> str:
+    """Sentence on the outputs' largest residual, if it is large."""
+    left = float(np.max(residuals))
+    return f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
+
+
+def _each(preconditioners: list[Preconditioner], solve: str, B: Array) -> Array:
+    """Each column of B (q, k) by its own preconditioner's method `solve`."""
+    columns = [getattr(one, solve)(B[:, [t]]) for t, one in enumerate(preconditioners)]
+    return np.hstack(columns)
+
+
+# -------------------------------------------------------------------------------------------------
+# The estimator.
 
 FALKON_LOSSES = ("square", "logistic")
 
 Predictor = Callable[[Array], Array]
+Solver = FalkonSystem | LogisticNewton
 
 
 @dataclass(eq=False, repr=False)
@@ -78,7 +348,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     compute the products of K_nM; ``centers="leverage_scores"`` reads them through this process.
 
     With ``loss="logistic"``, for targets -1 and 1, it minimises the mean of log(1 + exp(-y f(x)))
-    plus penalty / 2 times the squared norm, by Newton steps (:class:`~.newton.LogisticNewton`):
+    plus penalty / 2 times the squared norm, by Newton steps (:class:`LogisticNewton`):
     scikit-learn's LogisticRegression on Nyström features with C = 1 / (penalty n), without an
     intercept unless `fit_intercept` is true. Each step solves such a system, with one
     preconditioner for each output. Device arrays are converted to NumPy's then, and Dask's chunks
@@ -158,94 +428,77 @@ class Falkon(RegularisationPath, KernelRegressor):
         if validation_data is not None:
             held_out = validation_rows(self, validation_data, rows).whole()
             loss.check(held_out.Y)
-        system = self._system(rows, held_out is not None)
+        system, solver = self._solver(rows, held_out is not None)
         predictor = None if held_out is None else self._predictor(system, held_out.X)
-        offsets = np.zeros(rows.n_outputs)
-
-        ended_by_callback = False
 
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
-            nonlocal ended_by_callback
             error = None
             if predictor is not None and held_out is not None:
-                predicted = predictor(coefficients()).astype(float) + offsets
+                predicted = predictor(coefficients()).astype(float) + solver.offsets
                 errors = loss.error(held_out.Y, predicted).mean(axis=1)
                 error = float(np.average(errors, weights=held_out.weights))
-            ended_by_callback = log.done(number, error)
-            return ended_by_callback
+            return log.done(number, error)
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
-            if loss.name == "logistic":
-                newton = LogisticNewton(system, self.fit_intercept)
-                start = newton.start()
-                offsets = start.offsets  # which the steps move
-                coefficients, residuals = newton.solve(
-                    penalty,
-                    max_iter,
-                    self._enough(rows),
-                    start,
-                    lambda number, found: done(number, lambda: found),
-                )
-                left = np.max(residuals[-1:], initial=0.0)
-                far = f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
-            else:
-                B = system.preconditioner(penalty)
-                solution = system.solve(
-                    B,
-                    penalty,
-                    max_iter,
-                    self.tolerance,
-                    lambda number, beta: done(number, lambda: system.coefficients(B, beta)),
-                )
-                coefficients, residuals = system.coefficients(B, solution.x), solution.residuals
-                far = _far(system, solution)
-        self._keep(rows, system.data.centers, coefficients)
-        self.intercept_: Any = float(offsets[0]) if rows.one_output else offsets
-        self.n_iter_ = len(residuals)
-        self.residuals_ = np.max(residuals, axis=1, initial=0.0)
+            found = solver.solve(penalty, max_iter, self.tolerance, done)
+        self._keep(rows, system.data.centers, found.coefficients)
+        self.intercept_: Any = float(solver.offsets[0]) if rows.one_output else solver.offsets
+        self.n_iter_ = len(found.residuals)
+        self.residuals_ = np.max(found.residuals, axis=1, initial=0.0)
         self.validation_errors_ = np.array(log.errors)
-        if far and not ended_by_callback:
-            whole = self.n_iter_ == max_iter
-            ended = "" if whole else ", but rounding ended them"
-            more, rows_needed = "max_iter, or " if whole else "", 4 * len(coefficients)
-            seen = self.preconditioner_rows or 0
-            set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
-            warnings.warn(
-                f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
-                f"towards 1 / penalty, or the penalty.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        if not log.ended:
+            self._warn(found.far(), self.n_iter_ == max_iter)
         return self
+
+    def _warn(self, far: str, whole: bool) -> None:
+        """Warn of a fit that is far from the minimiser; `whole`: after all its iterations."""
+        if not far:
+            return
+        ended = "" if whole else ", but rounding ended them"
+        more, rows_needed = "max_iter, or " if whole else "", 4 * len(self.coef_)
+        seen = self.preconditioner_rows or 0
+        set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
+        warnings.warn(
+            f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
+            f"towards 1 / penalty, or the penalty.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """All settings share the centres, their features and, where it fits, K_nM; those of one
-        penalty share one run. Leverage scores are those of the estimator's own penalty.
+        penalty share one run. With the logistic loss they go from the largest penalty down, each
+        from the solution before it. Leverage scores are those of the estimator's own penalty.
         """
-        asked = chosen.get("max_iter", [])
-        loss = self._loss()
-        system = self._system(rows, True)
+        counts = chosen.get("max_iter") or [positive_count(self.max_iter, "max_iter")]
+        penalties = chosen["penalty"]
+        system, solver = self._solver(rows, True)
         predictor = self._predictor(system, X_validation)
-        if loss.name == "logistic":
-            newton = LogisticNewton(system, self.fit_intercept)
-            yield from self._logistic_path(newton, rows, chosen, predictor)
-            return
-        for penalty in chosen["penalty"]:
-            predictions = self._run(system, penalty, asked, predictor)
-            for iterations in asked:
-                setting = {"penalty": penalty, "max_iter": iterations}
-                yield setting, predictions[iterations]
+        if solver is not system:
+            penalties = sorted(penalties, reverse=True)
+        for penalty in penalties:
+            predictions = self._run(solver, penalty, counts, predictor)
+            for count, predicted in zip(counts, predictions, strict=True):
+                yield {"penalty": penalty, "max_iter": count}, predicted
 
-    def _logistic_path(
-        self, newton: LogisticNewton, rows: Rows, chosen: dict[str, list[Any]], predictor: Predictor
-    ) -> Path:
-        """From the largest penalty down, each from the solution before it."""
-        max_iter = positive_count(self.max_iter, "max_iter")
-        at = newton.start()
-        for penalty in sorted(chosen["penalty"], reverse=True):
-            coefficients, _ = newton.solve(penalty, max_iter, self._enough(rows), at)
+    def _run(
+        self, solver: Solver, penalty: float, counts: Sequence[int], predictor: Predictor
+    ) -> list[Array]:
+        """Predictions after each number of iterations that is asked for, of one run."""
+        found: dict[int, Array] = {}
+
+        def predict(coefficients: Array) -> Array:
             predicted = predictor(coefficients)
-            yield {"penalty": penalty}, predicted + at.offsets.astype(predicted.dtype)
+            return predicted + solver.offsets.astype(predicted.dtype)
+
+        def follow(number: int, coefficients: Callable[[], Array]) -> bool:
+            if number in counts:
+                found[number] = predict(coefficients())
+            return False
+
+        solved = solver.solve(penalty, max(counts), self.tolerance, follow)
+        last = predict(solved.coefficients)
+        return [found.get(number, last) for number in counts]
 
     def _loss(self) -> Loss:
         if self.loss not in FALKON_LOSSES:
@@ -273,27 +526,8 @@ class Falkon(RegularisationPath, KernelRegressor):
         shifted: Array = predicted + offsets
         return shifted
 
-    def _enough(self, rows: Rows) -> float:
-        """The tolerance, or the data's precision, below which a residual says nothing."""
-        return max(self.tolerance, float(np.finfo(rows.dtype).eps))
-
-    def _run(
-        self, system: FalkonSystem, penalty: float, asked: Sequence[int], predictor: Predictor
-    ) -> dict[int, Array]:
-        """Predictions after each number of iterations that is asked for, of one run."""
-        preconditioner = system.preconditioner(penalty)
-        found: dict[int, Array] = {}
-
-        def follow(number: int, beta: Array) -> bool:
-            if number in asked:
-                found[number] = predictor(system.coefficients(preconditioner, beta))
-            return False
-
-        solution = system.solve(preconditioner, penalty, max(asked), self.tolerance, follow)
-        last = predictor(system.coefficients(preconditioner, solution.x))
-        return {number: found.get(number, last) for number in asked}
-
-    def _system(self, rows: Rows, validated: bool) -> FalkonSystem:
+    def _solver(self, rows: Rows, validated: bool) -> tuple[FalkonSystem, Solver]:
+        """The system of the centres, and what solves it for the loss."""
         kernel, limit = as_kernel(self.kernel), self.memory_limit
         not_negative(self.tolerance, "tolerance")
         if limit is not None and validated:
@@ -312,8 +546,10 @@ class Falkon(RegularisationPath, KernelRegressor):
         if sample is None and n_rows is not None:
             sample = uniform(rows, n_rows, draw)
         if self.loss == "logistic":
-            return FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
-        return FalkonSystem(rows, kernel, centers, limit, sample)
+            system = FalkonSystem(rows, kernel, centers, limit, sample, KernelRows)
+            return system, LogisticNewton(system, self.fit_intercept)
+        system = FalkonSystem(rows, kernel, centers, limit, sample)
+        return system, system
 
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
@@ -321,23 +557,3 @@ class Falkon(RegularisationPath, KernelRegressor):
         rows, kernel = system.data.rows.like(X), as_kernel(self.kernel)
         data = kernel_rows(rows, kernel, system.data.centers, limit)
         return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
-
-
-def _far(system: FalkonSystem, solution: Solution) -> str:
-    """Sentence on the part of the objective still to be gained, if it is large for any output.
-
-    The preconditioned residual doesn't show that: its norm has no scale of predictions' errors.
-    """
-    if solution.converged.all():
-        return ""
-    gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
-    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
-        return ""
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
-        now = np.maximum(outputs - solution.gained, 0.0)
-        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
-    if not far.any():
-        return ""
-    left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))
-    return f"about {left:.0%} of the mean squared error, with the penalty, could still be gained"

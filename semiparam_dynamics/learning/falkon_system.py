@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
-from scipy.linalg.blas import dtrsm, dtrsv
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.centers import Centers, NystromBasis, by_weight
+from semiparam_dynamics.learning.centers import Centers, NystromBasis, by_weight, solve_upper
 from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.products import (
     add_products,
@@ -25,8 +24,23 @@ from semiparam_dynamics.learning.rows import Rows
 
 MAX_STALLED_STEPS = 50  # iterations without a smaller residual: rounding lets no more be gained
 MOMENT_BLOCK_ROWS = 512  # rows of features at a time
+MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
+# of the outputs' mean square: their predictions' error is below a thousandth then
+NEGLIGIBLE_GAIN = 1e-6
 
 Curvature = Callable[[Array], Array]  # features (k, q) -> what each row counts by, (k,)
+# Called after each step with its number, from 1, and a function that gives the coefficients (q, T);
+# a true answer ends all.
+Follow = Callable[[int, Callable[[], Array]], bool]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The solution for one penalty, of FALKON's system or of the logistic loss."""
+
+    coefficients: Array  # (q, T), of the kernels at the system's ``data.centers``
+    residuals: Array  # (t, T), after each of t steps
+    far: Callable[[], str]  # a sentence on how far it is from the minimiser; empty where it is near
 
 
 class FalkonSystem:
@@ -38,6 +52,7 @@ class FalkonSystem:
 
     Attributes
     ----------
+    offsets : zeros (T,), of the outputs' functions.
     least : the least that an eigenvalue of the preconditioned matrix can be; about that for centres
         that aren't rows. A row counts in the preconditioner for at most 1 / least of its weight.
     """
@@ -55,94 +70,108 @@ class FalkonSystem:
         # A kernel that is zero on all centres keeps none: the first stands for the zero function.
         used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
         self.data = products(rows, kernel, self.basis.centers[used], memory_limit)
-        self.importance = _importance(rows, centers)
-        self._sampled = None
-        if sample is None:
-            M = centers.points.shape[0]
-            each = np.ones(M) if self.importance is None else self.importance
-            self.least = _least(rows, [Sampled(centers.points, each / M, centers.indices)])
-        else:
-            parts = _sampled(rows, centers, sample)
-            self.least = _least(rows, parts)
-            if self.basis.n_features:
-                self._sampled = partial(_sampled_moments, self.basis, parts)
+        self._parts = _sampled(rows, centers, sample)
+        self.least = _least(rows, self._parts)
+        self._keep = sample is not None
         self._moments: Array | None = None
         self._targets: Array | None = None
         self._n = rows.total_weight
+        self.offsets = np.zeros(rows.n_outputs)
 
-    def preconditioner(self, penalty: float) -> Preconditioner:
-        """Preconditioner of one penalty; free the one before, which is as large."""
-        if self._sampled is not None and self._moments is None:
-            self._moments = self._sampled()
-        return Preconditioner(self.basis, penalty, self.importance, self._moments)
+    def preconditioner(self, penalty: float, curvature: Curvature | None = None) -> Preconditioner:
+        """Preconditioner of one penalty; free the one before, which is as large.
 
-    def reweighted_preconditioner(self, penalty: float, curvature: Curvature) -> Preconditioner:
-        """Preconditioner of Phi' W C Phi / n + penalty I, C diagonal: the features' `curvature`."""
-        importance = curvature(self.basis.expansion)
-        if self.importance is not None:
-            importance = importance * self.importance
-        moments = None if self._sampled is None else self._sampled(curvature)
-        return Preconditioner(self.basis, penalty, importance, moments)
+        With the features' `curvature`, the diagonal C, that of Phi' W C Phi / n + penalty I.
+        """
+        return Preconditioner(self.basis, penalty, partial(self._mean_products, curvature))
 
-    def solve(
-        self,
-        preconditioner: Preconditioner,
-        penalty: float,
-        max_iter: int,
-        tolerance: float,
-        follow: Follow | None = None,
-    ) -> Solution:
-        """Conjugate gradient on the unknowns beta = A w, to which `coefficients` belong."""
-        B = preconditioner
+    def _mean_products(self, curvature: Curvature | None) -> Array:
+        """See :func:`mean_products`; what a sample gives for all penalties is made once."""
+        if curvature is not None or not self._keep:
+            return mean_products(self.basis, self._parts, curvature)
+        if self._moments is None:
+            self._moments = mean_products(self.basis, self._parts)
+        return self._moments.copy(order="F")
+
+    def solve(self, penalty: float, max_iter: int, tolerance: float, follow: Follow) -> Solved:
+        """Conjugate gradient on the unknowns beta = A w of one penalty's preconditioner."""
+        B, basis = self.preconditioner(penalty), self.basis
+
+        def coefficients(beta: Array) -> Array:
+            return basis.to_coefficients(B.to_features(beta)) if len(beta) else np.zeros((1, T))
 
         def product(beta: Array, _: Indices) -> Array:
             weights = B.to_features(beta)
-            gradient = self.data.normal(B.to_coefficients(weights))
-            gradient = B.from_coefficients(gradient) / self._n + penalty * weights
+            gradient = self.data.normal(basis.to_coefficients(weights))
+            gradient = basis.from_coefficients(gradient) / self._n + penalty * weights
             return B.from_features(gradient)
 
         if self._targets is None:
             self._targets = self.data.targets()[: self.basis.n_features]
-        b = B.from_features(B.from_coefficients(self._targets) / self._n)
+        b = B.from_features(basis.from_coefficients(self._targets) / self._n)
         # A residual below the kernel's rounding is one of the recurrence only.
         enough = max(tolerance, float(np.finfo(self.data.rows.dtype).eps))
-        return conjugate_gradient(
+        T = b.shape[1]
+        solution = conjugate_gradient(
             product,
             b,
             max_iter=max_iter,
             tolerance=enough,
             patience=MAX_STALLED_STEPS,
-            follow=follow,
+            follow=lambda number, beta: follow(number, lambda: coefficients(beta)),
         )
+        far = partial(_far, self, solution)
+        return Solved(coefficients(solution.x), solution.residuals, far)
 
-    def coefficients(self, preconditioner: Preconditioner, beta: Array) -> Array:
-        """Coefficients (q, T) of the kernels at ``data.centers``, for the solution beta (q, T)."""
-        if not len(beta):
-            return np.zeros((1, beta.shape[1]))
-        return preconditioner.to_coefficients(preconditioner.to_features(beta))
+
+def _far(system: FalkonSystem, solution: Solution) -> str:
+    """Sentence on the part of the objective still to be gained, if it is large for any output.
+
+    The preconditioned residual doesn't show that: its norm has no scale of predictions' errors.
+    """
+    if solution.converged.all():
+        return ""
+    gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
+    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
+        return ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
+        now = np.maximum(outputs - solution.gained, 0.0)
+        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
+    if not far.any():
+        return ""
+    left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))
+    return f"about {left:.0%} of the mean squared error, with the penalty, could still be gained"
 
 
 @dataclass(frozen=True)
 class Sampled:
     """Rows X (k, d) that stand for others, with the shares (k,) that they count with in a mean.
 
-    `indices` are their numbers, (k,); None for centres that were given.
+    X is None for all centres, in their order. `indices` are the rows' numbers, (k,); None for
+    centres that were given.
     """
 
-    X: Array
+    X: Array | None
     share: Array
     indices: Indices | None
 
 
-def _sampled(rows: Rows, centers: Centers, sample: Centers) -> list[Sampled]:
-    """Rows that Phi' W Phi / n is estimated from: all centres, and other rows' sample.
+def _sampled(rows: Rows, centers: Centers, sample: Centers | None) -> list[Sampled]:
+    """Rows that Phi' W Phi / n is estimated from: the centres, or with a sample both.
 
-    A row that is a centre has features unlike those of other rows, so each of the two kinds is
-    weighted by how many of it there are; without any of the second kind in the sample, centres
-    stand for all. Centres that aren't rows don't count. A sample of :func:`sample_by_weight` is of
-    the second kind alone.
+    A centre of weight w that was drawn with probability p stands for w / (n p) rows, with n the
+    weights' sum; centres that aren't rows count 1 each. Of a sample, a row that is a centre has
+    features unlike those of other rows, so each of the two kinds is weighted by how many of it
+    there are; without any of the second kind in the sample, centres stand for all. Centres that
+    aren't rows don't count then. A sample of :func:`sample_by_weight` is of the second kind alone.
     """
-    w, n = _shares(rows), rows.n_samples
+    w, n, M = _shares(rows), rows.n_samples, centers.points.shape[0]
+    if sample is None:
+        share, p = np.ones(M), centers.probabilities
+        if centers.indices is not None and (rows.weighted or p is not None):
+            share = w[centers.indices] * n if p is None else w[centers.indices] / p
+        return [Sampled(None, share / M, centers.indices)]
     assert sample.indices is not None
     own, first = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
     if centers.indices is not None:
@@ -184,17 +213,6 @@ def sample_by_weight(
     return by_weight(rows, others, count, draw)
 
 
-def _sampled_moments(
-    basis: NystromBasis, parts: list[Sampled], curvature: Curvature | None = None
-) -> Array:
-    """The estimate of Phi' W Phi / n, its upper half, (q, q)."""
-    q = basis.n_features
-    moments = np.zeros((q, q), order="F")
-    for part in parts:
-        moments = add_mean_products(moments, basis, part.share, part.X.astype(float), curvature)
-    return moments
-
-
 def _shares(rows: Rows) -> Array:
     """The rows' weights over their sum, (n,)."""
     weights = rows.weights()
@@ -218,27 +236,30 @@ def _least(rows: Rows, parts: list[Sampled]) -> float:
     return min(least, float(np.min(w[some] / counted[some], initial=1.0)))
 
 
-def _importance(rows: Rows, centers: Centers) -> Array | None:
-    """D^2 (M,), the centres' weights in the mean over the rows; None: all 1.
+def mean_products(
+    basis: NystromBasis, parts: list[Sampled], curvature: Curvature | None = None
+) -> Array:
+    """The estimate of Phi' W Phi / n from some rows, its upper half, (q, q), column-wise.
 
-    A row of weight w, drawn with probability p, stands for w / (n p) rows, with n the weights'
-    sum. Centres that aren't rows count 1 each.
+    With `curvature` a row also counts by that of its features.
     """
-    if centers.indices is None:
-        return None
-    weights = rows.weights()
-    if weights is None and centers.probabilities is None:
-        return None
-    result = np.full(len(centers.indices), 1.0 / rows.total_weight)
-    if weights is not None:
-        result *= weights[centers.indices]
-    if centers.probabilities is None:
-        return result * rows.n_samples
-    return result / centers.probabilities
+    q = basis.n_features
+    gram = np.zeros((q, q), order="F")
+    for part in parts:
+        X = part.X
+        if X is None and q == len(part.share):
+            share = part.share if curvature is None else part.share * curvature(basis.expansion)
+            return triangle_products(basis.expansion, share)
+        for i in range(0, len(part.share), MOMENT_BLOCK_ROWS):
+            here = slice(i, i + MOMENT_BLOCK_ROWS)
+            phi = basis.expansion[here] if X is None else basis.transform(X[here].astype(float))
+            each = part.share[here] if curvature is None else part.share[here] * curvature(phi)
+            gram = add_products(gram, phi * np.sqrt(each)[:, None])
+    return gram
 
 
 class Preconditioner:
-    """The triangular maps of B = L'^-1 A^-1, with L L' = K_MM and
+    """The triangular map A^-1 of B = L'^-1 A^-1, with L L' = K_MM and
     A'A = Phi' D^2 Phi / M + penalty I (paper, equation (13) and appendix A, with T = L').
 
     Phi (M, q) holds the centres' features: ``basis.expansion``, L itself where no centre was
@@ -253,39 +274,21 @@ class Preconditioner:
     ----------
     basis : of the centres.
     penalty : lambda, added to the mean of the features' products.
-    importance : (M,), D^2, with the centres' sample weights where there are any; None: ones.
-    moments : (q, q), its upper half: a mean of features' products to take in place of that of
-        the centres.
+    mean : makes that mean, (q, q), as :func:`mean_products` does; it is used up.
     """
 
-    def __init__(
-        self,
-        basis: NystromBasis,
-        penalty: float,
-        importance: Array | None = None,
-        moments: Array | None = None,
-    ) -> None:
-        M, q = basis.expansion.shape
-        # BLAS wants columns: row-wise L is its transpose, column-wise, and isn't copied so.
-        whole = q == M
-        self._upper = np.ascontiguousarray(basis.expansion if whole else basis.factor).T
+    def __init__(self, basis: NystromBasis, penalty: float, mean: Callable[[], Array]) -> None:
+        q = basis.n_features
+        self._A, extra = np.empty((0, 0)), penalty
         if not q:
-            self._A = np.empty((0, 0))
             return
-        share = (np.ones(M) if importance is None else importance) / M
-        extra = penalty
         for _ in range(20):
-            if moments is not None:
-                self._A = moments.copy(order="F")
-            elif whole:
-                self._A = triangle_products(basis.expansion, share)
-            else:
-                self._A = add_mean_products(np.zeros((q, q), order="F"), basis, share)
+            self._A = mean()
+            scale = float(np.trace(self._A))
             self._A[np.diag_indices(q)] += extra
             if upper_factor(self._A) and np.isfinite(np.diagonal(self._A)).all():
                 return
             # A penalty below the rounding: a larger one here costs iterations, not accuracy.
-            scale = float(np.sum(share * np.einsum("ij,ij->i", basis.expansion, basis.expansion)))
             extra = max(10.0 * extra, np.finfo(float).eps * scale)
         raise LearningError(
             "The preconditioner has no Cholesky factor: are the kernel's values finite?"
@@ -293,51 +296,11 @@ class Preconditioner:
 
     def to_features(self, beta: Array) -> Array:
         """A^-1 beta, features' weights, of the preconditioned unknowns (q, T)."""
-        return _solve(self._A, beta)
+        return solve_upper(self._A, beta)
 
     def from_features(self, gradient: Array) -> Array:
         """A'^-1 gradient, with respect to beta, of that with respect to features' weights."""
-        return _solve(self._A, gradient, transposed=True)
-
-    def to_coefficients(self, weights: Array) -> Array:
-        """L'^-1 weights, the kept centres' coefficients, of features' weights (q, T)."""
-        return _solve(self._upper, weights)
-
-    def from_coefficients(self, gradient: Array) -> Array:
-        """L^-1 gradient, with respect to weights, of that with respect to coefficients (q, T)."""
-        return _solve(self._upper, gradient, transposed=True)
-
-
-def _solve(upper: Array, B: Array, transposed: bool = False) -> Array:
-    """U^-1 B, or U'^-1 B, of a column-wise upper triangular U (q, q)."""
-    if not B.size:
-        return B
-    result: Array
-    if B.shape[1] == 1:  # the solver of matrices would copy U
-        result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
-    else:
-        result = dtrsm(1.0, upper, B, lower=0, trans_a=int(transposed))
-    return result
-
-
-def add_mean_products(
-    gram: Array,
-    basis: NystromBasis,
-    share: Array,
-    X: Array | None = None,
-    curvature: Curvature | None = None,
-) -> Array:
-    """gram + Phi' diag(share) Phi, in gram's place, of the features of the centres or of X.
-
-    With `curvature` a row also counts by that of its features.
-    """
-    for i in range(0, len(share), MOMENT_BLOCK_ROWS):
-        here = slice(i, i + MOMENT_BLOCK_ROWS)
-        phi = basis.expansion[here] if X is None else basis.transform(X[here])
-        each = share[here] if curvature is None else share[here] * curvature(phi)
-        scaled = phi * np.sqrt(each)[:, None]
-        gram = add_products(gram, scaled)
-    return gram
+        return solve_upper(self._A, gradient, transposed=True)
 
 
 # -------------------------------------------------------------------------------------------------
@@ -346,8 +309,6 @@ def add_mean_products(
 # times the smallest residual so far: beyond it rounding is tested for
 MAX_RESIDUAL_GROWTH = 1e3
 MAX_RECURRENCE_ERROR = 0.5  # of a residual that the recurrence may be wrong by
-
-Follow = Callable[[int, Array], bool]
 
 
 @dataclass(frozen=True)
@@ -381,7 +342,7 @@ def conjugate_gradient(
     max_iter: int,
     tolerance: float | Array = 1e-8,
     patience: int | None = None,
-    follow: Follow | None = None,
+    follow: Callable[[int, Array], bool] | None = None,
 ) -> Solution:
     """Solve H x = b for a symmetric positive-definite H (q, q) and b (q, T), beginning at zero.
 

@@ -440,8 +440,9 @@ class GaussianBlocks:
 
     def multiply(self, X: Array, B: Array) -> Array:
         """K(X, C) B for B (m, T): (k, T) in float64, as all sums."""
-        out = np.empty((len(X), B.shape[1]))
-        product(self._with_norms(X), self._tiles, self._in_tiles(B), self._kernels(X, 1), out)
+        out = np.zeros((len(X), B.shape[1]))
+        none = np.empty((0, B.shape[1]))
+        self._add_products(X, self._in_tiles(B), none, none, out, self._no_tiles(0))
         return out
 
     def normal(self, X: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -449,26 +450,25 @@ class GaussianBlocks:
         for each column, (k, T); None: no Y, no weights. (m, T) in float64.
         """
         k, T = len(X), B.shape[1]
-        n_tiles = len(self._tiles)
-        out = np.zeros((T, n_tiles, self._width))
-        add_normal_product(
-            self._with_norms(X),
-            self._tiles,
-            self._in_tiles(B),
-            np.zeros((k, T)) if Y is None else _rows(Y),
-            _rows(weight_columns(weights, k, T)),
-            self._kernels(X, n_tiles),
-            np.empty((k, T)),
-            out,
-        )
+        out, S = self._no_tiles(T), np.zeros((k, T))
+        Y, w = np.zeros((k, T)) if Y is None else Y, weight_columns(weights, k, T)
+        self._add_products(X, self._in_tiles(B), Y, w, S, out)
         return self._of_centers(out)
 
     def transposed(self, X: Array, S: Array) -> Array:
         """K(X, C)' S for S (k, T): (m, T) in float64."""
-        out = np.zeros((S.shape[1], len(self._tiles), self._width))
-        K = self._kernels(X, 1)
-        add_transposed_product(self._with_norms(X), self._tiles, _rows(S), K, out)
+        none, out = np.empty((0, S.shape[1])), self._no_tiles(S.shape[1])
+        self._add_products(X, self._no_tiles(0), none, none, S, out)
         return self._of_centers(out)
+
+    def _add_products(self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+        """See :func:`add_products`."""
+        K, S = self._kernels(X, len(self._tiles) if len(out) else 1), _rows(S)
+        add_products(self._with_norms(X), self._tiles, B, _rows(Y), _rows(w), K, S, out)
+
+    def _no_tiles(self, T: int) -> Array:
+        """Zeros (T, n_tiles, w)."""
+        return np.zeros((T, len(self._tiles), self._width))
 
     def _kernels(self, X: Array, n_tiles: int) -> Array:
         """Working memory of so many tiles' kernels, (n_tiles, R, w)."""
@@ -477,7 +477,7 @@ class GaussianBlocks:
 
     def _in_tiles(self, B: Array) -> Array:
         """B (m, T) as (T, n_tiles, w); zero for the columns that no centre has."""
-        padded = np.zeros((B.shape[1], len(self._tiles), self._width))
+        padded = self._no_tiles(B.shape[1])
         padded.reshape(B.shape[1], -1)[:, : self._m] = B.T
         return padded
 
@@ -549,52 +549,28 @@ def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
 
 
 @compiled
-def product(X: Array, C: Array, B: Array, K: Array, out: Array) -> None:
-    """out = 2^(X C) B, (k, T), for B transposed and in tiles (T, m / w, w); K (1, R, w) is
-    overwritten.
-    """
-    out[:] = 0.0
-    R = K.shape[1]
-    for i in range(0, len(X), R):
-        here = min(R, len(X) - i)
-        for tile in range(len(C)):
-            _kernel(X, C[tile], K[0], i, here)
-            forward(K[0], B, out, i, here, tile)
-
-
-@compiled
-def add_normal_product(
+def add_products(
     X: Array, C: Array, B: Array, Y: Array, w: Array, K: Array, S: Array, out: Array
 ) -> None:
-    """out += K' (w (K B - Y)), (T, m / w, w), with K = 2^(X C), B as out, Y and w (k, T).
+    """S += K B, then S = w (S - Y) where there are w, then out += K' S, with K = 2^(X C).
 
-    K (m / w, R, w) and S (k, T) are working memory.
+    B and out are transposed and in tiles, (T, m / w, w); either is (0, m / w, w) where its product
+    isn't asked for. S (k, T); Y and w (k, T), or (0, T). K (m / w, R, w) is working memory, of one
+    tile without `out`.
     """
-    S[:] = 0.0
     R = K.shape[1]
     for i in range(0, len(X), R):
         here = min(R, len(X) - i)
         for tile in range(len(C)):
-            _kernel(X, C[tile], K[tile], i, here)
-            forward(K[tile], B, S, i, here, tile)
-        for r in range(i, i + here):
+            own = K[min(tile, len(K) - 1)]
+            _kernel(X, C[tile], own, i, here)
+            forward(own, B, S, i, here, tile)
+        for r in range(i, min(i + here, len(w))):
             for t in range(S.shape[1]):
                 S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
-        for tile in range(len(C)):
-            _backward(K[tile], S, i, here, tile, out)
-
-
-@compiled
-def add_transposed_product(X: Array, C: Array, S: Array, K: Array, out: Array) -> None:
-    """out += K' S, (T, m / w, w), with K = 2^(X C), for S (k, T); K (1, R, w) is working memory
-    for one tile.
-    """
-    R = K.shape[1]
-    for i in range(0, len(X), R):
-        here = min(R, len(X) - i)
-        for tile in range(len(C)):
-            _kernel(X, C[tile], K[0], i, here)
-            _backward(K[0], S, i, here, tile, out)
+        if len(out):
+            for tile in range(len(C)):
+                _backward(K[tile], S, i, here, tile, out)
 
 
 @compiled

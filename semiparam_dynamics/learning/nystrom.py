@@ -90,12 +90,12 @@ class GrowingNystrom:
         if not k:
             return
         largest = self._kernel.diagonal(self.basis.centers).max() * self._rows.total_weight
-        if self._ridge < QR_BELOW * largest:
+        if self._kept is None or self._ridge < QR_BELOW * largest:
             self._start_again(self.basis)
             return
         cross, own = np.zeros((q, k)), self._ridge * np.eye(k)
         moments = np.zeros((k, self._rows.n_outputs))
-        for block in self._blocks(self.basis, q):
+        for block in self._blocks(self.basis, self._kept, q):
             _add_products(*block, cross, own, moments)
         try:
             self._factor.append(cross, own, moments)
@@ -108,12 +108,8 @@ class GrowingNystrom:
             return np.zeros((0, self._rows.n_outputs))
         return self.basis.coefficients(self._factor.weights())
 
-    def _blocks(self, basis: NystromBasis, known: int) -> Iterator[FeatureBlock]:
-        """The rows' features, of which the first `known` may have been kept."""
-        if self._kept is None:
-            features = nystrom_map(basis, self._rows.dtype)
-            yield from feature_blocks(self._rows, features, self._memory_limit)
-            return
+    def _blocks(self, basis: NystromBasis, kept: Array, known: int) -> Iterator[FeatureBlock]:
+        """The rows' features, of which the first `known` were kept."""
         L = basis.factor[known:].astype(self._rows.dtype)
         new = FeatureMap(
             len(L), self._kernel.bind(basis.centers[basis.kept[known:]].astype(self._rows.dtype))
@@ -121,7 +117,7 @@ class GrowingNystrom:
         start = 0
         rest = int((1.0 - KEPT_FEATURES_SHARE) * memory_budget(self._memory_limit))
         for K, Y, weights in feature_blocks(self._rows, new, rest, extra_bytes=8 * known):
-            A = self._kept[start : start + len(K), : known + len(L)]
+            A = kept[start : start + len(K), : known + len(L)]
             # phi_new = L22^-1 (K_new - L21 phi_known)
             K -= A[:, :known] @ L[:, :known].T
             A[:, known:] = solve_triangular(L[:, known:], K.T, lower=True, overwrite_b=True).T

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.utils import check_random_state
 
@@ -68,7 +67,6 @@ class Gradient:
         self.basis = basis
         self.centers = basis.centers[basis.kept].astype(rows.dtype)  # (q, d)
         self._rows = rows
-        self._factor = np.asfortranarray(basis.factor)  # as LAPACK wants it
         n, q, T = rows.n_samples, basis.n_features, rows.n_outputs
         gram_bytes = 8 * 2 * q * q
         budget = memory_budget(memory_limit)
@@ -97,13 +95,8 @@ class Gradient:
         if gram is not None:
             result: Array = gram @ beta - self.targets
             return result
-        gradient = self._data.gradient(self.coefficients(beta))
-        return self._to_features(gradient) / self._rows.total_weight
-
-    def coefficients(self, beta: Array) -> Array:
-        """S beta: the coefficients (q, T) of the kernels at `centers`."""
-        alpha: Array = solve_triangular(self._factor, beta, lower=True, trans=1, check_finite=False)
-        return alpha
+        gradient = self._data.gradient(self.basis.to_coefficients(beta))
+        return self.basis.from_coefficients(gradient) / self._rows.total_weight
 
     def largest_eigenvalue(self) -> float:
         """Largest eigenvalue of A'WA / sum w, by Lanczos' iteration from a fixed start."""
@@ -114,8 +107,8 @@ class Gradient:
             if gram is not None:
                 product: Array = gram @ v
                 return product
-            normal = self._data.normal(self.coefficients(v.reshape(q, 1)))
-            product = self._to_features(normal[:, :1])[:, 0]
+            normal = self._data.normal(self.basis.to_coefficients(v.reshape(q, 1)))
+            product = self.basis.from_coefficients(normal[:, :1])[:, 0]
             return product / self._rows.total_weight
 
         if q == 1:
@@ -143,11 +136,6 @@ class Gradient:
             raise LearningError("The kernel has values that are not finite.")
         self._gram = gram / self._rows.total_weight
         self.targets = targets / self._rows.total_weight
-
-    def _to_features(self, gradient: Array) -> Array:
-        """S' times the gradient (q, T) with respect to the kernels' coefficients."""
-        solved: Array = solve_triangular(self._factor, gradient, lower=True, check_finite=False)
-        return solved
 
 
 @dataclass(eq=False, repr=False)
@@ -244,7 +232,7 @@ class NYTRO(StoppedEarly):
         if held is not None:
             error = as_loss("square").error
             check = HeldOut(held, basis.kernel, descent.centers, error, descent.rest)
-        beta = self._best(self._iterates(descent, total), log, check, descent.coefficients)
+        beta = self._best(self._iterates(descent, total), log, check, descent.basis.to_coefficients)
         self.step_ = descent.step
         self._keep(rows, basis.centers, basis.coefficients(beta))
         return self
@@ -259,7 +247,7 @@ class NYTRO(StoppedEarly):
         data = KernelRows(asked, kernel, descent.centers, descent.rest, keep)
         for t, beta in enumerate(self._iterates(descent, total), 1):
             if t in counts:
-                predicted = np.concatenate(list(data.multiply(descent.coefficients(beta))))
+                predicted = np.concatenate(list(data.multiply(descent.basis.to_coefficients(beta))))
                 yield {"max_iter": t}, predicted
 
     def _gradient(

@@ -140,12 +140,8 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         if ridge is None:
             ridge = _used_penalty(model) * float(row_weights.sum()) / _unscaled(model)
         features: Any
-        if getattr(model, "offsets_", None) is not None or hasattr(model, "omega_"):
+        if hasattr(model, "frequencies_") or hasattr(model, "omega_"):
             features, weights = random_start(model)
-        elif hasattr(model, "frequencies_"):
-            frequencies, weights = fourier_start(model)
-            features = RandomFourierFeatures(2 * len(frequencies)).fit(X)
-            features.frequencies_ = frequencies
         else:
             basis, weights = nystrom_start(model)
             features = NystromFeatures(basis.kernel, centers=basis.centers).fit(X)
@@ -388,46 +384,33 @@ def fitted_rows(
     return outputs, np.maximum(left, np.finfo(float).eps)
 
 
-def fourier_start(model: Any) -> tuple[Array, Array]:
-    """Frequencies (m, d), and weights (2 m, T) of their cosines and then their sines.
+def random_start(model: Any) -> tuple[RandomFourierFeatures | RandomFeatures, Array]:
+    """The features of a fitted RandomFeaturesKRLS, scaled or not, and their weights (m, T).
 
-    model : a fitted RandomFeaturesKRLS, scaled or not. One with phases is a sum of such pairs as
-        well, cos(w'x + b) = cos b cos w'x - sin b sin w'x, of twice as many features.
+    Of pairs the cosines and then the sines; of any sampler, and of a kernel with phases, a function
+    each: in pairs these would be twice as many features, with another ridge.
 
     Raises LearningError for a model that has no frequencies.
     """
     check_is_fitted(model)
-    if not (hasattr(model, "frequencies_") and hasattr(model, "coef_")):
+    if not (hasattr(model, "frequencies_") or hasattr(model, "omega_")):
         raise LearningError(
             f"{type(model).__name__} has no frequencies: it can't start random Fourier features."
         )
-    frequencies = np.asarray(model.frequencies_, dtype=float)
-    coefficients = np.asarray(model.coef_, dtype=float)
-    coefficients = math.sqrt(_unscaled(model)) * coefficients.reshape(len(coefficients), -1)
-    # Both kinds scale by sqrt(2 / number of functions), the pairs here by 1 / sqrt(frequencies).
-    if model.offsets_ is None:
-        return frequencies, np.concatenate((coefficients[::2], coefficients[1::2]))
-    b = np.asarray(model.offsets_, dtype=float)[:, None]
-    coefficients = math.sqrt(2.0) * coefficients
-    return frequencies, np.concatenate((np.cos(b) * coefficients, -np.sin(b) * coefficients))
-
-
-def random_start(model: Any) -> tuple[RandomFeatures, Array]:
-    """The features of a fitted RandomFeaturesKRLS, a function each, and their weights (m, T).
-
-    Of any sampler, and of a kernel with phases: in pairs these would be twice as many features,
-    with another ridge. For a model of pairs see :func:`fourier_start`.
-    """
+    m, factors = len(model.coef_), None
+    weights = math.sqrt(_unscaled(model)) * np.asarray(model.coef_, dtype=float).reshape(m, -1)
+    if getattr(model, "offsets_", 0.0) is None:
+        # Both kinds scale by sqrt(2 / number of functions), the pairs here by 1 / sqrt(frequencies)
+        pairs = RandomFourierFeatures(m).fit(np.zeros((1, model.n_features_in_)))
+        pairs.frequencies_ = np.asarray(model.frequencies_, dtype=float)
+        return pairs, np.concatenate((weights[::2], weights[1::2]))
     if hasattr(model, "omega_"):
         omega, factors = model.omega_, model.weights_
-        sampler = SpectralSampler(model.kernel) if model.features is None else model.features
     else:
         omega = np.column_stack((model.frequencies_, model.offsets_))
-        factors, sampler = None, SpectralSampler(model.kernel)
-    coefficients = np.asarray(model.coef_, dtype=float).reshape(len(omega), -1)
+    sampler = SpectralSampler(model.kernel) if model.features is None else model.features
     drawn = DrawnFeatures(sampler, omega, factors)
-    features = RandomFeatures.of(drawn, model.n_features_in_)
-    return features, math.sqrt(_unscaled(model)) * coefficients
+    return RandomFeatures.of(drawn, model.n_features_in_), weights
 
 
 def _check_square(model: Any) -> None:

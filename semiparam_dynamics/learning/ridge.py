@@ -46,6 +46,11 @@ class FeatureMap:
     evaluate: Bound
     finish: Callable[[Array], Array] | None = None
 
+    def __call__(self, X: Array) -> Array:
+        """Features (k, q) of inputs (k, d)."""
+        values = self.evaluate(X)
+        return values if self.finish is None else self.finish(values)
+
 
 def feature_blocks(
     rows: Rows, features: FeatureMap, memory_limit: int | None = None, extra_bytes: int = 0

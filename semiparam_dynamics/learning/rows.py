@@ -305,32 +305,22 @@ class ArrayRows(Rows):
         yield self._rows
 
 
-class MaskedRows(Rows):
+def masked(rows: Rows, mask: Mask) -> Rows:
     """The rows of others where `mask` (n,) is true; nothing is copied but the block that is read.
 
     Raises LearningError where their weights sum to zero.
     """
+    size = max(1, READ_BYTES // (rows.row_numbers * rows.dtype.itemsize))
 
-    def __init__(self, rows: Rows, mask: Mask) -> None:
-        self._all, self._mask = rows, mask
-        self.dtype, self.n_features, self.n_outputs = rows.dtype, rows.n_features, rows.n_outputs
-        self.one_output, self.weighted = rows.one_output, rows.weighted
-        self.sparse, self.row_numbers = rows.sparse, rows.row_numbers
-        self.n_samples = int(np.count_nonzero(mask))
-        weights = rows.weights()
-        self.total_weight = float(self.n_samples if weights is None else weights[mask].sum())
-        self._check_total()
-
-    def _read(self) -> Iterator[Block]:
+    def chunks() -> Iterator[Chunk]:
         start = 0
-        for block in self._all.blocks(
-            max(1, READ_BYTES // (self.row_numbers * self.dtype.itemsize))
-        ):
-            some = self._mask[start : start + len(block)]
+        for block in rows.blocks(size):
+            some = mask[start : start + len(block)]
             start += len(block)
-            if some.any():
-                weights = None if block.weights is None else block.weights[some]
-                yield Block(block.X[some], block.Y[some], weights)
+            Y = block.Y[some, 0] if rows.one_output else block.Y[some]
+            yield (block.X[some], Y, *(() if block.weights is None else (block.weights[some],)))
+
+    return Rows(chunks, rows.dtype)
 
 
 def outputs_in(Y: Array, dtype: np.dtype) -> Array:

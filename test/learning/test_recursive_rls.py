@@ -26,9 +26,9 @@ from semiparam_dynamics.learning.recursion.features import IncrementalNystromFea
 from semiparam_dynamics.learning.recursive_rls import (
     RecursiveRLS,
     fitted_rows,
-    fourier_start,
     least_explained,
     nystrom_start,
+    random_start,
     recursion_from,
 )
 from semiparam_dynamics.learning.rows import Rows
@@ -224,7 +224,7 @@ def test_the_robot_s_features_and_the_transformer_s_are_the_same() -> None:
     for x in X[:30]:
         one_by_one.grow(x, one_by_one.transform(x))
     taken = IncrementalNystromFeatures(3, 1.2, capacity=40, novelty=0.0)
-    taken.start(transformer._basis)
+    taken.restore(transformer._basis.state())
     for features in (one_by_one, taken):
         for x, expected in zip(X_new, transformer.transform(X_new), strict=True):
             np.testing.assert_allclose(features.transform(x), expected, atol=1e-9)
@@ -272,7 +272,7 @@ def test_what_can_t_start_one_is_refused() -> None:
     with pytest.raises(LearningError, match="no centres"):
         nystrom_start(MODELS["random_features"].fit(X, Y))
     with pytest.raises(LearningError, match="no frequencies"):
-        fourier_start(MODELS["krls"].fit(X, Y))
+        random_start(MODELS["krls"].fit(X, Y))
     with pytest.raises(LearningError, match="no penalty"):
         RecursiveRLS.from_batch(MODELS["nytro"].fit(X, Y), X, Y)
     for outputs in (Y[:, 0], np.hstack((Y, Y))):

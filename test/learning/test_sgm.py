@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning import descents
+from semiparam_dynamics.learning import sgm
 from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
@@ -105,7 +105,7 @@ def test_the_size_of_the_blocks_changes_nothing(size: int, monkeypatch: Any) -> 
     X, y = data()
     settings = {"kernel": Gaussian(0.8), "max_iter": 2, "step": 0.5, "random_state": 0}
     expected = SGM(**settings).fit(X, y).predict(X)
-    monkeypatch.setattr(descents, "BLOCK_DRAWS", size)
+    monkeypatch.setattr(sgm, "BLOCK_DRAWS", size)
     np.testing.assert_allclose(SGM(**settings).fit(X, y).predict(X), expected, atol=1e-12)
 
 
@@ -229,13 +229,13 @@ def test_batches_without_replacement_equal_the_plain_loop(
     X, y = data()
     expected = batch_loop(X, y, X[:12], batch, 0.7, 0.2, 3, replacement)
     if features is not None:  # one of the two ways to the same iterates
-        made = descents.NystromDescent.__init__
+        made = sgm.NystromDescent.__init__
         monkeypatch.setattr(
-            descents.NystromDescent,
+            sgm.NystromDescent,
             "__init__",
             lambda self, task, basis, batch: made(self, task, basis, batch, features),
         )
-    monkeypatch.setattr(descents, "BLOCK_DRAWS", 16)  # batches of several blocks, and the reverse
+    monkeypatch.setattr(sgm, "BLOCK_DRAWS", 16)  # batches of several blocks, and the reverse
     for average in (False, True):
         model = NystromSGM(KERNEL, centers=X[:12], step=0.7, decay=0.2, batch_size=batch)
         model.set_params(max_iter=3, average=average, random_state=5, memory_limit=limit)

@@ -19,9 +19,9 @@ from semiparam_dynamics.learning.recursion.rotation import (
     SOLVED,
     TAKE,
     leverages_of_rows,
+    note_row,
     predict_row,
     rotate_pending,
-    update_row,
     update_rows,
 )
 
@@ -161,7 +161,8 @@ class DeferredRotation:
 
     def update(self, row: Array, target: Array, scale: float = 1.0) -> None:
         """Rotate in scale times a row (n,) with `target` (T,); O(n) if it was just predicted."""
-        update_row(*self._arrays, row, target, self.n, self._pending, self._solved, scale)
+        predict_row(*self._arrays, row, self.n, self._pending, self._solved)
+        note_row(*self._arrays[2:], target, self.n, scale)
         self._pending, self._solved = True, False
 
     def update_rows(self, rows: Array, targets: Array) -> tuple[Array, Array]:

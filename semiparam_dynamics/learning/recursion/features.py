@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import numpy as np
 from scipy.linalg.lapack import dtrtrs
 
-from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.recursion.blocks import solve_right
 from semiparam_dynamics.learning.recursion.vectors import (
@@ -17,18 +16,6 @@ from semiparam_dynamics.learning.recursion.vectors import (
     cosines_and_sines,
     powers_of_two,
 )
-
-
-class Basis(Protocol):
-    """Nyström features computed in batch: the learning package's `NystromBasis`."""
-
-    centers: Array  # (M, d)
-    kept: Indices  # (q,), the numbers of the centres that brought a feature
-
-    @property
-    def factor(self) -> Array:
-        """L of the kept centres, (q, q)."""
-
 
 MAX_NOVELTY = 0.9  # novelty that is asked of the last centre
 
@@ -40,7 +27,7 @@ class IncrementalNystromFeatures:
     much of x the centres explain: 1 on them, 0 far away, where the features vanish and with
     them whatever was learned on them. A point of which less than `1 - novelty` is explained
     becomes a centre: one row appended to L, the earlier features unchanged. The same features
-    as `NystromFeatures`, which chooses its centres in one go; :meth:`start` takes them over.
+    as `NystromFeatures`, which chooses its centres in one go.
 
     With `sparing`, once half of `capacity` is used the novelty that is asked rises with what is
     used, up to `MAX_NOVELTY`, so that what comes late still finds one.
@@ -155,17 +142,13 @@ class IncrementalNystromFeatures:
         m = self.n_centers = other.n_centers
         self._centers[:m], self._factor[:m, :m] = other.centers, other.factor
 
-    def start(self, basis: Basis) -> None:
-        """Continue from features computed in batch, of the same kernel; at most `capacity`."""
-        self.restore({"centers": basis.centers[basis.kept], "factor": basis.factor})
-
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         m = self.n_centers
         return {"centers": self._centers[:m].copy(), "factor": self._factor[:m, :m].copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
-        """Continue from a :meth:`state`."""
+        """Continue from a :meth:`state`: centres, or the kept ones of a basis, and their factor."""
         m = self.n_centers = len(state["centers"])
         self._centers[:m] = state["centers"]
         self._factor[:m, :m] = state["factor"]

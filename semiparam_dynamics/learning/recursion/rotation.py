@@ -107,24 +107,6 @@ def rotate_pending(R: Array, U: Array, work: Array, side: Array, n: int) -> None
 
 
 @compiled
-def update_row(
-    R: Array,
-    U: Array,
-    work: Array,
-    side: Array,
-    row: Array,
-    target: Array,
-    n: int,
-    pending: bool,
-    solved: bool,
-    scale: float,
-) -> None:
-    """:func:`predict_row` of a row (n,), then :func:`note_row` `scale` times it."""
-    predict_row(R, U, work, side, row, n, pending, solved)
-    note_row(work, side, target, n, scale)
-
-
-@compiled
 def update_rows(
     R: Array,
     U: Array,

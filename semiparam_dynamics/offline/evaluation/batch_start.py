@@ -159,21 +159,22 @@ def start_model(
     # Not at the top: it needs scikit-learn, which a node would load for nothing.
     from semiparam_dynamics.learning.recursive_rls import (
         fitted_rows,
-        fourier_start,
         nystrom_start,
+        random_start,
         recursion_from,
     )
 
     features, penalty = model.features, model.core.penalty
     transform: Callable[[Array], Array]
     if isinstance(features, FourierFeatures):
-        features.frequencies, weights = fourier_start(fitted)
+        pairs, weights = random_start(fitted)
+        features.frequencies = pairs.frequencies_
         transform = features.transform
     else:
         fits = len(getattr(fitted, "centers_", ())) <= features.capacity
         most = features.capacity if fits else features.capacity - features.capacity // 2
         basis, weights = nystrom_start(fitted, most)
-        features.start(basis)
+        features.restore(basis.state())
         transform = basis.transform
     whole = recursion_from(transform, X, weights, penalty / share, features.capacity)
     model.core = RecursiveLeastSquares(
