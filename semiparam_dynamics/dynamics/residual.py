@@ -24,7 +24,6 @@ from semiparam_dynamics.dynamics.exact_targets import ExactTargets
 from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import ResidualBlock, ResidualPrediction
-from semiparam_dynamics.learning.recursion.blocks import predict_block
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
     draw_frequencies,
@@ -613,7 +612,7 @@ class KernelModel:
 
     def predict_block(self, X: Array) -> tuple[Array, Array]:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
-        outputs, leverages = predict_block(self.core, self.features.transform_rows(X))
+        outputs, leverages = self.core.predict_rows(self.features.transform_rows(X))
         variance = 1.0 - self.features.explained_rows + self.core.penalty * leverages
         return outputs, np.clip(1.0 - variance, 0.0, 1.0)
 

@@ -28,7 +28,6 @@ from semiparam_dynamics.learning.features import (
     feature_option,
 )
 from semiparam_dynamics.learning.kernels import Kernel, as_kernel, is_sparse
-from semiparam_dynamics.learning.recursion.blocks import predict_block
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
@@ -173,7 +172,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         mean = np.empty((len(X), core.n_outputs))
         leverage = np.empty(len(X))
         for rows in self._blocks(len(X)):
-            mean[rows], leverage[rows] = predict_block(core, self._transform(X[rows]))
+            mean[rows], leverage[rows] = core.predict_rows(self._transform(X[rows]))
         std = np.sqrt((1.0 + leverage)[:, None] * self.noise_)
         if self._one_output:
             mean, std = mean[:, 0], std[:, 0]

@@ -121,23 +121,3 @@ def several() -> Arrays:
     of_one = one.update_rows(Z[:120], Y[:120, :1])
     found |= {"one/errors": of_one[0], "one/leverages": of_one[1]}
     return found | known(core, Z[:20])
-
-
-@case("recursion/blocks")
-@case("recursion/blocks_of_tiny_ridge", penalty=1e-9)
-def blocks(penalty: float = 0.5) -> Arrays:
-    """Many rows at once: what was said of each before the block and before itself."""
-    from semiparam_dynamics.learning.recursion.blocks import predict_block, update_block
-    from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
-
-    d = 150  # enough that products take less time than rotations
-    Z, Y = rows(500, d)
-    core = RecursiveLeastSquares(d, T, penalty)
-    found: Arrays = {}
-    for k, size in enumerate((5, 120, 300, 75)):
-        at = sum((5, 120, 300, 75)[:k])
-        answer = update_block(core, Z[at : at + size], Y[at : at + size], most=128)
-        for name in ("before", "leverage_before", "errors", "leverage"):
-            found[f"block{k}/{name}"] = getattr(answer, name)
-    outputs, leverages = predict_block(core, Z[:40])
-    return found | {"asked": outputs, "asked_leverages": leverages} | known(core, Z[:20])

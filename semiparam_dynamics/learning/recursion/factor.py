@@ -109,14 +109,6 @@ class DeferredRotation:
         self.n = n
         self._reset()
 
-    def multiply(self, C: Array, U: Array) -> None:
-        """Make R the product C R with an upper-triangular C (n, n), and take U (n, T) as it is."""
-        R = self._arrays[0][: self.n, : self.n]
-        self.apply_pending()
-        _multiply_triangular(C, R)
-        self._arrays[1][: self.n, : self.n_outputs] = U
-        self._solved = False
-
     def grow(self, diagonal: float) -> None:
         """Add a row and column to R, of which only this entry on the diagonal is not zero.
 
@@ -224,21 +216,6 @@ class DeferredRotation:
         # What is loaded as read-only memory can still predict if nothing is left to do.
         self.apply_pending()
         return self.__dict__
-
-
-TRIANGLE_ROWS = 64  # rows of triangles that are multiplied as if they were no triangles
-
-
-def _multiply_triangular(C: Array, R: Array) -> None:
-    """R (n, n) becomes C R, both upper triangular."""
-    n = len(C)
-    if n <= TRIANGLE_ROWS:
-        R[:] = C @ R
-        return
-    first, second = slice(0, n // 2), slice(n // 2, n)
-    R[first, second] = C[first] @ R[:, second]
-    _multiply_triangular(C[first, first], R[first, first])
-    _multiply_triangular(C[second, second], R[second, second])
 
 
 def _whole_blocks(n: int) -> int:

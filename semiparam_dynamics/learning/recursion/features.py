@@ -9,7 +9,7 @@ from scipy.linalg.lapack import dtrtrs
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled
-from semiparam_dynamics.learning.recursion.blocks import solve_right
+from semiparam_dynamics.learning.recursion.triangular import solve_right
 from semiparam_dynamics.learning.recursion.vectors import (
     LOG2_E,
     MAX_ANGLE,
@@ -83,15 +83,12 @@ class IncrementalNystromFeatures:
         rest = 1.0 - float(phi @ phi)
         if rest <= self._asked():
             return False
-        self._append(x, phi, math.sqrt(rest))
-        return True
-
-    def _append(self, x: Array, phi: Array, root: float) -> None:
         m = self.n_centers
         self._centers[m] = x
         self._factor[m, :m] = phi
-        self._factor[m, m] = root
+        self._factor[m, m] = math.sqrt(rest)
         self.n_centers = m + 1
+        return True
 
     def transform_rows(self, X: Array) -> Array:
         """:meth:`transform` of inputs (k, d): features (k, m); sets the attributes of rows."""
@@ -101,30 +98,6 @@ class IncrementalNystromFeatures:
             phi = solve_right(kernel, self.factor.T)
         self.explained_rows = np.einsum("ij,ij->i", phi, phi)
         return phi
-
-    def grow_rows(self, X: Array) -> Array:
-        """Features (k, m) of inputs (k, d), each of which in turn may become a centre.
-
-        The same as :meth:`transform`, :meth:`grow` and, where it grew, :meth:`transform` again for
-        each row; a row has zeros for the centres that came after it.
-        """
-        phi, i = self.transform_rows(X), -1
-        rest = 1.0 - self.explained_rows
-        room = min(len(X), self.capacity - self.n_centers)
-        grown = np.concatenate((phi, np.zeros((len(X), room))), axis=1) if room else phi
-        while self.n_centers < self.capacity:
-            candidates = np.flatnonzero(rest[i + 1 :] > self._asked())
-            if not len(candidates):
-                break
-            i += 1 + int(candidates[0])
-            root, m, after = math.sqrt(rest[i]), self.n_centers, slice(i + 1, None)
-            later = _kernel_column(X[i], X[after], self.gamma)
-            later -= grown[after, :m] @ grown[i, :m]
-            later /= root
-            self._append(X[i], grown[i, :m], root)
-            grown[i, m], grown[after, m] = root, later
-            rest[after] -= later**2
-        return grown[:, : self.n_centers]
 
     def weights(self, W: Array) -> Array:
         """L^-T W for weights W (m, T) of the features: phi(x)' W = k(x, C) L^-T W.
@@ -171,13 +144,6 @@ def gaussian_block(centers: Array, X: Array, gamma: float) -> Array:
     np.minimum(exponent, 0.0, out=exponent)
     kernel: Array = np.exp(exponent, out=exponent)
     return kernel
-
-
-def _kernel_column(center: Array, X: Array, gamma: float) -> Array:
-    """exp(-gamma |x - c|^2) of inputs X (k, d) and one centre (d,), (k,)."""
-    away = X - center
-    column: Array = np.exp(-gamma * np.einsum("ij,ij->i", away, away))
-    return column
 
 
 @compiled

@@ -9,6 +9,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError, positive
 from semiparam_dynamics.learning.recursion.factor import DeferredRotation
+from semiparam_dynamics.learning.recursion.triangular import solve_right
 
 MIN_KEPT_SHARE = 1e-4  # rows that would add less information add none
 TINY = float(np.finfo(float).tiny)
@@ -79,6 +80,12 @@ class RecursiveLeastSquares(DeferredRotation):
             part = slice(i, i + 1)
             errors[part], leverages[part] = super().update_rows(rows[part], targets[part])
         return errors, leverages
+
+    def predict_rows(self, rows: Array) -> tuple[Array, Array]:
+        """Outputs (k, T) and leverages (k,) at rows (k, D), of which nothing is learned."""
+        self.apply_pending()
+        W = solve_right(rows, self.R)
+        return W @ self.U, np.einsum("ij,ij->i", W, W)
 
     def weights(self) -> Array:
         """W = R^-1 U, (D, T); no prediction needs it."""

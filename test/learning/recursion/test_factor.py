@@ -197,17 +197,6 @@ def test_another_r_and_u_take_their_place(n: int) -> None:
             factor.replace(*wrong)
 
 
-@pytest.mark.parametrize("n", [1, 5, 64, 129, 300])
-def test_r_is_multiplied_by_another_triangle(n: int) -> None:
-    (Z, Y), (square, U) = drawn(2 * n, n, 2), drawn(n, n, 2, seed=1)
-    factor, C = empty(n, 2), np.triu(square) / n + 2.0 * np.eye(n)
-    factor.update_rows(Z, Y)
-    factor.multiply(C, U)
-    np.testing.assert_allclose(factor.R, C @ by_qr(Z, Y, 1.0)[0], rtol=1e-9, atol=1e-9)
-    assert np.array_equal(factor.U, U) and not np.tril(factor.R, -1).any()
-    np.testing.assert_allclose(factor.R @ factor.solve(square), square, atol=1e-10)
-
-
 @pytest.mark.parametrize("pending", [False, True])
 def test_a_copy_in_its_place_continues_alike(pending: bool) -> None:
     factor, other = empty(9, 2, capacity=30), empty(26, 2, capacity=30)

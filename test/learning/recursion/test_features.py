@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
@@ -59,39 +58,24 @@ def test_every_point_is_explained_or_the_centres_are_used_up() -> None:
     assert full.n_centers == 7
 
 
-@pytest.mark.parametrize("capacity", [20, 150])
-def test_rows_that_become_centres_in_blocks_are_those_one_by_one(capacity: int) -> None:
-    wanted, X = grown(0.3, capacity)
-    features = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
-    rows = IncrementalNystromFeatures(3, 0.9, capacity, 0.3)
-    for start in range(0, len(X), 40):
-        block = X[start : start + 40]
-        phi = features.grow_rows(block)
-        assert phi.shape == (40, features.n_centers)
-        for x, row in zip(block, phi, strict=True):
-            if rows.grow(x, rows.transform(x)):
-                rows.transform(x)
-            known = rows.transform(x)
-            np.testing.assert_allclose(row[: len(known)], known, rtol=1e-9, atol=1e-11)
-            assert not row[len(known) :].any()
-    assert np.array_equal(features.centers, wanted.centers)
-    np.testing.assert_allclose(features.factor, wanted.factor, rtol=1e-9, atol=1e-11)
-    expected = np.array([wanted.transform(x) for x in X])
+def test_features_of_many_rows_are_those_of_each() -> None:
+    features, X = grown(0.3, capacity=150)
+    expected = np.array([features.transform(x) for x in X])
     np.testing.assert_allclose(features.transform_rows(X), expected, rtol=1e-9, atol=1e-11)
+    explained = np.einsum("ij,ij->i", expected, expected)
+    np.testing.assert_allclose(features.explained_rows, explained, rtol=1e-9)
 
 
 def test_sparing_features_keep_centres_for_what_comes_late() -> None:
     """Points on a line, so near that each is half new; then some far away."""
     X = np.linspace(0.0, 20.0, 600)[:, None]
-    plain, sparing, rows = (
-        IncrementalNystromFeatures(1, 0.5, 40, 0.3, sparing=spare) for spare in (False, True, True)
+    plain, sparing = (
+        IncrementalNystromFeatures(1, 0.5, 40, 0.3, sparing=spare) for spare in (False, True)
     )
     for x in X:
         for one in (plain, sparing):
             one.grow(x, one.transform(x))
-    rows.grow_rows(X)
     assert plain.n_centers == 40 and plain.centers.max() < 17.0  # none left for the end
     assert 20 < sparing.n_centers <= 40 and sparing.centers.max() > 19.0
-    np.testing.assert_array_equal(rows.centers, sparing.centers)
     first = sparing.centers[:20]
     np.testing.assert_array_equal(first, plain.centers[:20])

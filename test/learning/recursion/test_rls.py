@@ -279,3 +279,14 @@ def test_rows_at_once_forget_before_each() -> None:
         np.testing.assert_allclose(leverages[k], leverage, rtol=1e-9)
         other.update(Z[k], Y[k])
     assert same_bits(core, other)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 90])
+def test_many_rows_are_predicted_as_one_by_one(n: int) -> None:
+    rng = np.random.default_rng(n)
+    core = RecursiveLeastSquares(n, 2, 0.5)
+    core.update_rows(rng.standard_normal((30, n)), rng.standard_normal((30, 2)))
+    rows = rng.standard_normal((9, n))
+    values, leverages = core.predict_rows(rows)
+    np.testing.assert_allclose(values, rows @ core.weights(), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(leverages, core.leverages(rows), rtol=1e-9)
