@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,13 @@ class BaselinePrediction:
 
     nonparametric: Array
     nonparametric_std: Array
+
+
+def joined(predictions: Sequence[BaselinePrediction]) -> BlockPrediction:
+    """The predictions of many samples."""
+    values = np.array([each.nonparametric for each in predictions])
+    stds = np.array([each.nonparametric_std for each in predictions])
+    return BlockPrediction({NAME: values}, {NAME: stds})
 
 
 class NonparametricBaseline:
@@ -90,9 +98,7 @@ class NonparametricBaseline:
         for sample in block.samples():
             predicted.append(self.predict(sample))
             self.update(sample, predicted[-1])
-        values = np.array([each.nonparametric for each in predicted])
-        stds = np.array([each.nonparametric_std for each in predicted])
-        return BlockPrediction({NAME: values}, {NAME: stds})
+        return joined(predicted)
 
     def _inputs(self, state: Sample | SampleBlock) -> Array:
         return self.kernel_model.inputs(state.q, state.dq, state.ddq, state.q[..., :0])

@@ -27,7 +27,7 @@ from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.changes.config import ESTIMATING, ChangeEvent, PayloadStatus
 from semiparam_dynamics.changes.hypotheses import PAYLOAD
 from semiparam_dynamics.changes.monitor import ChangeMonitor
-from semiparam_dynamics.dynamics.baseline import BaselinePrediction
+from semiparam_dynamics.dynamics.baseline import BaselinePrediction, joined
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
@@ -341,13 +341,6 @@ def _merged(both: BlockPrediction, baseline: BlockPrediction | None) -> BlockPre
 
 def _joined(predicted: Sequence[Predicted]) -> BlockPrediction:
     """The arrays (k, n_axes) of k predictions."""
-    parts: list[tuple[str, list[object]]] = [
-        (name, [both for both, _ in predicted]) for name in ("rigid_body", "semiparametric")
-    ]
     alone = [baseline for _, baseline in predicted if baseline is not None]
-    if alone:
-        parts.append(("nonparametric", list(alone)))
-    values = {name: np.array([getattr(p, name) for p in of]) for name, of in parts}
-    stds = {name: np.array([getattr(p, f"{name}_std") for p in of]) for name, of in parts}
-    novelty = np.array([both.residual.novelty for both, _ in predicted])
-    return _merged(BlockPrediction(values, stds, novelty=novelty), None)
+    both = BlockPrediction.of([both for both, _ in predicted])
+    return _merged(both, joined(alone) if alone else None)
