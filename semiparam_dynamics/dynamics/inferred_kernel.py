@@ -177,6 +177,24 @@ class InferredKernel:
             solved = solve_triangular(features[pivots], solved, lower=True, trans=1)
             self.weights[:m, own] = solved
 
+    def held_out(self, transform: Callable[[Array], Array], parameters: Array) -> Array:
+        """(2, n_axes, PIECES) sums of squares of each piece of the states: all, and what is left.
+
+        That is what the other pieces leave, by the width and the ridge that are chosen; zeros where
+        nothing was inferred. The arguments are those of :meth:`infer`.
+        """
+        found = np.zeros((2, len(self.metrics), PIECES))
+        if not self.n_centers:
+            return found
+        inputs, targets, weights = self.samples(transform, parameters)
+        for j, errors in enumerate(self._exact.residuals(targets, parameters).T):
+            length, ridge = self._chosen[j]
+            X = inputs * (self._metric[j] / (length or 1.0))
+            pieces = Pieces(*self._features(X), errors, weights)
+            left = pieces.errors_left(ridge)[1] if length else errors
+            found[:, j] = [pieces.of_states(each) for each in (errors, left)]
+        return found
+
     def _choose(self, X: Array, errors: Array, weights: Array, axis: int) -> tuple[float, float]:
         """The width and the ridge that leave least of each piece; zeros where nothing does."""
         best, least = (0.0, 0.0), float(weights @ errors**2)
@@ -256,11 +274,22 @@ class Pieces:
         if not 0 <= k < len(RIDGES):
             return np.inf
         if k not in self._found:
-            ridge = RIDGES[k] * np.eye(self._grams.shape[1])
-            solved = np.linalg.solve(self._grams + ridge, self._sides[..., None])[..., 0]
-            told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
-            self._found[k] = float(np.mean((self._errors - told) ** 2 @ self._weights))
+            self._found[k] = float(np.mean(self.errors_left(RIDGES[k]) ** 2 @ self._weights))
         return self._found[k]
+
+    def errors_left(self, ridge: float) -> Array:
+        """(2, n) errors that are left of pieces of the time, and of the states."""
+        penalty = ridge * np.eye(self._grams.shape[1])
+        solved = np.linalg.solve(self._grams + penalty, self._sides[..., None])[..., 0]
+        told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
+        left: Array = self._errors - told
+        return left
+
+    def of_states(self, errors: Array) -> Array:
+        """(PIECES,) weighted sums of squares of errors (n,) in each piece of the states."""
+        of_piece = self._piece[1] == PIECES + np.arange(PIECES)[:, None]
+        sums: Array = of_piece @ (self._weights * errors**2)
+        return sums
 
 
 @compiled
