@@ -178,21 +178,17 @@ class InferredKernel:
             self.weights[:m, own] = solved
 
     def held_out(self, transform: Callable[[Array], Array], parameters: Array) -> Array:
-        """(2, n_axes, PIECES) sums of squares of each piece of the states: all, and what is left.
+        """(2, n_axes, PIECES) of each axis, with what it chose, `Pieces.of_states`.
 
-        That is what the other pieces leave, by the width and the ridge that are chosen; zeros where
-        nothing was inferred. The arguments are those of :meth:`infer`.
+        Zeros where nothing was inferred. The arguments are those of :meth:`infer`.
         """
         found = np.zeros((2, len(self.metrics), PIECES))
-        if not self.n_centers:
-            return found
-        inputs, targets, weights = self.samples(transform, parameters)
-        for j, errors in enumerate(self._exact.residuals(targets, parameters).T):
-            length, ridge = self._chosen[j]
-            X = inputs * (self._metric[j] / (length or 1.0))
-            pieces = Pieces(*self._features(X), errors, weights)
-            left = pieces.errors_left(ridge)[1] if length else errors
-            found[:, j] = [pieces.of_states(each) for each in (errors, left)]
+        if self.n_centers:
+            inputs, targets, weights = self.samples(transform, parameters)
+            for j, errors in enumerate(self._exact.residuals(targets, parameters).T):
+                length, ridge = self._chosen[j]
+                features = self._features(inputs * self._metric[j] / (length or 1.0))
+                found[:, j] = Pieces(*features, errors, weights).of_states(ridge)
         return found
 
     def _choose(self, X: Array, errors: Array, weights: Array, axis: int) -> tuple[float, float]:
@@ -274,10 +270,10 @@ class Pieces:
         if not 0 <= k < len(RIDGES):
             return np.inf
         if k not in self._found:
-            self._found[k] = float(np.mean(self.errors_left(RIDGES[k]) ** 2 @ self._weights))
+            self._found[k] = float(np.mean(self._errors_left(RIDGES[k]) ** 2 @ self._weights))
         return self._found[k]
 
-    def errors_left(self, ridge: float) -> Array:
+    def _errors_left(self, ridge: float) -> Array:
         """(2, n) errors that are left of pieces of the time, and of the states."""
         penalty = ridge * np.eye(self._grams.shape[1])
         solved = np.linalg.solve(self._grams + penalty, self._sides[..., None])[..., 0]
@@ -285,10 +281,16 @@ class Pieces:
         left: Array = self._errors - told
         return left
 
-    def of_states(self, errors: Array) -> Array:
-        """(PIECES,) weighted sums of squares of errors (n,) in each piece of the states."""
+    def of_states(self, ridge: float) -> Array:
+        """(2, PIECES) weighted sums of squares in pieces of the states: all, and what is left.
+
+        ridge : 0 where nothing is told, so that all is left.
+        """
+        errors = np.array([self._errors, self._errors])
+        if ridge:
+            errors[1] = self._errors_left(ridge)[1]
         of_piece = self._piece[1] == PIECES + np.arange(PIECES)[:, None]
-        sums: Array = of_piece @ (self._weights * errors**2)
+        sums: Array = (self._weights * errors**2) @ of_piece.T
         return sums
 
 
