@@ -169,6 +169,20 @@ class InferredKernel:
             solved = solve_triangular(features[pivots], solved, lower=True, trans=1)
             self.weights[:m, own] = solved
 
+    def held_out(self, transform: Callable[[Array], Array], parameters: Array) -> Array:
+        """(2, n_axes, PIECES) of each axis, with what it chose, `Pieces.of_states`.
+
+        Zeros where nothing was inferred. The arguments are those of :meth:`infer`.
+        """
+        found = np.zeros((2, len(self.metrics), PIECES))
+        if self.n_centers:
+            inputs, targets, weights = self.samples(transform, parameters)
+            for j, errors in enumerate(self._exact.residuals(targets, parameters).T):
+                length, ridge = self._chosen[j]
+                features = self._features(inputs * self._metric[j] / (length or 1.0))
+                found[:, j] = Pieces(*features, errors, weights).of_states(ridge)
+        return found
+
     def _choose(self, X: Array, errors: Array, weights: Array, axis: int) -> tuple[float, float]:
         """The width and the ridge that leave least of each piece; zeros where nothing does."""
         best, least = (0.0, 0.0), float(weights @ errors**2)
@@ -248,11 +262,28 @@ class Pieces:
         if not 0 <= k < len(RIDGES):
             return np.inf
         if k not in self._found:
-            ridge = RIDGES[k] * np.eye(self._grams.shape[1])
-            solved = np.linalg.solve(self._grams + ridge, self._sides[..., None])[..., 0]
-            told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
-            self._found[k] = float(np.mean((self._errors - told) ** 2 @ self._weights))
+            self._found[k] = float(np.mean(self._errors_left(RIDGES[k]) ** 2 @ self._weights))
         return self._found[k]
+
+    def _errors_left(self, ridge: float) -> Array:
+        """(2, n) errors that are left of pieces of the time, and of the states."""
+        penalty = ridge * np.eye(self._grams.shape[1])
+        solved = np.linalg.solve(self._grams + penalty, self._sides[..., None])[..., 0]
+        told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
+        left: Array = self._errors - told
+        return left
+
+    def of_states(self, ridge: float) -> Array:
+        """(2, PIECES) weighted sums of squares in pieces of the states: all, and what is left.
+
+        ridge : 0 where nothing is told, so that all is left.
+        """
+        errors = np.array([self._errors, self._errors])
+        if ridge:
+            errors[1] = self._errors_left(ridge)[1]
+        of_piece = self._piece[1] == PIECES + np.arange(PIECES)[:, None]
+        sums: Array = (self._weights * errors**2) @ of_piece.T
+        return sums
 
 
 @compiled

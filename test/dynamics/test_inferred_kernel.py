@@ -68,18 +68,22 @@ def test_width_and_ridge_predict_the_pieces_best(size: float, rate: float) -> No
     learn(kernel, X, targets, weights)
     kernel.infer(as_they_are, pi)
 
-    found = {(0.0, 0): 2.0 * float(weights @ left**2)}
+    whole = [weights[piece] @ left[piece] ** 2 for piece in pieces(dense(1.0, X, X))]
+    found = {(0.0, 0): whole}
     for length in LENGTHS:
         K = dense(length, X, X)
         for k, ridge in enumerate(RIDGES):
-            total = 0.0
+            found[length, k] = []
             for piece in pieces(K):
                 rest = np.setdiff1d(np.arange(100), piece)
                 noise = np.diag(ridge / weights[rest])
                 solved = np.linalg.solve(K[np.ix_(rest, rest)] + noise, left[rest])
-                total += weights[piece] @ (left[piece] - K[np.ix_(piece, rest)] @ solved) ** 2
-            found[length, k] = float(total)
-    length, k = min(found, key=lambda choice: found[choice])
+                errors = left[piece] - K[np.ix_(piece, rest)] @ solved
+                found[length, k].append(weights[piece] @ errors**2)
+    length, k = min(found, key=lambda choice: sum(found[choice]))
+    held_out = kernel.held_out(as_they_are, pi)
+    np.testing.assert_allclose(held_out[1, 0], found[length, k][PIECES:], rtol=1e-3)
+    assert held_out[0].sum() == pytest.approx(weights @ left**2)
     assert size == 0.0 or length > 0.0
     query = rng.standard_normal((20, 2))
     expected = np.zeros((20, 3))

@@ -55,26 +55,7 @@ class LearnedStates:
 
     def repeats(self) -> Repeats | None:
         """A test of whether a state is among them; None if the arm never moved."""
-        if len(self._stamps) < 2:
-            return None
-        states, stamps = self._rows().copy(), np.array(self._stamps)
-        means = np.arctan2(np.sin(states).mean(axis=0), np.cos(states).mean(axis=0))
-        around = np.where(self._turning, means, 0.0)
-        deviation = _differences(states, around, self._turning).std(axis=0)
-        moving = deviation > 1e-9 * max(float(np.abs(states).max()), 1e-9)
-        if not moving.any():
-            return None
-        # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
-        usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
-        ahead = np.arange(len(stamps)) + max(round(REPEATED_WITHIN / usual_gap), 1)
-        pairs = np.flatnonzero(ahead < len(stamps))
-        gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
-        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REPEATED_WITHIN)]
-        if not len(pairs):
-            return None
-        ways = _differences(states[ahead[pairs]], states[pairs], self._turning)
-        steps = np.linalg.norm(ways[:, moving] / deviation[moving], axis=1)
-        return Repeats(states, moving, deviation, float(np.median(steps)), self._turning)
+        return Repeats.of(self._rows().copy(), np.array(self._stamps), self._turning)
 
 
 def _differences(states: Array, others: Array, turning: Mask) -> Array:
@@ -101,6 +82,37 @@ class Repeats:
         periods = self._periods if self._periods.any() else None
         self._tree = cKDTree(self._scaled(states), boxsize=periods)
         self.radius = radius
+
+    @classmethod
+    def of(cls, states: Array, stamps: Indices, turning: Mask) -> Repeats | None:
+        """The test of learned states (n, 2 n_joints); stamps (n,) ns. None if nothing moved.
+
+        turning : (2 n_joints,) which entries are modulo a turn.
+        """
+        if len(stamps) < 2:
+            return None
+        means = np.arctan2(np.sin(states).mean(axis=0), np.cos(states).mean(axis=0))
+        around = np.where(turning, means, 0.0)
+        deviation = _differences(states, around, turning).std(axis=0)
+        moving = deviation > 1e-9 * max(float(np.abs(states).max()), 1e-9)
+        if not moving.any():
+            return None
+        # Pairs of states so far apart in time; not across recordings, whose stamps may jump.
+        usual_gap = max(float(np.median(np.diff(stamps))) * 1e-9, 1e-6)
+        ahead = np.arange(len(stamps)) + max(round(REPEATED_WITHIN / usual_gap), 1)
+        pairs = np.flatnonzero(ahead < len(stamps))
+        gaps = (stamps[ahead[pairs]] - stamps[pairs]) * 1e-9
+        pairs = pairs[(gaps > 0.0) & (gaps < 2.0 * REPEATED_WITHIN)]
+        if not len(pairs):
+            return None
+        ways = _differences(states[ahead[pairs]], states[pairs], turning)
+        steps = np.linalg.norm(ways[:, moving] / deviation[moving], axis=1)
+        return cls(states, moving, deviation, float(np.median(steps)), turning)
+
+    def first(self, states: Array) -> Indices:
+        """(k,) of learned states, the number of the first one that each repeats, or its own."""
+        scaled = self._scaled(states)
+        return np.array([min(self._tree.query_ball_point(x, self.radius)) for x in scaled])
 
     def __call__(self, states: Array) -> Mask:
         """Mask (k,) of the states (q, dq), (k, 2 n_joints), that repeat one that was learned."""

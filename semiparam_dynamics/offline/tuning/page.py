@@ -51,8 +51,8 @@ SEARCH_NOTE = (
     "given up there. The line is the value taken, or the one that stayed."
 )
 HOW = (
-    "Whole recordings were held out in turn, or each third of the only one; never samples between "
-    "those that were learned.",
+    "Whole recordings were held out in turn, or each third of the only one with all that repeats "
+    "it; never samples between those that were learned.",
     "A value is taken only if it makes the error smaller on every held-out motion, by more than "
     f"chance: a paired test over pieces of it, one-sided at {100 * SIGNIFICANCE:g} %.",
     "With learning switched off it may not make the rigid body's error larger, on the mean of any "
@@ -241,8 +241,8 @@ def findings(tuning: Tuning) -> list[str]:
         )
     if tuning.folds[0].name == PART_NAME.format(1):
         found.append(
-            "There was one recording: its thirds were held out in turn. If the motion repeats, "
-            "they are not new motion, and the figures flatter."
+            "There was one recording: its thirds were held out in turn, each with what repeats it. "
+            "They are less new than another recording."
         )
     found.append(
         "The figures were used to choose: to know what the choice is worth, evaluate it on a "

@@ -2,24 +2,26 @@
 
 Held-out samples in between those that are learned flatter a kernel: motion repeats, and neighbours
 in time are neighbours in space. So whole recordings are held out in turn, or long parts of the only
-one.
+one, each with all that repeats it: what comes back is no motion that was not learned.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from semiparam_dynamics.base import parameters
+from semiparam_dynamics.base.arrays import Indices, Mask
 from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import MIN_MOTION
+from semiparam_dynamics.offline.evaluation.protocols import BLOCK
+from semiparam_dynamics.offline.evaluation.scored_run import Repeats
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -105,7 +107,7 @@ class Recordings:
         return [PART_NAME.format(k + 1) for k in range(PARTS)] if only else self.names
 
     def _parts(self, cutoff: float, thinned: bool) -> list[Motion]:
-        """The recordings' motion, that of the only one in thirds of its time."""
+        """The recordings' motion, that of the only one in `PARTS`; see `parts_of`."""
         motions = self._filtered(cutoff)
         if len(motions) == 1:
             whole = motions[0]
@@ -114,8 +116,8 @@ class Recordings:
                     f"the only recording shows {whole.seconds:.1f} s of motion: tuning needs "
                     f"{PARTS * MIN_MOTION:.1f} s at least, or several recordings"
                 )
-            edges = np.linspace(0, len(whole), PARTS + 1).astype(int).tolist()
-            motions = [whole.take(slice(a, b)) for a, b in itertools.pairwise(edges)]
+            part = parts_of(whole, self.model.turning)
+            motions = [whole.take(part == k) for k in range(PARTS)]
         return [thin(motion, SEARCH_RATE * cutoff) for motion in motions] if thinned else motions
 
     def _filtered(self, cutoff: float) -> list[Motion]:
@@ -148,6 +150,22 @@ class Recordings:
                 for array in (m.q, m.dq, m.y):
                     digest.update(b"-" if array is None else np.asarray(array).tobytes())
         return digest.hexdigest()[:24]
+
+
+def parts_of(motion: Motion, turning: Mask) -> Indices:
+    """(n,) the third of the motion that each sample is in, or that it repeats.
+
+    They are thirds of the motion that is new: no state of half a second before, or longer ago, is
+    as near as motion goes in 50 ms. turning : (n_joints,) which joints turn without end.
+    """
+    states = np.concatenate((motion.q, motion.dq), axis=1)
+    repeats = Repeats.of(states, motion.stamps, np.append(turning, np.zeros_like(turning)))
+    first = np.arange(len(motion)) if repeats is None else repeats.first(states)
+    new = motion.stamps - motion.stamps[first] < BLOCK * 1e9
+    parts: Indices = PARTS * (np.cumsum(new) - 1) // new.sum()
+    for row in np.flatnonzero(~new):
+        parts[row] = parts[first[row]]
+    return parts
 
 
 def thin(motion: Motion, rate: float) -> Motion:

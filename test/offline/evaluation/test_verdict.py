@@ -11,6 +11,7 @@ from scipy import stats
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat
+from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.findings import warnings_of
@@ -70,6 +71,18 @@ def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_
     assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.why
     for found in (chance, worse, harm):
         assert "semiparam identify" in found.advice and "84 % less" in found.why
+
+
+def test_a_learner_that_is_worse_on_states_held_out_of_it_leaves_the_rigid_body(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for left in (0.95, 1.05):
+        squares = np.ones((4, 10)) * np.array([1.0, left])[:, None, None]
+        monkeypatch.setattr(InferredKernel, "held_out", lambda *_, squares=squares: squares)
+        found = judged(GOOD).verdict
+        assert (found.use == LEARNER) == (left < 1.0)
+    assert found.use == RIGID_BODY
+    assert "5 % more squared error compared with that on states that are held out" in found.why
 
 
 @pytest.mark.parametrize(
