@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from semiparam_dynamics.base.errors import MissingExtraError, RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.robot.urdf import (
     ONE_DOF,
     UrdfJoint,
@@ -32,13 +32,8 @@ ICUB_CIRCLES = {
 
 def require(module: str) -> Any:
     """Import an optional module; MissingExtraError says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the simulator needs the Python package '{module}': "
-            f"pip install {module.replace('_', '-')}"
-        ) from error
+    install = f"pip install {module.replace('_', '-')}"
+    return imported(module, f"the simulator needs the Python package '{module}': {install}")
 
 
 def icub_urdf() -> str:
