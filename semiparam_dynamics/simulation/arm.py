@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from semiparam_dynamics.base import parameters
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
@@ -323,7 +324,7 @@ class HandLoad:
         mujoco.mju_quat2Mat(turned, model.body_iquat[body])
         R = turned.reshape(3, 3)
         inertia = R @ np.diag(model.body_inertia[body]) @ R.T
-        self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
+        self._own = pin.Inertia(model.body_mass[body], model.body_ipos[body], inertia)
         self.force = np.zeros(3)
         self.point = np.zeros(3)
         self.moment = np.zeros(3)
@@ -338,17 +339,14 @@ class HandLoad:
         """
         if mass < 0.0 or np.linalg.eigvalsh(inertia)[0] < 0.0:
             raise ConfigurationError("a body's mass and moments of inertia can't be negative")
-        inertia = inertia if mass > 0.0 else np.zeros((3, 3))
-        own, held = self._own, _moments(mass, center, inertia)
-        total, first, second = own[0] + held[0], own[1] + held[1], own[2] + held[2]
+        held = pin.Inertia(mass, np.asarray(center, dtype=float), np.asarray(inertia, dtype=float))
+        total = self._own + held if mass > 0.0 else self._own
         model, body = self._model, self._body
-        position = first / total if total > 0.0 else np.zeros(3)
-        about = second - total * (position @ position * np.eye(3) - np.outer(position, position))
-        moments, axes = np.linalg.eigh(about)
+        moments, axes = np.linalg.eigh(total.inertia)
         axes[:, 2] *= np.sign(np.linalg.det(axes))  # a rotation, no reflection
         quaternion = np.zeros(4)
         self._mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
-        model.body_mass[body], model.body_ipos[body] = total, position
+        model.body_mass[body], model.body_ipos[body] = total.mass, total.lever
         model.body_inertia[body] = np.maximum(moments, 0.0)
         model.body_iquat[body] = quaternion
         # The compiler may have found that the inertia's frame is the body's, which no longer holds.
@@ -386,14 +384,6 @@ class HandLoad:
         moment = self.moment + np.cross(place - data.xipos[body], self.force)
         wrench = np.concatenate((self.force, moment))
         data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if body == pulled else 0.0)
-
-
-def _moments(
-    mass: float, center: np.ndarray, inertia: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, first moments, and inertia about the frame's origin."""
-    shift = center @ center * np.eye(3) - np.outer(center, center)
-    return mass, mass * center, inertia + mass * shift
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
