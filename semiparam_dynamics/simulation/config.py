@@ -9,7 +9,6 @@ from semiparam_dynamics.base.parameters import group, parameter, replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
 
-
 # Effects of one kind have one range.
 _friction = partial(parameter, unit="N m", low=0.0, high=1000.0)
 _force_error = partial(parameter, unit="N", low=0.0, high=100.0)
