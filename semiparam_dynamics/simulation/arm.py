@@ -176,10 +176,30 @@ class ArmSimulator:
 
     def advance(self) -> Reading:
         """The reading one sampling period further (the first one is at time 0, at rest)."""
-        if self._step > 0:
-            for _ in range(self._steps - 1):
-                self._control_step()
-        return self._read(*self._control_step())
+        for _ in range(self._steps - 1 if self._step else 0):
+            self._control_step()
+        q, dq, seen, seen_velocity, torque, bypass = self._control_step()
+        config, rng, count = self.config.effects, self._rng, len(q)
+        time = (self._step - 1) * self._dt
+        wrench = rigid = np.zeros(6)
+        if self._sensor_body >= 0:
+            structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
+            rigid = structure + bypass
+            wrench = self._sensor(structure, time)
+        return Reading(
+            time=time,
+            q=seen + config.noise_position * rng.standard_normal(count),
+            dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
+            effort=torque + config.noise_effort * rng.standard_normal(count),
+            wrench=wrench,
+            q_motor=seen,
+            q_true=q,
+            dq_true=dq,
+            ddq_true=self._data.qacc[self._order],
+            effort_true=torque,
+            wrench_rigid=rigid,
+            wrench_bypass=bypass,
+        )
 
     def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Desired q, dq, ddq (n,) of this step."""
@@ -265,39 +285,6 @@ class ArmSimulator:
         data.xfrc_applied[body, :3] = force
         data.xfrc_applied[body, 3:] = moment
         return wrench
-
-    def _read(
-        self,
-        q: np.ndarray,
-        dq: np.ndarray,
-        seen: np.ndarray,
-        seen_velocity: np.ndarray,
-        torque: np.ndarray,
-        bypass: np.ndarray,
-    ) -> Reading:
-        """The reading of the step just made."""
-        config, rng = self.config.effects, self._rng
-        count = len(q)
-        time = (self._step - 1) * self._dt
-        wrench = rigid = np.zeros(6)
-        if self._sensor_body >= 0:
-            structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
-            rigid = structure + bypass
-            wrench = self._sensor(structure, time)
-        return Reading(
-            time=time,
-            q=seen + config.noise_position * rng.standard_normal(count),
-            dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
-            effort=torque + config.noise_effort * rng.standard_normal(count),
-            wrench=wrench,
-            q_motor=seen,
-            q_true=q,
-            dq_true=dq,
-            ddq_true=self._data.qacc[self._order],
-            effort_true=torque,
-            wrench_rigid=rigid,
-            wrench_bypass=bypass,
-        )
 
 
 def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measurement]:
