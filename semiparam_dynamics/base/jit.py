@@ -131,9 +131,6 @@ def take_widest_vectors(_: Any) -> Any:
     return numba.void(), generate
 
 
-AS_ZERO = 0x8040  # bits of the control register MXCSR: of results (FTZ), of operands (DAZ)
-
-
 @intrinsic  # type: ignore[untyped-decorator]
 def _control_word(_: Any, kept: Any, added: Any) -> Any:
     """The bits of MXCSR until now, of which those `kept` stay, with others `added`."""
@@ -169,9 +166,11 @@ def subnormals_as_zero(function: F) -> F:
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return function
 
+    as_zero = 0x8040  # bits of the control register MXCSR: of results (FTZ), of operands (DAZ)
+
     @functools.wraps(function)  # type: ignore[arg-type]
     def run(*arguments: Any, **options: Any) -> Any:
-        before = _exchange(-1, AS_ZERO)  # of this thread; all others stay
+        before = _exchange(-1, as_zero)  # of this thread; all others stay
         try:
             return function(*arguments, **options)  # type: ignore[operator]
         finally:

@@ -163,7 +163,7 @@ def _uncertainty(problem: ConvexProblem, values: Array) -> tuple[Array, Array, A
     ):
         own = slice(10 * k, 10 * k + 10)
         U0 = upper_cholesky(pseudo_inertia(urdf))
-        M = np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body)))
+        M = np.asarray(np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body))), dtype=np.float64)
         derivative[own, own] = _congruence(U0) @ factor_jacobian(M)
         prior[own, own] = divergence_jacobian(M)
         transforms.append(U0 @ M @ np.linalg.inv(U0))

@@ -428,7 +428,7 @@ class RobotModel:
         if slid.shape != (1, self.n_stops):
             raise SampleError(f"stops must be ({self.n_stops},), not {slid.shape[1:]}")
         out = np.empty((1, regressor.size))
-        regressor.fill(*state, slid, out)
+        regressor.fill(state[0], state[1], state[2], slid, out)
         return out.reshape(self.n_axes, -1)
 
 
