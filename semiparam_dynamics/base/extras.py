@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+from typing import Any
 
 from semiparam_dynamics.base.errors import MissingExtraError
 
@@ -56,6 +58,14 @@ def require(command: str, *extras: str) -> None:
         missing = [name for name in modules if importlib.util.find_spec(name) is None]
         if missing:
             raise MissingExtraError(f"{command} needs {remedy} (missing: {', '.join(missing)})")
+
+
+def imported(module: str, needed: str) -> Any:
+    """Import an optional module; MissingExtraError says what is `needed`, and how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingExtraError(needed, name=module.partition(".")[0]) from None
 
 
 def missing_extra(what: str, error: ModuleNotFoundError) -> MissingExtraError | None:

@@ -12,9 +12,14 @@ import os
 import platform
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir
+from numba.extending import intrinsic
 
 F = TypeVar("F")
 ROOT = Path(__file__).resolve().parents[2]  # holds this package
@@ -82,130 +87,93 @@ def is_kept(function: Any) -> bool:
 
 _temporary: list[tempfile.TemporaryDirectory[str]] = []
 
-if TYPE_CHECKING:
+if not numba.config.CACHE_DIR and KEPT.is_dir():
+    numba.config.CACHE_DIR = str(folder_of(KEPT, user_caches()))
 
-    def compiled(function: F) -> F:
-        """The function, compiled by numba when it is first called."""
+
+def _compiler(fastmath: set[str], *, nogil: bool = True) -> Callable[[F], F]:
+    # Every setting is said: of those left out numba takes those of the first caller.
+    # x / 0 is infinity: a check that raises would keep loops from vector instructions.
+    # nogil: a node may learn in one thread while another one serves messages.
+    options = {"fastmath": fastmath or False, "error_model": "numpy", "nogil": nogil}
+
+    def compile_lazily(function: F) -> F:
+        try:
+            return cast(F, numba.njit(cache=True, **options)(function))
+        except RuntimeError:  # neither the package's folder nor the user's can be written to
+            return cast(F, numba.njit(**options)(function))
+
+    return compile_lazily
+
+
+# "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
+compiled = _compiler({"reassoc", "contract", "nsz"})
+# It keeps Python's lock, for a message's few ten microseconds: to give the lock up and get it back
+# takes as long as a learner in another thread does with it in between, at each call.
+compiled_in_turn = _compiler({"reassoc", "contract", "nsz"}, nogil=False)
+compiled_as_written = _compiler(set())  # every operation is rounded as it stands there
+compiled_in_order = _compiler({"contract"})  # sums are in their order
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def take_widest_vectors(_: Any) -> Any:
+    """Have the loops of the compiled function that calls this take 512 bits at a time.
+
+    LLVM takes 256 on most processors that have more: products with numbers that have just been
+    multiplied by 512, as BLAS does, then take a seventh longer than they need to.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        # llvmlite's own `add` knows only attributes that are a single word.
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return numba.void(), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _control_word(_: Any, kept: Any, added: Any) -> Any:
+    """The bits of MXCSR until now, of which those `kept` stay, with others `added`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind, place = ir.FunctionType(ir.VoidType(), [pointer]), builder.alloca(word)
+
+        def access(name: str) -> None:
+            function = builder.module.declare_intrinsic(f"llvm.x86.sse.{name}", (), kind)
+            builder.call(function, [builder.bitcast(place, pointer)])
+
+        access("stmxcsr")
+        before = builder.load(place)
+        builder.store(builder.or_(builder.and_(before, arguments[0]), arguments[1]), place)
+        access("ldmxcsr")
+        return before
+
+    return numba.uint32(numba.uint32, numba.uint32), generate
+
+
+@compiled
+def _exchange(kept: int, added: int) -> int:
+    return int(_control_word(numba.uint32(kept), numba.uint32(added)))
+
+
+def subnormals_as_zero(function: F) -> F:
+    """The function, within which the processor takes numbers below 2.2e-308 as zero.
+
+    Kernels of far points are full of them, and each takes an Intel processor a hundred times
+    as long: learning takes half the time without. ARM's take them as fast as others.
+    """
+    if platform.machine().lower() not in ("x86_64", "amd64"):
         return function
 
-    def compiled_in_turn(function: F) -> F:
-        """The function, compiled, which keeps Python's lock: for a message's few ten microseconds.
+    as_zero = 0x8040  # bits of the control register MXCSR: of results (FTZ), of operands (DAZ)
 
-        To give the lock up and get it back takes as long as a learner in another thread does with
-        it in between, at each call.
-        """
-        return function
+    @functools.wraps(function)  # type: ignore[arg-type]
+    def run(*arguments: Any, **options: Any) -> Any:
+        before = _exchange(-1, as_zero)  # of this thread; all others stay
+        try:
+            return function(*arguments, **options)  # type: ignore[operator]
+        finally:
+            _exchange(0, before)
 
-    def compiled_as_written(function: F) -> F:
-        """The function, compiled with every operation rounded as it stands there."""
-        return function
-
-    def compiled_in_order(function: F) -> F:
-        """The function, compiled with sums in their order."""
-        return function
-
-    def subnormals_as_zero(function: F) -> F:
-        """The function, within which the processor takes numbers below 2.2e-308 as zero.
-
-        Kernels of far points are full of them, and each takes an Intel processor a hundred times
-        as long: learning takes half the time without. ARM's take them as fast as others.
-        """
-        return function
-
-    def take_widest_vectors() -> None:
-        """Have the loops of the compiled function that calls this take 512 bits at a time.
-
-        LLVM takes 256 on most processors that have more: products with numbers that have just been
-        multiplied by 512, as BLAS does, then take a seventh longer than they need to.
-        """
-
-else:
-    import numba
-    from llvmlite import ir
-    from numba.extending import intrinsic
-
-    if not numba.config.CACHE_DIR and KEPT.is_dir():
-        numba.config.CACHE_DIR = str(folder_of(KEPT, user_caches()))
-
-    def _decorator(fastmath, nogil=True):
-        # Every setting is said: of those left out numba takes those of the first caller.
-        # x / 0 is infinity: a check that raises would keep loops from vector instructions.
-        # nogil: a node may learn in one thread while another one serves messages.
-        options = {"fastmath": fastmath, "error_model": "numpy", "nogil": nogil}
-
-        def decorate(function):
-            try:
-                return numba.njit(cache=True, **options)(function)
-            except RuntimeError:  # neither the package's folder nor the user's can be written to
-                return numba.njit(**options)(function)
-
-        return decorate
-
-    # "reassoc" lets the dot products vectorise; NaN and infinity keep their meaning.
-    compiled = _decorator({"reassoc", "contract", "nsz"})
-    compiled_in_turn = _decorator({"reassoc", "contract", "nsz"}, nogil=False)
-    compiled_as_written = _decorator(False)
-    compiled_in_order = _decorator({"contract"})
-
-    @intrinsic
-    def take_widest_vectors(_):  # noqa: D103
-        def generate(context, builder, signature, arguments):
-            # llvmlite's own `add` knows only attributes that are a single word.
-            set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-            return context.get_dummy_value()
-
-        return numba.void(), generate
-
-    if platform.machine().lower() in ("x86_64", "amd64"):
-        AS_ZERO = 0x8040  # bits of the control register MXCSR: of results (FTZ), of operands (DAZ)
-        WORD, BYTES = ir.IntType(32), ir.IntType(8).as_pointer()
-
-        def _control(builder, name, place):
-            kind = ir.FunctionType(ir.VoidType(), [BYTES])
-            access = builder.module.declare_intrinsic(f"llvm.x86.sse.{name}", (), kind)
-            builder.call(access, [builder.bitcast(place, BYTES)])
-
-        @intrinsic
-        def _control_word(_):
-            def generate(context, builder, signature, arguments):
-                place = builder.alloca(WORD)
-                _control(builder, "stmxcsr", place)
-                return builder.load(place)
-
-            return numba.uint32(), generate
-
-        @intrinsic
-        def _set_control_word(_, word):
-            def generate(context, builder, signature, arguments):
-                place = builder.alloca(WORD)
-                builder.store(arguments[0], place)
-                _control(builder, "ldmxcsr", place)
-                return context.get_dummy_value()
-
-            return numba.void(numba.uint32), generate
-
-        @compiled
-        def _take_as_zero():
-            before = _control_word()
-            _set_control_word(numba.uint32(before | AS_ZERO))
-            return before
-
-        @compiled
-        def _restore(before):
-            _set_control_word(numba.uint32(before))
-
-        def subnormals_as_zero(function):  # noqa: D103
-            @functools.wraps(function)
-            def run(*arguments, **options):
-                before = _take_as_zero()  # of this thread
-                try:
-                    return function(*arguments, **options)
-                finally:
-                    _restore(before)
-
-            return run
-
-    else:
-
-        def subnormals_as_zero(function):  # noqa: D103
-            return function
+    return run  # type: ignore[return-value]

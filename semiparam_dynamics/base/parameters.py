@@ -161,7 +161,11 @@ def from_flat(config_type: type[C], values: Mapping[str, object], *, internal: b
             raise ConfigurationError(f"parameter '{name}' was removed: {sentence}")
         raise ConfigurationError(f"there is no parameter '{name}'{hint(name, known)}")
     checked = {name: known[name].check(value) for name, value in values.items()}
-    return _build(config_type, "", checked)
+    config = config_type()
+    for entry, path in _walk(config_type):
+        if (value := checked.get(entry.name, entry.default)) != entry.default:
+            config = _changed(config, path, value)
+    return config
 
 
 def hint(name: str, known: Iterable[str]) -> str:
@@ -216,25 +220,16 @@ def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tupl
             default = typing.cast(Value, field.default)
             yield Parameter(prefix + field.name, kind, default, **about), (field.name,)
         elif "inline" in field.metadata:
-            for entry, path in _walk(kind, _inner_prefix(field, prefix)):
+            inner = prefix if field.metadata["inline"] else f"{prefix}{field.name}."
+            for entry, path in _walk(kind, inner):
                 yield entry, (field.name, *path)
 
 
-def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
-    hints = typing.get_type_hints(config_type)
-    given: dict[str, Any] = {}
-    for field in dataclasses.fields(config_type):  # type: ignore[arg-type]
-        if "parameter" in field.metadata:
-            if prefix + field.name in values:
-                given[field.name] = values[prefix + field.name]
-        elif "inline" in field.metadata:
-            inner = _inner_prefix(field, prefix)
-            given[field.name] = _build(hints[field.name], inner, values)
-    return config_type(**given)
-
-
-def _inner_prefix(field: dataclasses.Field[Any], prefix: str) -> str:
-    return prefix if field.metadata["inline"] else f"{prefix}{field.name}."
+def _changed(config: Any, path: Sequence[str], value: Value) -> Any:
+    """A configuration with another value of the field at the end of a path of fields."""
+    first, *rest = path
+    inner = _changed(getattr(config, first), rest, value) if rest else value
+    return dataclasses.replace(config, **{first: inner})
 
 
 def _coerce(kind: Any, value: object) -> Value:

@@ -118,14 +118,7 @@ def load_state(
     ignore: entries of the identity that may differ. Raises DamagedModelError where there is no
     whole file, and ForeignModelError where its identity differs, with what differs.
     """
-    path = Path(path)
-    content = _content(path)
-    try:
-        state = read_archive(content)
-        header = json.loads(bytes(state.pop(HEADER)))
-        saved = dict(header["identity"])
-    except MALFORMED as error:
-        raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
+    saved, _, state = _read(Path(path))
     expected: dict[str, Any] = json.loads(json.dumps(identity))
     names = {*saved, *expected}.difference(ignore)
     if differing := sorted(name for name in names if saved.get(name) != expected.get(name)):
@@ -143,9 +136,16 @@ def saved_header(path: str | Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Raises DamagedModelError where there is no whole file.
     """
+    return _read(Path(path))[:2]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any], State]:
+    """The identity, the parameters and the arrays of a file. Raises StorageError as above."""
+    content = _content(path)
     try:
-        header = json.loads(bytes(read_archive(_content(Path(path)))[HEADER]))
-        return dict(header["identity"]), dict(header.get("parameters", {}))
+        state = read_archive(content)
+        header = json.loads(bytes(state.pop(HEADER)))
+        return dict(header["identity"]), dict(header.get("parameters", {})), state
     except MALFORMED as error:
         raise DamagedModelError(f"{path} is not a saved model, or is damaged ({error})") from None
 

@@ -8,8 +8,8 @@ rotor inertia of at least 0. Minimized over these parameters pi is
 with R the triangular factor of the regressor's base columns, in units in which each axis' output
 has a root mean square of 1, B the combination of `BaseParameters`, and D the divergence from the
 URDF's bodies: parameters that the motion does not excite stay the URDF's. The problem is convex in
-pi; `convex_problem` finds its minimum. Standard deviations follow in log-Cholesky coordinates
-relative to the URDF, in which D is a sum of squares.
+pi; `convex_problem` finds its minimum. Standard deviations follow by the entries of the
+bodies' factors relative to the URDF's, in which D is a sum of squares.
 """
 
 from __future__ import annotations
@@ -27,10 +27,8 @@ from semiparam_dynamics.dynamics.scores import varies
 from semiparam_dynamics.robot.convex_problem import ConvexProblem
 from semiparam_dynamics.robot.inertia import (
     divergence_jacobian,
-    factor,
+    factor_jacobian,
     inertial_parameters,
-    log_cholesky,
-    log_cholesky_jacobian,
     nearest_bodies,
     pseudo_inertia,
     upper_cholesky,
@@ -165,11 +163,10 @@ def _uncertainty(problem: ConvexProblem, values: Array) -> tuple[Array, Array, A
     ):
         own = slice(10 * k, 10 * k + 10)
         U0 = upper_cholesky(pseudo_inertia(urdf))
-        M = np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body)))
-        theta = log_cholesky(inertial_parameters(M @ M.T))
-        derivative[own, own] = _congruence(U0) @ log_cholesky_jacobian(theta)
-        prior[own, own] = divergence_jacobian(theta)
-        transforms.append(U0 @ factor(theta) @ np.linalg.inv(U0))
+        M = np.asarray(np.linalg.solve(U0, upper_cholesky(pseudo_inertia(body))), dtype=np.float64)
+        derivative[own, own] = _congruence(U0) @ factor_jacobian(M)
+        prior[own, own] = divergence_jacobian(M)
+        transforms.append(U0 @ M @ np.linalg.inv(U0))
     prior = np.sqrt(problem.weight) * prior
     both = np.vstack((problem.columns @ derivative, prior))
     return _variances(both, derivative), _variances(prior, derivative), np.array(transforms)

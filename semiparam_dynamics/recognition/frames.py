@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from semiparam_dynamics.base.errors import ConfigurationError, MissingExtraError, RefusedError
+from semiparam_dynamics.base.errors import ConfigurationError, RefusedError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import checked_label
 
@@ -289,11 +290,7 @@ def _credible(rate: float) -> float:
 
 
 def _opencv() -> Any:
-    try:
-        import cv2
-    except ImportError:
-        raise MissingExtraError(NEEDED, name="cv2") from None
-    return cv2
+    return imported("cv2", NEEDED)
 
 
 def _capture(source: str | int) -> Any:
@@ -316,11 +313,7 @@ def _shown(picture: Any, longest: int) -> Picture:
 
 
 def _pillow() -> Any:
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtraError("reading pictures needs pillow: pip install pillow") from None
-    return Image
+    return imported("PIL.Image", "reading pictures needs pillow: pip install pillow")
 
 
 def _broken() -> tuple[type[Exception], ...]:

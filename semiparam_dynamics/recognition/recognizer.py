@@ -79,8 +79,6 @@ class UnknownFrames:
     def __init__(self, frames: int) -> None:
         self._kept: deque[Array] = deque(maxlen=frames)
         self._outliers: list[Array] = []  # the last ones, as long as they are too few
-        self._sum: Array = np.zeros(0)
-        self._squares = 0.0  # the sum of squared lengths
 
     @property
     def frames(self) -> list[Array]:
@@ -89,48 +87,32 @@ class UnknownFrames:
 
     def resize(self, frames: int) -> None:
         """Keep so many; the last ones stay."""
-        self._begin(list(self._kept)[-frames:] if frames else [], frames)
+        self._kept, self._outliers = deque(self._kept, maxlen=frames), []
 
     def clear(self) -> None:
         """Begin anew."""
-        self._begin([], self._kept.maxlen)
+        self._kept.clear()
+        self._outliers = []
 
     def add(self, x: Array) -> None:
         """Take a frame (d,). One of another length can't be learned together with those before."""
-        if len(x) != len(self._sum):
+        if self._kept and len(x) != len(self._kept[0]):
             self.clear()
-        elif self._is_outlier(x):
-            self._outliers.append(x)
-            if len(self._outliers) == NEW_OBJECT_FRAMES:
-                self._begin(self._outliers, self._kept.maxlen)
+        if not self._is_outlier(x):
+            self._kept.append(x)
+            self._outliers = []
             return
-        self._outliers = []
-        self._keep(x)
-
-    def _begin(self, frames: list[Array], most: int | None) -> None:
-        self._kept, self._outliers = deque(maxlen=most), []
-        self._sum, self._squares = np.zeros(0), 0.0
-        for x in frames:
-            self._keep(x)
-
-    def _keep(self, x: Array) -> None:
-        if self._kept.maxlen == 0:
-            return
-        if not self._kept:
-            self._sum, self._squares = np.zeros(len(x)), 0.0
-        if len(self._kept) == self._kept.maxlen:
-            self._sum -= self._kept[0]
-            self._squares -= float(self._kept[0] @ self._kept[0])
-        self._kept.append(x)
-        self._sum += x
-        self._squares += float(x @ x)
+        self._outliers.append(x)
+        if len(self._outliers) == NEW_OBJECT_FRAMES:
+            self._kept, self._outliers = deque(self._outliers, maxlen=self._kept.maxlen), []
 
     def _is_outlier(self, x: Array) -> bool:
-        """Compare x with the mean of those kept: O(d), however many there are."""
-        n = len(self._kept)
-        mean = self._sum / n
+        if not (n := len(self._kept)):
+            return False
+        frames = np.array(self._kept)
+        mean = frames.mean(axis=0)
         length, distance = float(mean @ mean), float((x - mean) @ (x - mean))
-        scatter = max(self._squares - n * length, 0.0) + PRIOR_SPREAD**2 * length
+        scatter = float(np.sum((frames - mean) ** 2)) + PRIOR_SPREAD**2 * length
         # The mean of n frames has an error itself: 1 / n of that.
         expected = max(scatter / n * (1.0 + 1.0 / n), MIN_SPREAD**2 * length)
         return distance > OUTLIER_DISTANCE**2 * expected

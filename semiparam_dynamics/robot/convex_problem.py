@@ -6,7 +6,8 @@ Minimized over the pseudo-inertias P of some bodies and further bounded paramete
 
 with D the entropic divergence of `robot.inertia`. This is a square of linear terms and -log det:
 convex and self-concordant in the pseudo-inertias themselves, while least squares in log-Cholesky
-coordinates makes slow progress near the border of what can exist, where these coordinates bend.
+coordinates (Rucker and Wensing 2022) makes slow progress near the border of what can exist, where
+these coordinates bend.
 With P -> U (1 + S) U' a body's divergence is, to second order in S,
 
     |S + U' P0^-1 U - 1|^2 / 2 + const,

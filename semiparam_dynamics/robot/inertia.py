@@ -1,24 +1,17 @@
-"""A body's ten inertial parameters: its pseudo-inertia, log-Cholesky coordinates and divergence.
+"""A body's ten inertial parameters, its pseudo-inertia, and the divergence of one from another.
 
-**Log-Cholesky coordinates** are ten unbounded numbers, all of whose values are real bodies
-(C. Rucker, P. Wensing, "Smooth parameterization of rigid-body inertia", IEEE RA-L 7(2), 2022):
-(alpha, d1, d2, d3, s12, s23, s13, t1, t2, t3). The pseudo-inertia is P = U U' with
+The pseudo-inertia P is positive definite exactly where a distribution of positive mass exists that
+has these parameters (P. Wensing, S. Kim, J.-J. Slotine, "Linear matrix inequalities for physically
+consistent inertial parameter identification", IEEE RA-L 3(1), 2018). Then P = U U' with U upper
+triangular, of a positive diagonal.
 
-    U = exp(alpha) [[exp(d1), s12, s13, t1], [0, exp(d2), s23, t2], [0, 0, exp(d3), t3],
-                    [0, 0, 0, 1]],
-
-so that exp(2 alpha) is the mass and t the centre of mass. P is positive definite exactly where a
-distribution of positive mass exists that has these parameters (P. Wensing, S. Kim, J.-J. Slotine,
-"Linear matrix inequalities for physically consistent inertial parameter identification", IEEE RA-L
-3(1), 2018).
-
-**The divergence** of P from P0 is the entropic one of T. Lee, P. Wensing, F. C. Park, "Geometric
-robot dynamic identification: a convex programming approach", IEEE T-RO 36(2), 2020,
+The divergence of P from P0 is the entropic one of T. Lee, P. Wensing, F. C. Park, "Geometric robot
+dynamic identification: a convex programming approach", IEEE T-RO 36(2), 2020,
 
     D = tr(P0^-1 P) - log det(P0^-1 P) - 4.
 
 It does not depend on units or frames, is convex in P, and is infinite on the border of the
-consistent parameters. In log-Cholesky coordinates of the relative factor M = U0^-1 U it is
+consistent parameters. By the entries of the relative factor M = U0^-1 U it is
 sum_{i<j} M_ij^2 + sum_i (M_ii^2 - 2 log M_ii - 1), a sum of squares.
 """
 
@@ -35,11 +28,7 @@ COMPACT_RADIUS_M = 0.05  # radius of gyration of a body of which only mass and c
 MIN_MASS_SHARE = 1e-4  # of the robot's mass
 WRITTEN_DIGITS = 1e-2  # of a body's largest second moment: what two digits leave open
 
-# Where the ten numbers stand in U; the first scales all of it.
-_ROWS = np.array([3, 0, 1, 2, 0, 1, 0, 0, 1, 2])
-_COLUMNS = np.array([3, 0, 1, 2, 1, 2, 2, 3, 3, 3])
-_DIAGONAL = slice(1, 4)
-_ABOVE = np.triu_indices(4, 1)
+_UPPER = np.triu_indices(4)
 
 
 def pseudo_inertia(parameters: Array) -> Array:
@@ -100,72 +89,27 @@ def body_spreads(P: Array) -> Array:
     return inertial_parameters(U @ SYMMETRIC @ U.T)
 
 
-def factor(theta: Array) -> Array:
-    """(4, 4) U of the ten numbers theta (10,)."""
-    U = np.zeros((4, 4))
-    U[_ROWS, _COLUMNS] = theta
-    U[_ROWS[_DIAGONAL], _COLUMNS[_DIAGONAL]] = np.exp(theta[_DIAGONAL])
-    U[3, 3] = 1.0
-    scaled: Array = U * np.exp(theta[0])
-    return scaled
-
-
-def factor_jacobian(theta: Array) -> Array:
-    """(10, 4, 4) the derivative of `factor` by each of the ten numbers (10,)."""
-    derivative = np.zeros((10, 4, 4))
-    derivative[np.arange(10), _ROWS, _COLUMNS] = np.exp(theta[0])
-    derivative[_DIAGONAL] *= np.exp(theta[_DIAGONAL])[:, None, None]
-    derivative[0] = factor(theta)
-    return derivative
-
-
-def log_cholesky(parameters: Array) -> Array:
-    """(10,) the ten numbers of a body's parameters (10,).
-
-    Raises RobotModelError where no body has these parameters.
-    """
-    U = upper_cholesky(pseudo_inertia(parameters))
-    theta: Array = U[_ROWS, _COLUMNS] / U[3, 3]
-    theta[_DIAGONAL] = np.log(theta[_DIAGONAL])
-    theta[0] = np.log(U[3, 3])
-    return theta
-
-
-def from_log_cholesky(theta: Array) -> Array:
-    """(10,) the parameters of the ten numbers (10,): of a real body whatever they are."""
-    U = factor(theta)
-    return inertial_parameters(U @ U.T)
-
-
-def log_cholesky_jacobian(theta: Array) -> Array:
-    """(10, 10) the derivative of `from_log_cholesky`; a column for each of the ten numbers."""
-    half = factor_jacobian(theta) @ factor(theta).T
+def factor_jacobian(U: Array) -> Array:
+    """(10, 10) the derivative of the parameters of U U' by the entries of U, row by row."""
+    entries = np.zeros((10, 4, 4))
+    entries[(np.arange(10), *_UPPER)] = 1.0
+    half = entries @ U.T
     return inertial_parameters(half + half.transpose(0, 2, 1)).T
 
 
-def divergence_residuals(theta: Array) -> Array:
-    """(10,) the sum of whose squares is D; theta (10,) are M's log-Cholesky numbers."""
-    x = _log_diagonal(theta)
-    # M_ii^2 - 2 log M_ii - 1 with M_ii = exp(x); its signed root is smooth, sqrt(2) x near 0.
-    terms = np.maximum(np.expm1(2.0 * x) - 2.0 * x, 0.0)
-    return np.concatenate((factor(theta)[_ABOVE], np.sign(x) * np.sqrt(terms)))
+def divergence_jacobian(M: Array) -> Array:
+    """(10, 10) the derivative of ten numbers, whose squares sum to D, by M's entries, row by row.
 
-
-def divergence_jacobian(theta: Array) -> Array:
-    """(10, 10) the derivative of `divergence_residuals` by theta (10,)."""
-    x, roots = _log_diagonal(theta), divergence_residuals(theta)[6:]
+    Above the diagonal of M they are its entries, on it the signed roots of their terms.
+    """
+    x = np.log(np.diag(M))
+    # The root of M_ii^2 - 2 log M_ii - 1 is smooth, sqrt(2) x near 0, with M_ii = exp(x).
     near = np.abs(x) < 1e-6
-    slope = np.where(near, np.sqrt(2.0), np.expm1(2.0 * x) / np.where(near, 1.0, roots))
-    jacobian = np.zeros((10, 10))
-    jacobian[:6] = factor_jacobian(theta)[:, _ABOVE[0], _ABOVE[1]].T
-    jacobian[6:, 0] = slope
-    jacobian[6:9, 1:4] = np.diag(slope[:3])
-    return jacobian
-
-
-def _log_diagonal(theta: Array) -> Array:
-    x: Array = theta[0] + np.append(theta[1:4], 0.0)
-    return x
+    roots = np.sign(x) * np.sqrt(np.maximum(np.expm1(2.0 * x) - 2.0 * x, 0.0))
+    slopes = np.ones((4, 4))
+    by_log = np.where(near, np.sqrt(2.0), np.expm1(2.0 * x) / np.where(near, 1.0, roots))
+    np.fill_diagonal(slopes, by_log / np.diag(M))
+    return np.diag(slopes[_UPPER])
 
 
 def is_body(parameters: Array) -> bool:

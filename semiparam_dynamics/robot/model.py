@@ -417,21 +417,16 @@ class RobotModel:
         ddq: npt.ArrayLike,
         stops: npt.ArrayLike | None = None,
     ) -> Array:
-        state = np.empty((3, 1, self.n_joints))
-        for place, values in zip(state, (q, dq, ddq), strict=True):
-            array = np.asarray(values, dtype=np.float64)
-            if array.shape != (self.n_joints,):
+        state = [np.array(values, dtype=np.float64)[None] for values in (q, dq, ddq)]
+        for row in state:
+            if row.shape != (1, self.n_joints):
                 raise SampleError(
                     f"a state of {self.n_joints} joints needs arrays of that size,"
-                    f" not {array.shape}"
+                    f" not {row.shape[1:]}"
                 )
-            place[0] = array
-        slid = self._slid(state[1])
-        if stops is not None:
-            given = np.asarray(stops, dtype=np.float64)
-            if given.shape != slid[0].shape:
-                raise SampleError(f"stops must be {slid[0].shape}, not {given.shape}")
-            slid[0] = given
+        slid = self._slid(state[1]) if stops is None else np.array(stops, dtype=np.float64)[None]
+        if slid.shape != (1, self.n_stops):
+            raise SampleError(f"stops must be ({self.n_stops},), not {slid.shape[1:]}")
         out = np.empty((1, regressor.size))
         regressor.fill(state[0], state[1], state[2], slid, out)
         return out.reshape(self.n_axes, -1)

@@ -25,6 +25,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 import numpy as np
+import pinocchio as pin
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import RobotModelError, listing
@@ -506,21 +507,9 @@ def _turn_by_angles(owner: str, origin: ET.Element) -> None:
         raise RobotModelError(
             f"{owner} of the URDF has an origin with both rpy and quat_xyzw: leave one of them out"
         )
-    given = [float(part) for part in text.split()]
-    largest = max(map(abs, given))
-    x, y, z, w = (value / largest for value in given)
-    double = 2.0 / (x * x + y * y + z * z + w * w)
-    # Where the pitch is 90 degrees only the sum of roll and yaw is defined: the yaw is computed
-    # from what the roll leaves, so that they always go together.
-    roll = math.atan2(double * (y * z + w * x), 1.0 - double * (x * x + y * y))
-    s, c = math.sin(roll), math.cos(roll)
-    level = math.hypot(1.0 - double * (y * y + z * z), double * (x * y + w * z))
-    pitch = math.atan2(double * (w * y - x * z), level)
-    yaw = math.atan2(
-        double * (s * (x * z + w * y) - c * (x * y - w * z)),
-        c * (1.0 - double * (x * x + z * z)) - s * double * (y * z - w * x),
-    )
-    origin.set("rpy", f"{roll!r} {pitch!r} {yaw!r}")
+    given = np.array(text.split(), dtype=np.float64)
+    rotation = pin.Quaternion(given / np.abs(given).max()).normalized().toRotationMatrix()
+    origin.set("rpy", " ".join(map(repr, pin.rpy.matrixToRpy(rotation).tolist())))
 
 
 def _joint(element: ET.Element) -> UrdfJoint:

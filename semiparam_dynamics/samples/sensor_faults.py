@@ -5,15 +5,13 @@ stays the same, bit for bit, while what it should measure changes, and is satura
 at its own extreme. The readings before that is noticed were learned: the time that it takes bounds
 how many.
 
-For a handful of numbers plain Python is faster than NumPy. Hardly ever is one of them the same as
-before: then all counts begin anew, at the price of one comparison.
+For a handful of numbers plain Python is faster than NumPy.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import eq, lt
 
 from semiparam_dynamics.base.arrays import SECOND, TURN, WRENCH_AXES
 from semiparam_dynamics.base.parameters import one_or_each
@@ -42,9 +40,8 @@ class SensorFaults:
         self._axes = tuple(joint_names) or WRENCH_AXES
         given, count = config.saturation, len(self._axes)
         limits = one_or_each("samples.saturation", given, count).tolist() if given else []
-        self._extremes: ExtremesOfAll | None = None
-        if joint_names and config.saturation_after:
-            self._extremes = ExtremesOfAll(len(joint_names), config.saturation_after)
+        least = config.saturation_after
+        self._extremes = [Extremes(k, least) for k in range(len(joint_names)) if least]
         self._limits: list[float] = limits
         self._stuck = StuckReadings(
             round(config.stuck_after * SECOND), config.stuck_motion, own_joint=bool(joint_names)
@@ -62,8 +59,8 @@ class SensorFaults:
             where = f"{self._named(axis)} stays exactly {reading[axis] + 0.0:g}"
             why = "while the robot moves: its sensor sticks (samples.stuck_after)"
             found.append((axis, f"{self._kind} stuck", f"{where} {why}"))
-        if self._extremes is not None and q is not None:
-            for axis, what in self._extremes(reading, q):
+        for axis, extremes in enumerate(self._extremes):
+            if q is not None and (what := extremes(reading[axis], q)):
                 where = f"{self._named(axis)} stays exactly {reading[axis]:g}"
                 why = "while it moves: saturated"
                 if what == SUSPECTED:
@@ -101,11 +98,9 @@ class StuckReadings:
         self._after = after
         self._motion = motion
         self._own_joint = own_joint
-        self._values: Sequence[float] = ()
-        # Of each entry: since when it has been the same, where the joints were then, and whether it
-        # has ever changed. Empty: all changed at the last reading, `_newest`.
-        self._runs: list[tuple[int, Sequence[float], bool]] = []
-        self._newest: tuple[int, Sequence[float], bool] = (0, (), False)
+        # Of each entry: its value, since when it has been that, where the joints were then, and
+        # whether it has ever been another.
+        self._runs: list[tuple[float, int, Sequence[float], bool]] = []
         self._found: set[int] = set()  # entries that stick, until their reading is another
 
     def __call__(
@@ -118,75 +113,22 @@ class StuckReadings:
         """
         if self._after <= 0 or position is None:
             return []
-        last, self._values = self._values, values
-        if last and not any(map(eq, values, last)):
-            self._runs, self._newest = [], (stamp, position, True)
-            self._found.clear()
-            return []
-        if not last:
-            last, self._newest = [0.0] * len(values), (stamp, position, False)
-        runs = self._runs or [self._newest] * len(values)
-        stuck = []
+        runs = self._runs = self._runs or [(0.0, stamp, position, False)] * len(values)
         for k, value in enumerate(values):
-            since, start, alive = runs[k]
-            if value != last[k]:
-                runs[k] = stamp, position, True
+            last, since, start, alive = runs[k]
+            if value != last or stamp < since:
+                runs[k] = value, stamp, position, alive or value != last
                 self._found.discard(k)
-            elif stamp < since:
-                runs[k] = stamp, position, alive
-                self._found.discard(k)
-            elif k in self._found:  # also where the joint comes by the place where that began
-                stuck.append(k)
+            # Once found it sticks also where the joint comes by the place where that began.
             elif alive and stamp - since > self._after and self._moved(k, start, position):
                 self._found.add(k)
-                stuck.append(k)
-        self._runs = runs
-        return stuck
+        return sorted(self._found)
 
     def _moved(self, k: int, start: Sequence[float], position: Sequence[float]) -> bool:
         if self._own_joint:
             return abs(position[k] - start[k]) > self._motion
         moves = zip(position, start, strict=True)
         return any(abs(now - then) > self._motion for now, then in moves)
-
-
-class ExtremesOfAll:
-    """The `Extremes` of n joints, which are only asked where a reading says something to them.
-
-    Hardly ever does one: each joint's is another than before, and within its extremes. Then a run
-    of one reading begins on all joints, which is noted once, for all of them.
-
-    Attributes
-    ----------
-    alone: every joint's last reading was another than the one before.
-    """
-
-    def __init__(self, n: int, readings: int) -> None:
-        self._joints = [Extremes(k, readings) for k in range(n)]
-        self._smallest, self._largest = [math.inf] * n, [-math.inf] * n
-        self.alone = False
-        self._last: Sequence[float] = ()
-        self._start: Sequence[float] = ()  # where the joints were at the last reading
-
-    def __call__(self, values: Sequence[float], q: Sequence[float]) -> list[tuple[int, str]]:
-        """The joints whose effort of `values` is at its limit, each with what; with them at q."""
-        last, self._last, start, self._start = self._last, values, self._start, q
-        asked: Sequence[int] = range(len(self._joints))
-        if self.alone and not any(map(eq, values, last)):
-            if all(map(lt, self._smallest, values)) and all(map(lt, values, self._largest)):
-                return []
-            asked = [k for k in asked if not self._smallest[k] < values[k] < self._largest[k]]
-        found, alone = [], True
-        for k in asked:
-            joint = self._joints[k]
-            if self.alone:
-                joint.begin(last[k], start)
-            if what := joint(values[k], q):
-                found.append((k, what))
-            alone = alone and joint.count == 1
-            self._largest[k], self._smallest[k] = joint.limits
-        self.alone = alone
-        return found
 
 
 class Extremes:
@@ -204,11 +146,6 @@ class Extremes:
     ----------
     joint: its index.
     readings: how many at least must be the same; fewer don't count.
-
-    Attributes
-    ----------
-    count: of the same readings until now.
-    limits: the largest reading so far, and the smallest.
     """
 
     FURTHER = 5.0  # than while any other value stayed the same
@@ -216,21 +153,21 @@ class Extremes:
 
     def __init__(self, joint: int, readings: int) -> None:
         self._joint, self._readings = joint, readings
-        self._value, self.count = math.nan, 0  # the run of same readings
+        self._value, self._count = math.nan, 0  # the run of same readings
         self._start: Sequence[float] = ()  # where the joints were then
         self._moved = 0.0  # in it
         self._usual = 0.0  # how far the joint moved at most from a run's begin to its end's next
-        self.limits = [-math.inf, math.inf]
+        self._limits = [-math.inf, math.inf]  # the largest reading so far, and the smallest
         self._most = [0.0, 0.0]  # the same of runs there
         self._sums = [0.0, 0.0]  # how far it moved all in all, in runs that count
         self._found = [False, False]  # whether it is saturated there
 
     def __call__(self, value: float, q: Sequence[float]) -> str:
         """SATURATED or SUSPECTED where the effort `value` is, with the joints at q; else empty."""
-        largest, smallest = self.limits
+        largest, smallest = self._limits
         suspected = False
         if value == self._value:
-            self.count += 1
+            self._count += 1
             self._moved = self._way(q)
             if not smallest < value < largest and value != 0.0 and self._counts():
                 side = int(value != largest)
@@ -238,9 +175,9 @@ class Extremes:
                 moves = zip(q, self._start, strict=True)
                 suspected = any(abs(now - then) > ENCODER_NOISE for now, then in moves)
         else:
-            if self.count > 1:
+            if self._count > 1:
                 self._end(q)
-            self.begin(value, q)
+            self._value, self._count, self._moved, self._start = value, 1, 0.0, q
             if value > largest:
                 self._goes_beyond(0, value)
             if value < smallest:
@@ -249,14 +186,10 @@ class Extremes:
             return SATURATED
         return SUSPECTED if suspected else ""
 
-    def begin(self, value: float, q: Sequence[float]) -> None:
-        """A run of the reading `value` begins, with the joints at q."""
-        self._value, self.count, self._moved, self._start = value, 1, 0.0, q
-
     def _end(self, q: Sequence[float]) -> None:
         """Note a run that ended before the reading with the joints at q."""
         about, inside = self._way(q), True
-        for side, limit in enumerate(self.limits):
+        for side, limit in enumerate(self._limits):
             if self._value == limit:
                 inside = False
                 self._most[side] = max(self._most[side], about)
@@ -266,12 +199,12 @@ class Extremes:
 
     def _counts(self) -> bool:
         """True if the run is too long for a coarse step."""
-        return self.count >= self._readings and self._moved > self.FURTHER * self._usual
+        return self._count >= self._readings and self._moved > self.FURTHER * self._usual
 
     def _goes_beyond(self, side: int, value: float) -> None:
-        if self.limits[0] != self.limits[1]:  # else it still is the other extreme
+        if self._limits[0] != self._limits[1]:  # else it still is the other extreme
             self._usual = max(self._usual, self._most[side])
-        self.limits[side] = value
+        self._limits[side] = value
         self._most[side], self._sums[side], self._found[side] = 0.0, 0.0, False
 
     def _way(self, q: Sequence[float]) -> float:
@@ -293,8 +226,7 @@ class StuckPositions:
         self._after = round(config.stuck_after * SECOND)
         self._speed = config.stuck_motion / config.stuck_after if self._after else 0.0
         self._q: Sequence[float] = ()
-        self._since: list[int] = []  # of each joint; empty: all moved at `_newest`
-        self._newest = 0
+        self._since: list[int] = []  # of each joint
 
     def __call__(self, stamp: int, values: Sequence[float], speeds: Sequence[float] | None) -> str:
         """Sentence on the joint that sticks at `stamp` (ns); empty: none.
@@ -304,11 +236,9 @@ class StuckPositions:
         if self._after <= 0 or speeds is None:
             self._q = ()
             return ""
-        last, self._q = self._q, values
-        if not last or not any(map(eq, values, last)):
-            self._since, self._newest = [], stamp
-            return ""
-        since = self._since = self._since or [self._newest] * len(values)
+        if not self._q:
+            self._since = [stamp] * len(values)
+        last, self._q, since = self._q or values, values, self._since
         stuck = -1
         for k, speed in enumerate(speeds):
             if values[k] != last[k] or not abs(speed) > self._speed or stamp < since[k]:

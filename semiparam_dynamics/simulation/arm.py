@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 
 from semiparam_dynamics.base import parameters
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
@@ -175,10 +176,30 @@ class ArmSimulator:
 
     def advance(self) -> Reading:
         """The reading one sampling period further (the first one is at time 0, at rest)."""
-        if self._step > 0:
-            for _ in range(self._steps - 1):
-                self._control_step()
-        return self._read(*self._control_step())
+        for _ in range(self._steps - 1 if self._step else 0):
+            self._control_step()
+        q, dq, seen, seen_velocity, torque, bypass = self._control_step()
+        config, rng, count = self.config.effects, self._rng, len(q)
+        time = (self._step - 1) * self._dt
+        wrench = rigid = np.zeros(6)
+        if self._sensor_body >= 0:
+            structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
+            rigid = structure + bypass
+            wrench = self._sensor(structure, time)
+        return Reading(
+            time=time,
+            q=seen + config.noise_position * rng.standard_normal(count),
+            dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
+            effort=torque + config.noise_effort * rng.standard_normal(count),
+            wrench=wrench,
+            q_motor=seen,
+            q_true=q,
+            dq_true=dq,
+            ddq_true=self._data.qacc[self._order],
+            effort_true=torque,
+            wrench_rigid=rigid,
+            wrench_bypass=bypass,
+        )
 
     def _desired(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Desired q, dq, ddq (n,) of this step."""
@@ -265,39 +286,6 @@ class ArmSimulator:
         data.xfrc_applied[body, 3:] = moment
         return wrench
 
-    def _read(
-        self,
-        q: np.ndarray,
-        dq: np.ndarray,
-        seen: np.ndarray,
-        seen_velocity: np.ndarray,
-        torque: np.ndarray,
-        bypass: np.ndarray,
-    ) -> Reading:
-        """The reading of the step just made."""
-        config, rng = self.config.effects, self._rng
-        count = len(q)
-        time = (self._step - 1) * self._dt
-        wrench = rigid = np.zeros(6)
-        if self._sensor_body >= 0:
-            structure = self._data.sensordata.copy()  # exerted by the body before the sensor's
-            rigid = structure + bypass
-            wrench = self._sensor(structure, time)
-        return Reading(
-            time=time,
-            q=seen + config.noise_position * rng.standard_normal(count),
-            dq=seen_velocity + config.noise_velocity * rng.standard_normal(count),
-            effort=torque + config.noise_effort * rng.standard_normal(count),
-            wrench=wrench,
-            q_motor=seen,
-            q_true=q,
-            dq_true=dq,
-            ddq_true=self._data.qacc[self._order],
-            effort_true=torque,
-            wrench_rigid=rigid,
-            wrench_bypass=bypass,
-        )
-
 
 def simulated(arm: ArmSimulator, target: str, start: int = 0) -> Iterator[Measurement]:
     """The arm's readings as an endless source of measurements; `start` in ns.
@@ -323,7 +311,7 @@ class HandLoad:
         mujoco.mju_quat2Mat(turned, model.body_iquat[body])
         R = turned.reshape(3, 3)
         inertia = R @ np.diag(model.body_inertia[body]) @ R.T
-        self._own = _moments(float(model.body_mass[body]), model.body_ipos[body].copy(), inertia)
+        self._own = pin.Inertia(model.body_mass[body], model.body_ipos[body], inertia)
         self.force = np.zeros(3)
         self.point = np.zeros(3)
         self.moment = np.zeros(3)
@@ -338,17 +326,14 @@ class HandLoad:
         """
         if mass < 0.0 or np.linalg.eigvalsh(inertia)[0] < 0.0:
             raise ConfigurationError("a body's mass and moments of inertia can't be negative")
-        inertia = inertia if mass > 0.0 else np.zeros((3, 3))
-        own, held = self._own, _moments(mass, center, inertia)
-        total, first, second = own[0] + held[0], own[1] + held[1], own[2] + held[2]
+        held = pin.Inertia(mass, np.asarray(center, dtype=float), np.asarray(inertia, dtype=float))
+        total = self._own + held if mass > 0.0 else self._own
         model, body = self._model, self._body
-        position = first / total if total > 0.0 else np.zeros(3)
-        about = second - total * (position @ position * np.eye(3) - np.outer(position, position))
-        moments, axes = np.linalg.eigh(about)
+        moments, axes = np.linalg.eigh(total.inertia)
         axes[:, 2] *= np.sign(np.linalg.det(axes))  # a rotation, no reflection
         quaternion = np.zeros(4)
         self._mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(axes).ravel())
-        model.body_mass[body], model.body_ipos[body] = total, position
+        model.body_mass[body], model.body_ipos[body] = total.mass, total.lever
         model.body_inertia[body] = np.maximum(moments, 0.0)
         model.body_iquat[body] = quaternion
         # The compiler may have found that the inertia's frame is the body's, which no longer holds.
@@ -386,14 +371,6 @@ class HandLoad:
         moment = self.moment + np.cross(place - data.xipos[body], self.force)
         wrench = np.concatenate((self.force, moment))
         data.xfrc_applied[body] = wrench + (data.xfrc_applied[body] if body == pulled else 0.0)
-
-
-def _moments(
-    mass: float, center: np.ndarray, inertia: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, first moments, and inertia about the frame's origin."""
-    shift = center @ center * np.eye(3) - np.outer(center, center)
-    return mass, mass * center, inertia + mass * shift
 
 
 def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from semiparam_dynamics.base.parameters import group, parameter, replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.simulation.urdf import ICUB_JOINTS, ICUB_SENSOR
+
+# Effects of one kind have one range.
+_friction = partial(parameter, unit="N m", low=0.0, high=1000.0)
+_force_error = partial(parameter, unit="N", low=0.0, high=100.0)
+_torque_error = partial(parameter, unit="N m", low=0.0, high=100.0)
+_angle_error = partial(parameter, unit="rad", low=0.0, high=0.1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,15 +26,9 @@ class EffectsConfig:
     (thesis, figure 8.4).
     """
 
-    friction_coulomb: float = parameter(
-        0.3, "Coulomb friction of each joint", unit="N m", low=0.0, high=1000.0
-    )
-    friction_stribeck: float = parameter(
-        0.15,
-        "breakaway friction above Coulomb's, near standstill",
-        unit="N m",
-        low=0.0,
-        high=1000.0,
+    friction_coulomb: float = _friction(0.3, "Coulomb friction of each joint")
+    friction_stribeck: float = _friction(
+        0.15, "breakaway friction above Coulomb's, near standstill"
     )
     stribeck_velocity: float = parameter(
         0.1, "velocity over which the breakaway friction fades", unit="rad/s", low=1e-3, high=10.0
@@ -35,12 +36,8 @@ class EffectsConfig:
     friction_viscous: float = parameter(
         0.15, "viscous friction of each joint", unit="N m s/rad", low=0.0, high=1000.0
     )
-    friction_presliding: float = parameter(
-        0.0,
-        "friction that builds up after a reversal, in addition to Coulomb's",
-        unit="N m",
-        low=0.0,
-        high=1000.0,
+    friction_presliding: float = _friction(
+        0.0, "friction that builds up after a reversal, in addition to Coulomb's"
     )
     presliding_way: float = parameter(
         0.01, "way over which that friction builds up", unit="rad", low=1e-4, high=1.0
@@ -65,9 +62,7 @@ class EffectsConfig:
     compliance_time: float = parameter(
         0.02, "time constant of the transmission's damping", unit="s", low=0.005, high=1.0
     )
-    hysteresis: float = parameter(
-        0.003, "half width of the motor position's hysteresis loop", unit="rad", low=0.0, high=0.1
-    )
+    hysteresis: float = _angle_error(0.003, "half width of the motor position's hysteresis loop")
     cable_stiffness: float = parameter(
         220.0,
         "stiffness of a cable from the fixed part to the sensor's link, past the sensor",
@@ -108,9 +103,7 @@ class EffectsConfig:
     sleeve_hardening: float = parameter(
         1.0, "growth of the sleeve's stiffness with its bending", low=0.0, high=10.0
     )
-    sleeve_friction: float = parameter(
-        0.1, "dry friction inside the sleeve", unit="N m", low=0.0, high=100.0
-    )
+    sleeve_friction: float = _torque_error(0.1, "dry friction inside the sleeve")
     sleeve_velocity: float = parameter(
         0.3, "angular velocity at which that friction sets in", unit="rad/s", low=0.01, high=10.0
     )
@@ -123,36 +116,20 @@ class EffectsConfig:
     nonlinearity: float = parameter(
         0.1, "relative gain error of the sensor under a high load", low=0.0, high=0.5
     )
-    bias_force: float = parameter(
-        2.0, "standard deviation of the force offsets", unit="N", low=0.0, high=100.0
-    )
-    bias_torque: float = parameter(
-        0.1, "standard deviation of the torque offsets", unit="N m", low=0.0, high=100.0
-    )
-    drift_force: float = parameter(
-        0.3, "standard deviation of the force offsets' warm-up", unit="N", low=0.0, high=100.0
-    )
-    drift_torque: float = parameter(
-        0.02, "standard deviation of the torque offsets' warm-up", unit="N m", low=0.0, high=100.0
-    )
+    bias_force: float = _force_error(2.0, "standard deviation of the force offsets")
+    bias_torque: float = _torque_error(0.1, "standard deviation of the torque offsets")
+    drift_force: float = _force_error(0.3, "standard deviation of the force offsets' warm-up")
+    drift_torque: float = _torque_error(0.02, "standard deviation of the torque offsets' warm-up")
     drift_time: float = parameter(
         600.0, "time constant of the warm-up", unit="s", low=1.0, high=1e6
     )
-    noise_force: float = parameter(
-        0.3, "standard deviation of the force noise", unit="N", low=0.0, high=100.0
-    )
-    noise_torque: float = parameter(
-        0.03, "standard deviation of the torque noise", unit="N m", low=0.0, high=100.0
-    )
-    noise_position: float = parameter(
-        2e-4, "standard deviation of the position noise", unit="rad", low=0.0, high=0.1
-    )
+    noise_force: float = _force_error(0.3, "standard deviation of the force noise")
+    noise_torque: float = _torque_error(0.03, "standard deviation of the torque noise")
+    noise_position: float = _angle_error(2e-4, "standard deviation of the position noise")
     noise_velocity: float = parameter(
         5e-3, "standard deviation of the velocity noise", unit="rad/s", low=0.0, high=1.0
     )
-    noise_effort: float = parameter(
-        0.02, "standard deviation of the joint torques' noise", unit="N m", low=0.0, high=100.0
-    )
+    noise_effort: float = _torque_error(0.02, "standard deviation of the joint torques' noise")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
-from semiparam_dynamics.base.errors import MissingExtraError, RobotModelError
+from semiparam_dynamics.base.errors import RobotModelError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.robot.urdf import (
     ONE_DOF,
-    UrdfJoint,
     closest,
     parse_urdf,
     parse_xml,
@@ -32,13 +31,8 @@ ICUB_CIRCLES = {
 
 def require(module: str) -> Any:
     """Import an optional module; MissingExtraError says how to install it."""
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtraError(
-            f"the simulator needs the Python package '{module}': "
-            f"pip install {module.replace('_', '-')}"
-        ) from error
+    install = f"pip install {module.replace('_', '-')}"
+    return imported(module, f"the simulator needs the Python package '{module}': {install}")
 
 
 def icub_urdf() -> str:
@@ -72,12 +66,10 @@ class SimulatedArm:
         self, urdf: str, joints: tuple[str, ...] = (), sensor_frame: str = "", hand_frame: str = ""
     ) -> None:
         self.urdf = urdf
-        self._tree = parse_urdf(urdf)
-        self._by_child = {joint.child: joint for joint in self._tree.joints.values()}
-        joints_of_tree = self._tree.joints.values()
-        moving = tuple(j.name for j in joints_of_tree if j.type in ONE_DOF)
+        self._tree = tree = parse_urdf(urdf)
+        moving = tuple(j.name for j in tree.joints.values() if j.type in ONE_DOF)
         # Joints that mimic others stay where they are, as a learner takes them, unless asked for.
-        self.joints = joints or tuple(j.name for j in joints_of_tree if j.actuated)
+        self.joints = joints or tuple(j.name for j in tree.joints.values() if j.actuated)
         unknown = [name for name in self.joints if name not in moving]
         if unknown or not self.joints:
             raise RobotModelError(
@@ -87,10 +79,10 @@ class SimulatedArm:
             raise RobotModelError(f"a joint is named twice in {', '.join(self.joints)}")
         self.sensor_frame = sensor_frame
         self.sensor_link = self._sensor_link(sensor_frame) if sensor_frame else ""
-        self.hand_frame = hand_frame or self._end()
+        self.hand_frame = hand_frame or max(sorted(tree.inertials), key=self._depth)
         self.hand_link = self._frame_link(self.hand_frame)
         needed = self._needed_links()
-        if lost := [name for name in self.joints if self._tree.joints[name].child not in needed]:
+        if lost := [name for name in self.joints if tree.joints[name].child not in needed]:
             raise RobotModelError(
                 f"nothing with a mass hangs on {', '.join(lost)}: name the other joints ('joints')"
             )
@@ -126,34 +118,19 @@ class SimulatedArm:
         link = self._frame_link(frame)
         if self._tree.mass(link) <= 0.0:
             raise RobotModelError(f"nothing with a mass hangs on the sensor frame '{frame}'")
-        if not self._moves(link):
+        if not self._depth(link)[0]:
             raise RobotModelError(f"none of the moving joints carries the sensor frame '{frame}'")
         return link
 
-    def _moves(self, link: str) -> bool:
-        return any(joint.name in self.joints for joint in self._chain(link))
-
-    def _chain(self, link: str) -> list[UrdfJoint]:
-        """The joints from `link` down to the root."""
-        joints = []
-        while link in self._by_child:
-            joints.append(self._by_child[link])
-            link = joints[-1].parent
-        return joints
-
-    def _end(self) -> str:
-        """The link with most moving joints, then with most joints, between it and the root."""
-
-        def depth(link: str) -> tuple[int, int]:
-            chain = self._chain(link)
-            return sum(joint.name in self.joints for joint in chain), len(chain)
-
-        return max(sorted(self._tree.inertials), key=depth)
+    def _depth(self, link: str) -> tuple[int, int]:
+        """The number of moving joints, and of all joints, between a link and the root."""
+        chain = list(self._tree.above(link))
+        return sum(joint.name in self.joints for joint in chain), len(chain)
 
     def _needed_links(self) -> set[str]:
-        keep = [self.hand_link, self.sensor_link]
-        keep += [x for x in self._tree.inertials if self._moves(x) and self._tree.mass(x) > 0.0]
-        return {self._tree.root} | {joint.child for link in keep for joint in self._chain(link)}
+        tree, keep = self._tree, [self.hand_link, self.sensor_link]
+        keep += [link for link in tree.inertials if self._depth(link)[0] and tree.mass(link) > 0.0]
+        return {tree.root} | {joint.child for link in keep for joint in tree.above(link)}
 
 
 def _simplify(joint: ET.Element, *, moving: bool) -> None:

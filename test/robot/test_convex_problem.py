@@ -5,12 +5,19 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.robot.convex_problem import ConvexProblem
-from semiparam_dynamics.robot.inertia import from_log_cholesky, pseudo_inertia
+from semiparam_dynamics.robot.inertia import pseudo_inertia
 
 UNIT = np.array([1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 2.0, 0.0, 0.0, 2.0])  # the pseudo-inertia is 1
+
+
+def body(theta: np.ndarray) -> np.ndarray:
+    """(10,) parameters of a body that can exist, whatever theta (10,) is."""
+    made = pin.Inertia.FromLogCholeskyParameters(pin.LogCholeskyParameters(theta))
+    return made.toDynamicParameters()
 
 
 def problem(weight: float = 1.0, seed: int = 0) -> ConvexProblem:
@@ -20,7 +27,7 @@ def problem(weight: float = 1.0, seed: int = 0) -> ConvexProblem:
         columns=rng.standard_normal((15, 23)),
         target=10.0 * rng.standard_normal(15),
         weight=weight,
-        bodies=np.array([from_log_cholesky(rng.normal(0.0, 0.3, 10)) for _ in range(2)]),
+        bodies=np.array([body(rng.normal(0.0, 0.3, 10)) for _ in range(2)]),
         effects=np.zeros(3),
         ridge=np.ones(3),
         lower=np.array([0.0, 0.0, -np.inf]),
@@ -33,7 +40,7 @@ def starts(n: int) -> list[np.ndarray]:
     return [
         np.concatenate(
             (
-                *(from_log_cholesky(rng.normal(0.0, 1.0, 10)) for _ in range(2)),
+                *(body(rng.normal(0.0, 1.0, 10)) for _ in range(2)),
                 rng.uniform(0.0, 3.0, 3) * [1, 1, -1],
             )
         )

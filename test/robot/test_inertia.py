@@ -1,4 +1,4 @@
-"""Coordinates of bodies and their divergence against pinocchio, formulas and finite differences."""
+"""Factors of bodies and their divergence against pinocchio, formulas and finite differences."""
 
 from __future__ import annotations
 
@@ -9,13 +9,9 @@ import pytest
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.inertia import (
     divergence_jacobian,
-    divergence_residuals,
-    factor,
-    from_log_cholesky,
+    factor_jacobian,
     inertial_parameters,
     is_body,
-    log_cholesky,
-    log_cholesky_jacobian,
     nearest_bodies,
     pseudo_inertia,
     upper_cholesky,
@@ -23,10 +19,27 @@ from semiparam_dynamics.robot.inertia import (
 
 from ..dynamics.arms import small_arm
 
+UPPER = np.triu_indices(4)
+
 
 @pytest.fixture(params=range(5))
-def theta(request: pytest.FixtureRequest) -> np.ndarray:
-    return np.random.default_rng(request.param).normal(0.0, 0.7, 10)
+def entries(request: pytest.FixtureRequest) -> np.ndarray:
+    """(10,) of a triangular factor with a positive diagonal, row by row."""
+    entries = np.random.default_rng(request.param).normal(0.0, 0.7, 10)
+    diagonal = UPPER[0] == UPPER[1]
+    entries[diagonal] = np.exp(entries[diagonal])
+    return entries
+
+
+def factor(entries: np.ndarray) -> np.ndarray:
+    U = np.zeros((4, 4))
+    U[UPPER] = entries
+    return U
+
+
+def body(entries: np.ndarray) -> np.ndarray:
+    U = factor(entries)
+    return inertial_parameters(U @ U.T)
 
 
 def differences(function, x: np.ndarray) -> np.ndarray:  # type: ignore[no-untyped-def]
@@ -35,54 +48,49 @@ def differences(function, x: np.ndarray) -> np.ndarray:  # type: ignore[no-untyp
     return np.array([(function(x + e) - function(x - e)) / (2 * step) for e in steps]).T
 
 
-def test_round_trip(theta: np.ndarray) -> None:
-    parameters = from_log_cholesky(theta)
-    assert np.allclose(log_cholesky(parameters), theta, rtol=0, atol=1e-10)
-    assert np.allclose(inertial_parameters(pseudo_inertia(parameters)), parameters, atol=1e-14)
+def test_pinocchio_has_the_same_pseudo_inertia_and_it_has_one_factor(entries: np.ndarray) -> None:
+    parameters = body(entries)
+    P = pin.Inertia.FromDynamicParameters(parameters).toPseudoInertia().toMatrix()
+    assert np.allclose(pseudo_inertia(parameters), P, rtol=1e-12, atol=1e-13)
+    assert np.allclose(inertial_parameters(P), parameters, atol=1e-13)
+    assert np.allclose(upper_cholesky(P)[UPPER], entries, rtol=0, atol=1e-10)
 
 
-def test_pinocchio_has_the_same_parametrisation(theta: np.ndarray) -> None:
-    body = pin.Inertia.FromLogCholeskyParameters(pin.LogCholeskyParameters(theta))
-    assert np.allclose(from_log_cholesky(theta), body.toDynamicParameters(), rtol=1e-12)
-    P = pin.Inertia.FromDynamicParameters(from_log_cholesky(theta)).toPseudoInertia().toMatrix()
-    assert np.allclose(pseudo_inertia(from_log_cholesky(theta)), P, rtol=1e-12, atol=1e-13)
-
-
-def test_mass_and_center_stand_for_themselves(theta: np.ndarray) -> None:
-    parameters = from_log_cholesky(theta)
-    assert parameters[0] == pytest.approx(np.exp(2.0 * theta[0]))
-    assert np.allclose(parameters[1:4] / parameters[0], theta[7:])
-
-
-def test_the_jacobian_against_finite_differences(theta: np.ndarray) -> None:
-    numeric = differences(from_log_cholesky, theta)
-    assert np.allclose(log_cholesky_jacobian(theta), numeric, rtol=1e-6, atol=1e-7)
+def test_the_jacobian_against_finite_differences(entries: np.ndarray) -> None:
+    numeric = differences(body, entries)
+    assert np.allclose(factor_jacobian(factor(entries)), numeric, rtol=1e-6, atol=1e-7)
 
 
 def test_what_is_no_body_is_refused() -> None:
     sphere = np.array([1.0, 0.0, 0.0, 0.0, 0.1, 0.0, 0.1, 0.0, 0.0, 0.1])
-    log_cholesky(sphere)
+    upper_cholesky(pseudo_inertia(sphere))
     needle = sphere.copy()
     needle[9] = 0.21  # more than the other two together: the triangle inequality is broken
     with pytest.raises(RobotModelError, match="belong to no body"):
-        log_cholesky(needle)
+        upper_cholesky(pseudo_inertia(needle))
 
 
-def test_the_divergence_is_the_formula(theta: np.ndarray) -> None:
-    P0 = pseudo_inertia(from_log_cholesky(np.linspace(-0.5, 0.5, 10)))
-    U = upper_cholesky(P0) @ factor(theta)
+def numbers(entries: np.ndarray) -> np.ndarray:
+    """(10,) whose squares sum to the divergence, of the relative factor's entries."""
+    on = UPPER[0] == UPPER[1]
+    x = np.where(on, entries, 1.0)
+    roots = np.sign(x - 1.0) * np.sqrt(np.maximum(x**2 - 2.0 * np.log(x) - 1.0, 0.0))
+    return np.where(on, roots, entries)
+
+
+def test_the_divergence_is_a_sum_of_squares_of_these_slopes(entries: np.ndarray) -> None:
+    P0 = pseudo_inertia(body(np.linspace(0.5, 1.5, 10)))
+    U = upper_cholesky(P0) @ factor(entries)
     ratio = np.linalg.solve(P0, U @ U.T)
     expected = np.trace(ratio) - np.log(np.linalg.det(ratio)) - 4.0
-    assert np.sum(divergence_residuals(theta) ** 2) == pytest.approx(expected, rel=1e-8)
-
-
-def test_the_divergence_s_jacobian_against_finite_differences(theta: np.ndarray) -> None:
-    for x in (theta, 1e-4 * theta):
-        numeric = differences(divergence_residuals, x)
-        assert np.allclose(divergence_jacobian(x), numeric, rtol=1e-4, atol=1e-4)
-    at_rest = divergence_jacobian(np.zeros(10))
-    assert np.linalg.matrix_rank(at_rest) == 10
-    assert np.allclose(divergence_jacobian(np.full(10, 1e-7)), at_rest, atol=1e-5)
+    assert np.sum(numbers(entries) ** 2) == pytest.approx(expected, rel=1e-8)
+    at_rest = np.eye(4)[UPPER]
+    for x in (entries, at_rest + 1e-3 * entries):
+        numeric = differences(numbers, x)
+        assert np.allclose(divergence_jacobian(factor(x)), numeric, rtol=1e-4, atol=1e-4)
+    near = divergence_jacobian(factor(at_rest))
+    assert np.linalg.matrix_rank(near) == 10
+    assert np.allclose(divergence_jacobian(factor(at_rest + 1e-7)), near, atol=1e-5)
 
 
 def test_a_urdf_without_real_bodies_is_repaired() -> None:

@@ -14,8 +14,6 @@ from semiparam_dynamics.samples.measurement import StreamConfig
 from semiparam_dynamics.samples.sensor_faults import (
     SATURATED,
     SUSPECTED,
-    Extremes,
-    ExtremesOfAll,
     SensorFaults,
     StuckPositions,
     StuckReadings,
@@ -248,27 +246,6 @@ def test_coarse_steps_are_no_saturation(steps: float, noise: float) -> None:
     assert not saturated(steps * np.round(true / steps)).any()
     true += np.random.default_rng(0).normal(0.0, noise, len(t))
     assert not saturated(steps * np.round(true / steps)).any()
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_the_extremes_of_all_joints_are_those_of_each_alone(seed: int) -> None:
-    rng, n = np.random.default_rng(seed), 1 + seed % 3
-    q = np.cumsum(rng.normal(0.0, 0.02, (600, n)), axis=0)
-    y = np.sin(0.01 * np.arange(600)[:, None] * rng.uniform(0.5, 3.0, n)) * rng.uniform(0.5, 2.0, n)
-    y = np.clip(y + seed % 2 * rng.normal(0.0, 0.05, y.shape), -1.0, rng.uniform(0.5, 2.0))
-    if step := (0.0, 0.001, 0.05, 0.3)[seed % 4]:
-        y = np.round(y / step) * step
-    for value, share in ((np.nan, 0.01), (np.inf, 0.003), (0.0, 0.01)):
-        y[rng.random(y.shape) < share] = value
-    together = ExtremesOfAll(n, 3)
-    alone = [Extremes(k, 3) for k in range(n)]
-    found = []
-    for values, at in zip(y.tolist(), q.tolist(), strict=True):
-        told = [extremes(value, at) for extremes, value in zip(alone, values, strict=True)]
-        assert together(values, at) == [(k, what) for k, what in enumerate(told) if what]
-        found += told
-    if step == 0.05:
-        assert any(found)
 
 
 def test_limits_for_another_number_of_axes_are_refused() -> None:

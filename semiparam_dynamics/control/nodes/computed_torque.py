@@ -6,7 +6,6 @@ efforts, and the learner is asked on `inverse_dynamics/desired` about the desire
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -274,7 +273,3 @@ class ControlReport:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
     return runtime.run("computed_torque", ComputedTorqueNode, runtime.spin_node, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,7 +7,6 @@ forward. Where there are none to trust it is sent on without.
 
 from __future__ import annotations
 
-import sys
 import time
 from array import array
 from collections import Counter, deque
@@ -333,7 +332,3 @@ def fill_efforts(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
     return runtime.run("trajectory_efforts", TrajectoryEffortsNode, runtime.spin_node, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

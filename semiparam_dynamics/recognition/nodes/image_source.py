@@ -5,7 +5,6 @@ With pictures in subfolders that name objects it can also publish these names, a
 
 from __future__ import annotations
 
-import sys
 import time
 from array import array
 from collections.abc import Iterator, Sequence
@@ -122,7 +121,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lambda node, executor: node.play(executor),
         arguments,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

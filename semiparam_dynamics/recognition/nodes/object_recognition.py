@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -281,7 +280,3 @@ class ObjectRecognitionNode(ManagedNode):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
     return runtime.run("object_recognition", ObjectRecognitionNode, runtime.spin_managed, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

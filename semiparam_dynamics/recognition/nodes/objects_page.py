@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import io
 import re
-import sys
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
@@ -28,12 +27,8 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.base.errors import (
-    ImageError,
-    MissingExtraError,
-    RefusedError,
-    SemiparamError,
-)
+from semiparam_dynamics.base.errors import ImageError, RefusedError, SemiparamError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
     Order,
@@ -380,13 +375,10 @@ def jpeg_encoder(width: int) -> Callable[[Pixels], bytes]:
 
     Raises MissingExtraError without Pillow.
     """
-    try:
-        from PIL import Image as Pillow
-    except ImportError:
-        raise MissingExtraError("the page's pictures need pillow: pip install pillow") from None
+    pillow = imported("PIL.Image", "the page's pictures need pillow: pip install pillow")
 
     def encode(pixels: Pixels) -> bytes:
-        picture = Pillow.fromarray(np.ascontiguousarray(pixels))
+        picture = pillow.fromarray(np.ascontiguousarray(pixels))
         picture.thumbnail((width, 4 * width), reducing_gap=2.0)
         out = io.BytesIO()
         picture.save(out, "JPEG", quality=JPEG_QUALITY)
@@ -398,7 +390,3 @@ def jpeg_encoder(width: int) -> Callable[[Pixels], bytes]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the node; returns the exit code."""
     return runtime.run("objects_page", ObjectsPageNode, watch, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 
@@ -119,7 +118,3 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lambda node, executor: node.simulate(executor),
         arguments,
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
