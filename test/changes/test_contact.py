@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,14 +27,21 @@ STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
 
 
+def show(
+    detector: ContactDetector, errors: Iterable[Array], start: int, step: int = STEP, **how: Any
+) -> dict[int, str]:
+    """What is said of samples' errors, by their number from `start` on."""
+    said = {k: detector.add((start + k) * step, error, **how) for k, error in enumerate(errors)}
+    return {k: what for k, what in said.items() if what}
+
+
 @functools.cache
 def calmed(std: tuple[float, ...], samples: int) -> ContactDetector:
     """A detector that has seen usual errors of these sizes. Not to be changed."""
     detector = ContactDetector(ChangesConfig(contact=0.0), np.ones(len(std)))
     rng = np.random.default_rng(0)
-    for k in range(samples):
-        error = np.array(std) * np.clip(rng.standard_normal(len(std)), -3.0, 3.0)
-        detector.add(k * STEP, error, tested=False)
+    errors = np.array(std) * np.clip(rng.standard_normal((samples, len(std))), -3.0, 3.0)
+    show(detector, errors, 0, tested=False)
     return detector
 
 
@@ -62,12 +70,7 @@ def limits(detector: ContactDetector, *, turning: bool = False) -> Array:
 
 def run(detector: ContactDetector, deviations: list[float], start: int) -> dict[int, str]:
     """What is said, by sample from `start` on, where axis 1 deviates so many of `STD`."""
-    said = {}
-    for k, size in enumerate(deviations):
-        what = detector.add((start + k) * STEP, np.array([0.05, -2.0 * size]))
-        if what:
-            said[k] = what
-    return said
+    return show(detector, np.array([[0.05, -2.0 * size] for size in deviations]), start)
 
 
 def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
@@ -133,13 +136,10 @@ def test_the_next_one_is_told_as_soon_as_the_last_is_over() -> None:
 def test_what_is_over_is_not_told_again_at_a_kilohertz(pause: float) -> None:
     """Neither after one that was given up, nor after what filters show of a pause."""
     detector, start = calm(contact_longest=1.0)
-    first, said = start * STEP + round(pause * 1e9), {}
-    lasts = 0.15 if pause else 3.0
-    for k in range(6000):
-        size = 12.0 if k < 1000 * lasts else 0.0
-        what = detector.add(first + k * STEP // 10, np.array([0.0, 2.0 * size]))
-        said |= {what: said.get(what, 0) + 1} if what else {}
-    assert said == ({} if pause else {"begins": 1, "given up": 1})
+    errors = np.zeros((6000, 2))
+    errors[: 150 if pause else 3000, 1] = 24.0
+    said = show(detector, errors, 10 * start + round(1e3 * pause), STEP // 10)
+    assert [*said.values()] == ([] if pause else ["begins", "given up"])
 
 
 def test_without_a_threshold_there_is_none() -> None:
@@ -192,10 +192,9 @@ def test_each_axis_has_its_own_usual_errors() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)
     # Axis 0 is off by twenty times its usual error now and then, axis 1 never is.
-    for k in range(3000):
-        error = STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
-        error[0] *= 40.0 if k % 200 == 0 else 1.0
-        detector.add(k * STEP, error, 1.0, tested=False)
+    errors = STD * np.clip(rng.standard_normal((3000, 2)), -3.0, 3.0)
+    errors[::200, 0] *= 40.0
+    show(detector, errors, 0, tested=False)
     first, second, both = limits(detector)
     assert first > 10.0 and second == 6.0 and both >= first - 1.0
     assert detector.add(3000 * STEP, np.array([0.9 * first * detector.spread(1.0)[0], 0.1])) == ""
@@ -225,14 +224,12 @@ def test_means_of_errors_have_a_covariance_of_their_own() -> None:
     rng, detector = np.random.default_rng(4), ContactDetector(ChangesConfig(), np.ones(2))
     mixed = np.array([[1.0, 0.0], [0.8, 0.6]])
     errors = rng.standard_normal((6200, 2)) @ mixed.T + 3.0 * (-1.0) ** np.arange(6200)[:, None]
-    for k, error in enumerate(errors[:6000]):
-        detector.add((k + 1) * STEP, error, tested=False)
+    show(detector, errors[:6000], 1, tested=False)
     found = detector.mean_covariance()
     expected = mixed @ mixed.T / 10.0  # of ten errors each, in which the large ones cancel
     np.testing.assert_allclose(found, expected, rtol=0.15)
     errors[6000:6030] = 1000.0, np.nan  # a push that was missed
-    for k, error in enumerate(errors[6000:], 6000):
-        detector.add((k + 1) * STEP, error, tested=False)
+    show(detector, errors[6000:], 6001, tested=False)
     assert (np.diag(detector.mean_covariance()) < 1.2 * np.diag(found)).all()
     detector = calm()[0]
     np.testing.assert_allclose(np.diag(detector.mean_covariance()), STD**2 / 10.0, rtol=0.4)
@@ -243,9 +240,8 @@ def test_means_of_errors_have_a_covariance_of_their_own() -> None:
 def test_a_push_against_the_usual_correlation_counts_for_more() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)
-    for k in range(20_000):
-        common = np.clip(rng.standard_normal(), -2.5, 2.5)
-        detector.add(k * STEP, common + 0.05 * rng.standard_normal(2), 1.0, tested=False)
+    common = np.clip(rng.standard_normal((20_000, 1)), -2.5, 2.5)
+    show(detector, common + 0.05 * rng.standard_normal((20_000, 2)), 0, tested=False)
     detector.add(20_000 * STEP, np.array([2.0, 2.0]))
     along = detector.deviation
     detector.add(20_001 * STEP, np.array([2.0, -2.0]))
@@ -284,28 +280,19 @@ def test_all_together_must_come_nearer_to_the_threshold_to_count(
     white = np.linalg.norm(detector.state()["white"] @ np.ones(n)) / np.sqrt(n)
     each = share * float(limits(detector)[n]) / np.sqrt(n) / white * detector.spread(1.0)
     assert (each < 0.6 * limits(detector)[:n]).all()  # of none alone
-    told = None
-    for k in range(-20, 100):  # at a kilohertz
-        error = each if k > 0 else np.zeros(n)
-        if detector.add((start + 3) * STEP + k * STEP // 10, error) == "begins":
-            told = k
-            break
-    assert told == (None if told_after is None else pytest.approx(told_after, abs=2))
+    errors = np.outer(np.arange(120) > 20, each)  # at a kilohertz
+    told = [k - 20 for k in show(detector, errors, 10 * start + 10, STEP // 10)]
+    assert told == ([] if told_after is None else [pytest.approx(told_after, abs=2)])
 
 
 def test_noise_of_all_axes_ends_a_contact() -> None:
     """The length of seven usual errors is often beyond half of its threshold."""
     detector, start = calm(np.ones(7))
     rng = np.random.default_rng(2)
-    lasting = []
-    for k in range(4000):
-        error = rng.standard_normal(7)
-        if k % 200 < 10:
-            error[0] = 9.0
-        if detector.add((start + k) * STEP, error) == "over":
-            lasting.append((start + k) * STEP - detector.since)
-    assert len(lasting) == 20
-    assert np.median(lasting) * 1e-9 < 0.1 + 1.5 * END_TIME_S
+    errors = rng.standard_normal((4000, 7))
+    errors[np.arange(4000) % 200 < 10, 0] = 9.0
+    told = np.array([*show(detector, errors, start)]).reshape(20, 2)
+    assert np.median(np.diff(told)) * STEP * 1e-9 < 0.1 + 1.5 * END_TIME_S
 
 
 def reversals(heights: list[float], *, turning: bool) -> ContactDetector:
@@ -341,8 +328,7 @@ def test_errors_are_learned_after_the_clock_was_set_back() -> None:
     """As where a recording is played in a loop."""
     detector, start = calm()
     before = detector.spread(1.0)
-    for k in range(3000):
-        detector.add((start // 10 + k) * STEP, 1.5 * STD * (-1.0) ** k)
+    show(detector, 1.5 * STD * (-1.0) ** np.arange(3000)[:, None], start // 10)
     assert (detector.spread(1.0) > 1.1 * before).all()
 
 
@@ -429,18 +415,15 @@ def calmed_at_a_kilohertz(cutoff: float) -> ContactDetector:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(len(STD)))
     white = np.random.default_rng(0).standard_normal((CALM, len(STD)))
     filtered = behind_low_pass(white, STEP // 10)
-    for k, error in enumerate(filtered * STD / filtered.std(axis=0)):
-        detector.add(k * STEP // 10, error, cutoff=cutoff, tested=False)
+    errors = filtered * STD / filtered.std(axis=0)
+    show(detector, errors, 0, STEP // 10, cutoff=cutoff, tested=False)
     return detector
 
 
 def at_a_kilohertz(errors: Array, cutoff: float) -> tuple[ContactDetector, list]:
     """Another of it that then was shown these; what it said, by sample."""
-    detector, said = copy.deepcopy(calmed_at_a_kilohertz(cutoff)), []
-    for k, error in enumerate(errors):
-        if what := detector.add((CALM + k) * STEP // 10, error, cutoff=cutoff):
-            said.append((k, what))
-    return detector, said
+    detector = copy.deepcopy(calmed_at_a_kilohertz(cutoff))
+    return detector, [*show(detector, errors, CALM, STEP // 10, cutoff=cutoff).items()]
 
 
 def behind_low_pass(values: Array, step: int, cutoff: float = 20.0) -> Array:
@@ -471,16 +454,9 @@ def test_sharpened_errors_are_those_behind_the_wider_low_pass(step: int) -> None
 def test_sharpened_errors_begin_at_rest_and_anew_where_they_were_not_measured() -> None:
     constant, beside = np.array([3.0, -2.0]), np.array([np.nan, -2.0])
     detector, now = ContactDetector(ChangesConfig(), np.ones(2)), 0
-    # Half a cut-off's period between two: neither is sharpened, and what follows begins at rest.
-    for ahead, given, cutoff in (
-        *[(1, constant, 20.0)] * 500,
-        (1, beside, 20.0),
-        (1, constant, 20.0),
-        (25, np.zeros(2), 20.0),
-        (1, constant, 20.0),
-        (1, constant, 0.0),
-        (1, constant, 20.0),
-    ):
+    # A quarter of a cut-off's period between two: neither is sharpened, and the next is at rest.
+    others = (1, beside, 20.0), (25, constant, 20.0), (1, constant, 20.0), (1, constant, 0.0)
+    for ahead, given, cutoff in ((1, constant, 20.0),) * 500 + others + others[2:3] * 2:
         now += ahead * 1_000_000
         detector.add(now, given, cutoff=cutoff, tested=False)
         if ahead == 1 and cutoff:
@@ -507,9 +483,8 @@ def test_a_jerk_that_only_sharpened_errors_show_is_over_soon_and_becomes_usual()
     detector, said = at_a_kilohertz(shown, 20.0)
     assert [what for _, what in said] == ["begins", "over"]
     assert 0 <= said[1][0] - said[0][0] - 1e3 * END_TIME_S <= 60
-    start = CALM + len(jerk)  # the next such jerk is not told
-    for k, error in enumerate(shown, start):
-        assert detector.add(k * step, error, cutoff=20.0) == ""
+    # The next such jerk is not told.
+    assert show(detector, shown, CALM + len(jerk), step, cutoff=20.0) == {}
 
 
 def test_what_sharpened_errors_tell_lasts_until_calm_though_others_are_usual() -> None:
@@ -521,12 +496,9 @@ def test_what_sharpened_errors_tell_lasts_until_calm_though_others_are_usual() -
     detector.restore(state)
     push = np.zeros((600, 2))
     push[100:110, 1] = 30.0
-    said = {}
-    for k, error in enumerate(behind_low_pass(push, step)):
-        if what := detector.add((CALM + 1 + k) * step, error, cutoff=20.0):
-            said[what] = k
-    assert list(said) == ["begins", "over"]
-    assert said["over"] - said["begins"] >= 1e3 * END_TIME_S
+    said = show(detector, behind_low_pass(push, step), CALM + 1, step, cutoff=20.0)
+    (begun, first), (ended, last) = said.items()
+    assert (first, last) == ("begins", "over") and ended - begun >= 1e3 * END_TIME_S
 
 
 def test_what_is_expected_is_saved_for_all_three_tests() -> None:

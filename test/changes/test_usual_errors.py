@@ -88,8 +88,7 @@ def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
     detector = watched(2, usual, lambda k: np.array([1.0, 3.0]), lambda k: np.ones(2))
     before = detector.spread(1.0)
     rng = np.random.default_rng(1)
-    for k in range(usual, usual + now):
-        error = rng.standard_normal(2) * [2.0, 3.0]
+    for k, error in enumerate(rng.standard_normal((now, 2)) * [2.0, 3.0], usual):
         detector.add(k * STEP, error, 1.0, np.ones(2))
     after = detector.spread(1.0)
     assert after[0] == pytest.approx(2.0 / np.sqrt(USUAL_LEVEL), rel=0.2)
