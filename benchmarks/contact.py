@@ -329,7 +329,7 @@ def begins(kept: dict[str, Array], threshold: float) -> list[Alarm]:
         stamp, (error, speeds, expected) = round(second * 1e9), np.array(values).reshape(3, n)
         sample = stamp, error, confidence, speeds, expected
         if detector.add(*sample, cutoff=cutoff, tested=bool(tested)) == "begins":
-            reported.append(Alarm(second, detector.nearest.axis, detector.threshold))
+            reported.append(Alarm(second, int(detector.nearest["axis"]), detector.threshold))
     return reported
 
 

@@ -14,63 +14,85 @@ They are tested at three scales of time: quick, sudden and lasting.
 from __future__ import annotations
 
 import math
-from collections import deque
-from operator import attrgetter
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
+from scipy.special import chdtri, ndtr
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.jit import compiled_in_turn
-from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.error_sizes import MeanErrors, Novelty, ScaledErrors
-from semiparam_dynamics.changes.unusual_errors import MIN_STD_SHARE, USUAL_STEP, DeviationTest
+from semiparam_dynamics.changes.usual_errors import (
+    FIRST_S,
+    LASTING,
+    LEVEL_DELAY_S,
+    LEVEL_S,
+    MEANS_PER_AXIS,
+    QUICK,
+    SHORT_GROWTH,
+    SUDDEN,
+    USUAL_DELAY_S,
+    USUAL_FACTOR,
+    USUAL_STEP,
+    WAITING,
+    Errors,
+    count,
+    no_errors,
+    scale,
+    spread_of,
+)
 
 SUSPICION_SHARE = 0.75  # of the limit, above which a contact may be beginning
 PRESSED_SHARE = 0.5  # of the limit, above which a contact's force is there
 END_TIME_S = 0.3  # for which deviations must stay small until it is over
 LASTING_END_S = 0.1  # the same of their average, which the last ones of a push are part of
 PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which it shows
-USUAL_DELAY_S = 1.0  # after which errors without a contact count as usual
 FILTERED = 6.0  # samples in a low-pass' period, from which on it takes off their noise
+NEW_SHARE = 2.0  # times the usual share that isn't known, from which on motion is new
+NEW_MEAN_S = 0.5  # over which that share is averaged
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
-# Of errors that are sharpened: the cut-off, in that of the low-pass which they passed, for how long
-# a deviation of just the limit must last, and times the threshold that is this limit.
-QUICK_RATIO = 1.5
-QUICK_TEST_S = 0.005
-QUICK_ABOVE = 7.0 / 6.0
+MIN_EXPECTED_S = 1.0  # of usual errors, fewer of which say nothing
+# Of the tests, sudden, quick and lasting. Times the threshold that is the limit: what lasts has
+# longer tails. For how long a deviation of just the limit must last, and errors show longer.
+ABOVE = (1.0, 7.0 / 6.0, 7.0 / 6.0)
+TEST_TIME_S = (0.01, 0.005, 0.01)
+LATER_S = (0.0, 0.0, 0.1)
+COUNTED_SHARE = 0.65  # of the limit, beyond which a deviation counts for one
+COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails add up
+END_SHARE = 0.5  # of an axis' limit, below which a contact ends
+REVERSAL_S = 0.12  # what is over sooner where a joint turned round, without a contact: two peaks
+SHORT_SHARE = 0.85  # of the limit, up to which a contact is over
+MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
+QUICK_RATIO = 1.5  # of the cut-off of sharpened errors to that of the low-pass which they passed
 # Standard deviations, up to which a sharpened error need not be tested: most samples are below.
 QUICK_CLOSER = 2.5
-# Of errors that last, a moving average: its time constant, from when on it is one, how often it is
-# tested, and times the threshold that is its limit, since what lasts has longer tails.
+# Of the average: its time constant, from when on it is one, and how often it is tested.
 LASTING_S = 0.04
 LASTING_AFTER = 200_000_000  # ns
 LASTING_LONGEST_S = 0.02  # that a sample counts for in it, however far from the last one it is
 LASTING_STEP = 10_000_000  # ns
-LASTING_ABOVE = 7.0 / 6.0
-LASTING_LATER_S = 0.1  # for which an error shows longer there than it lasts
 # Between two samples nothing says when the motion changed: of their distance, a standard deviation.
 BETWEEN = 12.0**-0.5
 BETWEEN_S = 0.1  # over which a low-pass forgets the error that comes of it
-
-
-class Scaled(NamedTuple):
-    """A sample as each test has it; None where none is due."""
-
-    sudden: ScaledErrors
-    quick: ScaledErrors | None
-    lasting: ScaledErrors | None
+SAID = NOTHING, BEGINS, ENDS, GIVES_UP = range(4)
+TOLD = ("", "begins", "over", "given up")
 
 
 class ContactDetector:
     """Tests each sample, so that no contact waits for a block to be complete.
 
-    Errors are tested three times (`DeviationTest`): each sample's; the same behind a wider
-    low-pass (`Sharpened`), where a strong push is seen some milliseconds sooner and noise is
-    larger; and their moving average. That is a quarter as large where nothing touches the robot,
-    since noise and what a reversal leaves mostly cancel, and as large as the force where a push
-    lasts: so it detects weak pushes, some ten milliseconds later.
+    Errors are tested three times: each sample's; the same behind a wider low-pass (`_sharpen`),
+    where a strong push is seen some milliseconds sooner and noise is larger; and their moving
+    average. That is a quarter as large where nothing touches the robot, since noise and what a
+    reversal leaves mostly cancel, and as large as the force where a push lasts: so it detects weak
+    pushes, some ten milliseconds later.
+
+    Deviations are in standard deviations of the last minutes' errors (`usual_errors`). These have
+    tails longer than a normal distribution; so a contact must also exceed the largest usual
+    deviation of its axis. A push moves several joints, each perhaps by little, and not as usual
+    errors do: so the length of all deviations, whitened by their usual correlation, counts like a
+    further axis, with a limit that noise exceeds as rarely.
 
     Parameters
     ----------
@@ -81,62 +103,54 @@ class ContactDetector:
     Attributes
     ----------
     config: may be changed at any time.
-    sudden, quick, lasting: the tests.
     active: whether there is a contact.
     since: stamp of its first sample, ns.
-    largest: share of its limit that a sample of the contact had at most.
-    given_up: the contact lasted longer than `config.contact_longest`: the deviation is the robot's
-        own until the errors are small again.
     """
 
     def __init__(self, config: ChangesConfig, scales: Array, *, by_speed: bool = False) -> None:
         self.config = config
-        self.sudden = DeviationTest(scales, by_speed=by_speed)
-        self.quick = DeviationTest(
-            scales, by_speed=by_speed, above=QUICK_ABOVE, test_time=QUICK_TEST_S
-        )
-        self.lasting = DeviationTest(
-            scales, by_speed=by_speed, above=LASTING_ABOVE, later=LASTING_LATER_S
-        )
-        self._tests = self.sudden, self.quick, self.lasting
-        self._sharpened = Sharpened(len(scales))
-        self._means = MeanErrors(MIN_STD_SHARE * scales)
-        self._novelty = Novelty()
-        self._average: Array = np.zeros(len(scales))
-        self._expected: Array = np.full(len(scales), np.nan)  # of the last sample
-        self._between: Array = np.zeros(len(scales))  # standard deviations, see `BETWEEN`
-        self._pending: deque[Scaled] = deque()
-        # ns, stamps of the last sample, and of the first after a pause
-        self._at = self._resumed = 0
-        self._ahead = 0.0  # s from the sample before to the last one
+        self._errors = no_errors(scales, by_speed=by_speed)
+        self._threshold = math.nan  # that limits are by
+        for test, time, later in zip(self._errors.tests, TEST_TIME_S, LATER_S, strict=True):
+            test["test_time"], test["lasts"] = time, 1e9 * (REVERSAL_S + later) + USUAL_STEP
         self.reset()
 
     def reset(self) -> None:
         """End any contact, as after a pause or when another cause is found."""
-        self.active = self.given_up = False
-        self.since, self.largest = 0, 0.0
-        self._average_since = self._lasting_at = 0  # ns
-        for test in self._tests:
-            test.reset()
-        self._pending.clear()
+        self.active, self.since = False, 0
+        for name in ("given_up", "since", "largest", "average_since", "averaged", "waiting"):
+            self._errors.now[name] = 0
+        for k in range(3):
+            _reset(self._errors, k)
 
     @property
-    def nearest(self) -> DeviationTest:
-        """The test that is nearest to a contact."""
-        return max(self._tests, key=attrgetter("share"))
+    def largest(self) -> float:
+        """Share of its limit that a sample of the contact had at most."""
+        return float(self._errors.now["largest"][0])
+
+    @property
+    def given_up(self) -> bool:
+        """True if the contact lasted longer than `config.contact_longest`.
+
+        The deviation is the robot's own until the errors are small again.
+        """
+        return bool(self._errors.now["given_up"][0])
+
+    @property
+    def nearest(self) -> Any:
+        """The test that is nearest to a contact, a record (`usual_errors.TEST`)."""
+        tests = self._errors.tests
+        return tests[tests["share"].argmax()]
 
     @property
     def deviation(self) -> float:
-        """External part of the last sample, in standard deviations of expected errors.
-
-        Of the axis, or of all together, and by the test that is nearest to a contact.
-        """
-        return self.nearest.deviation
+        """External part of the last sample there, in standard deviations of expected errors."""
+        return float(self.nearest["deviation"])
 
     @property
     def threshold(self) -> float:
         """The limit of the deviation; 0 where contacts aren't detected."""
-        return self.nearest.limit
+        return float(self.nearest["limit"])
 
     @property
     def suspicious(self) -> bool:
@@ -144,21 +158,30 @@ class ContactDetector:
 
         Sharpened errors do not count: they come near their limit often, and only for moments.
         """
-        return max(self.sudden.share, self.lasting.share) > SUSPICION_SHARE
+        shares = self._errors.tests["share"]
+        return bool(max(shares[SUDDEN], shares[LASTING]) > SUSPICION_SHARE)
 
     @property
     def pressed(self) -> bool:
         """Return whether the last sample has the contact's force: the average has it for longer."""
-        test = self.sudden if self.largest > 1.0 else self.nearest
-        return test.share > PRESSED_SHARE
+        shares = self._errors.tests["share"]
+        return bool((shares[SUDDEN] if self.largest > 1.0 else shares.max()) > PRESSED_SHARE)
+
+    @property
+    def scaled(self) -> Array:
+        """(n_axes,) the last sample's errors, in standard deviations, with their sign."""
+        s = self._errors
+        found: Array = s.parts["scaled"][s.now["slot"][0], SUDDEN, :-1].copy()
+        return found
 
     def spread(self, confidence: float) -> Array:
         """(n_axes,) standard deviations of the last sample's errors at a confidence.
 
-        In motion that is new, and for a while after, as at a lower one; see `Novelty`.
+        In motion that is new, and for a while after, as at a lower one; see `_prepare`.
         """
-        known = min(confidence, 1.0 - self._novelty.level)
-        return self.sudden.sizes.spread(known, self._between)
+        s = self._errors
+        known = min(float(confidence), 1.0 - float(s.now["novelty"][0]))
+        return np.array([spread_of(s, SUDDEN, j, known) for j in range(len(s.signals))])
 
     def mean_covariance(self) -> Array:
         """(n_axes, n_axes) of the means of usual errors over `MEAN_S`.
@@ -166,8 +189,13 @@ class ContactDetector:
         Errors where a joint turns round mostly cancel within that time, so that it is much smaller
         than the squares of :meth:`spread`, which is taken while no means are known.
         """
-        known = self._means.covariance()
-        return np.diag(self.spread(1.0) ** 2) if known is None else known
+        products, numbers = self._errors.means[:-1], self._errors.means[-1]
+        if numbers.max() < MEANS_PER_AXIS * len(numbers):
+            return np.diag(self.spread(1.0) ** 2)
+        roots = np.sqrt(np.maximum(numbers, 1.0))
+        least = np.diag(self._errors.signals["least"] ** 2)
+        found: Array = products / np.outer(roots, roots) + least
+        return found
 
     def add(
         self,
@@ -192,250 +220,333 @@ class ContactDetector:
             `USUAL_DELAY_S` has passed without one.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
-        threshold, resumes, begins = self.config.contact, self._resumes(stamp), False
-        scaled = self._scale(stamp, error, confidence, speeds, expected, cutoff)
-        if not tested:
-            if not resumes:
-                self._wait(scaled)
-            return ""
-        accumulate = not (resumes or self.active or self.given_up)
-        for test, usual in zip(self._tests, scaled, strict=True):
-            if usual is None:
-                continue
-            begun = test.test(usual, threshold, accumulate=accumulate)
-            if begun and not begins:
-                begins, self.since = True, test.since
-                if test is self.quick:  # it is sudden some milliseconds later, if it lasts
-                    self.sudden.last_large = stamp
-            if self.active:
-                test.raise_peak(usual)
-                self.largest = max(self.largest, self.sudden.share)
-        ended = (stamp - self.sudden.last_large) * 1e-9 >= END_TIME_S
-        ended &= (stamp - self.lasting.last_large) * 1e-9 >= LASTING_END_S
-        if self.active:
-            if ended or threshold <= 0.0:
-                self.active = False
-                if self._was_short():
-                    for test in self._tests:
-                        test.keep_peak(threshold)
-                return "over"
-            if (stamp - self.since) * 1e-9 > min(longest, self.config.contact_longest):
-                self.active, self.given_up = False, True
-                return "given up"
-            return ""
-        if resumes:
-            return ""
-        if self.given_up:
-            self.given_up = not ended
-        elif begins:
-            self.active, self.largest = True, self.sudden.share
-            for test, usual in zip(self._tests, scaled, strict=True):
-                test.begin()
-                if usual is not None:
-                    test.raise_peak(usual)
-            self._pending.clear()
-            return "begins"
-        self._wait(scaled)
-        return ""
+        config, signals = self.config, self._errors.signals
+        if self._threshold != config.contact:
+            self._limit(config.contact)
+        known = speeds is not None, expected is not None
+        signals["error"] = error
+        if known[0]:
+            signals["speed"] = speeds
+        if known[1]:
+            signals["predicted"] = expected
+        of = stamp, float(confidence), float(cutoff), float(min(longest, config.contact_longest))
+        said = _step(self._errors, *of, *known, tested, self.active)
+        if said:
+            self.active = said == BEGINS
+            self.since = int(self._errors.now["since"][0])
+        return TOLD[said]
 
-    def _scale(
-        self,
-        stamp: int,
-        error: Array,
-        confidence: float,
-        speeds: Array | None,
-        expected: Array | None,
-        cutoff: float,
-    ) -> Scaled:
-        self._novelty.follow(stamp, confidence, grows=not self.active)
-        known, ahead = min(confidence, 1.0 - self._novelty.level), self._ahead
-        if stamp - self._resumed < RESUMING or not self._average_since:
-            self._average_since, ahead = stamp, 0.0
-            self._average[:] = 0.0
-            self._between[:] = 0.0
-            self._expected[:] = np.nan
-            self._sharpened.reset()
-            self.lasting.reset()
-        if expected is not None:
-            kept = math.exp(-ahead / BETWEEN_S)
-            _follow_change(expected, kept, self._expected, self._between)
-        grows = known, self._between
-        usual = self.sudden.scale(stamp, error, confidence, speeds, *grows)
-        quick, sharp = None, self._sharpened.follow(error, self._ahead, cutoff)
-        if sharp is None:
-            if self.quick.share > 0.0:
-                self.quick.reset()
-        elif self._sharpened.closer or not self._waits(stamp):
-            quick = self.quick.scale(stamp, sharp, confidence, speeds, *grows)
-            self._sharpened.usual = self.quick.spread
-        else:
-            self.quick.skip(stamp)
-        share = 1.0 - math.exp(-min(ahead, LASTING_LONGEST_S) / LASTING_S)
-        _average(error, share, self._average)
-        begun = stamp - self._average_since >= LASTING_AFTER
-        if not begun or 0 <= stamp - self._lasting_at < LASTING_STEP:
-            return Scaled(usual, quick, None)
-        self._lasting_at = stamp
-        average = np.where(np.isnan(error), np.nan, self._average)
-        lasting = self.lasting.scale(stamp, average, confidence, speeds, *grows)
-        return Scaled(usual, quick, lasting)
-
-    def _resumes(self, stamp: int) -> bool:
-        """Return whether a pause is so short ago that filters still show it."""
-        if not 0 <= stamp - self._at <= PAUSE:
-            self._resumed = stamp
-        if stamp < self._at:  # what waits would do so until the clock is there again
-            self._pending.clear()
-            for test in self._tests:
-                test.sizes.drop_recent()
-        self._ahead, self._at = (stamp - self._at) * 1e-9, stamp
-        return stamp - self._resumed < RESUMING
-
-    def _was_short(self) -> bool:
-        """Return whether the contact was over too soon to be a push."""
-        sudden = (self.sudden.last_beyond - self.since) * 1e-9
-        lasting = (self.lasting.last_beyond - self.since) * 1e-9
-        return sudden < SHORT_S and lasting < SHORT_S + LASTING_LATER_S
-
-    def _waits(self, stamp: int) -> bool:
-        """Return whether a sample just before one at `stamp` waits, as whose part that counts."""
-        return bool(self._pending) and 0 <= stamp - self._pending[-1].sudden.stamp < USUAL_STEP
-
-    def _wait(self, scaled: Scaled) -> None:
-        # Errors behind a low-pass hardly change from one to the next: the largest of some counts.
-        stamp = scaled.sudden.stamp
-        if self._waits(stamp):
-            for first, later in zip(self._pending[-1][:2], scaled[:2], strict=True):
-                if first is not None and later is not None:
-                    np.maximum(first.deviations, later.deviations, out=first.deviations)
-            if scaled.lasting is not None:
-                self._pending[-1] = self._pending[-1]._replace(lasting=scaled.lasting)
-                self.lasting.sizes.follow(scaled.lasting)
-            return
-        self._pending.append(scaled)
-        for test, usual in zip(self._tests, scaled, strict=True):
-            if usual is not None:
-                test.sizes.follow(usual)
-        while stamp - self._pending[0].sudden.stamp > USUAL_DELAY_S * 1e9:
-            self._count(self._pending.popleft())
-
-    def _count(self, scaled: Scaled) -> None:
-        usual = scaled.sudden
-        ahead = self.sudden.count(usual)
-        self._means.count(usual.stamp, usual.error)
-        self._novelty.count(ahead, usual.confidence)
-        for test, other in ((self.quick, scaled.quick), (self.lasting, scaled.lasting)):
-            if other is not None:
-                test.count(other)
+    def _limit(self, threshold: float) -> None:
+        """Have limits by a threshold, in standard deviations; infinite where that is 0."""
+        self._threshold, n = threshold, len(self._errors.signals)
+        for test, above in zip(self._errors.tests, ABOVE, strict=True):
+            limit = above * threshold or math.inf
+            test["least"], test["together"] = limit, as_rare(limit, n)
+            # Noise exceeds that share of all together as rarely as `END_SHARE` of an axis' limit.
+            end = as_rare(END_SHARE * limit, n) / test["together"] if threshold > 0.0 else END_SHARE
+            test["end"] = end
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        lasting = {f"lasting.{name}": value for name, value in self.lasting.state().items()}
-        quick = {f"quick.{name}": value for name, value in self.quick.state().items()}
-        means = {"means": self._means.sums.copy(), "unknown": self._novelty.sums.copy()}
-        return self.sudden.state() | quick | lasting | means
+        s, now = self._errors, self._errors.now[0]
+        state = {"means": s.means.copy(), "unknown": np.array([now["lacked"], now["weight"]])}
+        for k, name in enumerate(("", "quick.", "lasting.")):
+            usual, test = s.axes["usual"][k].T, s.tests[k]
+            state |= {
+                f"{name}sizes.squares": s.sizes["square"][k].copy(),
+                f"{name}sizes.weights": s.sizes["weight"][k].copy(),
+                f"{name}usual": np.array([*usual.ravel(), test["seen"], test["whitened"]]),
+                f"{name}correlation": s.pairs["correlation"][k].copy(),
+                f"{name}white": s.pairs["white"][k].copy(),
+            }
+        return state
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`. Raises ValueError where it has another number of axes."""
         self.reset()
-        self.sudden.restore(state)
-        self.quick.restore(sub_state(state, "quick."))
-        self.lasting.restore(sub_state(state, "lasting."))
-        self._means.sums = state["means"].copy()
-        self._novelty = Novelty()  # motion that is new to one model is not to another
-        self._novelty.sums = state["unknown"].copy()
+        s, now = self._errors, self._errors.now[0]
+        if state["means"].shape != s.means.shape:
+            raise ValueError("the usual errors that were saved are of another number of axes")
+        for k, name in enumerate(("", "quick.", "lasting.")):
+            s.sizes["square"][k] = state[f"{name}sizes.squares"]
+            s.sizes["weight"][k] = state[f"{name}sizes.weights"]
+            *usual, seen, whitened = state[f"{name}usual"].tolist()
+            s.axes["usual"][k] = np.reshape(usual, (2, -1)).T
+            test = s.tests[k]
+            test["seen"], test["whitened"], test["counted"] = seen, whitened, 0
+            s.pairs["correlation"][k] = state[f"{name}correlation"]
+            s.pairs["white"][k] = state[f"{name}white"]
+        s.means[:] = state["means"]
+        now["lacked"], now["weight"] = state["unknown"]
+        now["novelty"] = now["lacks"] = 0.0  # motion that is new to one model is not to another
 
 
-class Sharpened:
-    """Errors as they were behind a low-pass of `QUICK_RATIO` times the cut-off.
-
-    The filter is (s^2 + r w s + w^2) W^2 / ((s^2 + r W s + W^2) w^2) of both cut-offs, w and W, and
-    r = 2^(1/2): the numerator takes a Butterworth low-pass off, the denominator puts a wider one
-    on. Between samples it is integrated by the trapezoidal rule.
-
-    Parameters
-    ----------
-    n: errors of a sample.
-
-    Attributes
-    ----------
-    usual: (n,) their standard deviations.
-    closer: whether any of the last ones is beyond `QUICK_CLOSER` of these.
-    """
-
-    def __init__(self, n: int) -> None:
-        self.usual: Array = np.zeros(n)
-        self.closer = False
-        self._states: Array = np.zeros((2, n))
-        self._last: Array = np.full(n, np.nan)
-
-    def reset(self) -> None:
-        """Begin anew."""
-        self._last[:] = np.nan
-
-    def follow(self, errors: Array, ahead: float, cutoff: float) -> Array | None:
-        """(n,) for errors (n,), `ahead` s after the last ones, behind a low-pass of `cutoff` Hz.
-
-        None where samples are too far apart, and at a cut-off of 0, which says that there is none.
-        """
-        if not 0.0 < FILTERED * ahead * QUICK_RATIO * cutoff <= 1.0:
-            self.reset()
-            return None
-        sharp = np.empty_like(errors)
-        narrow = 2.0 * math.pi * cutoff
-        kept = self._states, self._last, self.usual
-        self.closer = _sharpen(errors, ahead, narrow, QUICK_RATIO * narrow, *kept, sharp)
-        return sharp
+@lru_cache
+def as_rare(limit: float, n: int) -> float:
+    """The length that n independent normal numbers of unit variance exceed as rarely as one of them
+    exceeds `limit` in size."""
+    finite = min(limit, MAX_LIMIT)
+    return float(np.sqrt(chdtri(n, 2.0 * ndtr(-finite)))) + limit - finite
 
 
 @compiled_in_turn
-def _sharpen(
-    errors: Array,
+def _reset(s: Errors, k: int) -> None:
+    """Forget what is under way in a test, but not what is usual."""
+    test = s.tests[k]
+    test.axis, test.deviation, test.limit, test.share = 0, 0.0, 0.0, 0.0
+    test.since = test.beyond = test.large = test.recent = 0
+    for j in range(s.axes.shape[1]):
+        axis = s.axes[k, j]
+        axis.sum = axis.peak[0] = axis.peak[1] = 0.0
+
+
+@compiled_in_turn
+def _step(
+    s: Errors,
+    stamp: int,
+    confidence: float,
+    cutoff: float,
+    longest: float,
+    moving: bool,
+    changing: bool,
+    tested: bool,
+    active: bool,
+) -> int:
+    """Take a sample, see `ContactDetector.add`; `moving`, `changing`: speeds, changes are known."""
+    now, sudden, begins = s.now[0], s.tests[SUDDEN], False
+    ahead = (stamp - now.at) * 1e-9
+    if not 0 <= stamp - now.at <= PAUSE:
+        now.resumed = stamp
+    if ahead < 0.0:  # what waits would do so until the clock is there again
+        now.waiting = s.tests[0].recent = s.tests[1].recent = s.tests[2].recent = 0
+    now.at, now.slot = stamp, (now.first + now.waiting) % WAITING
+    resumes = stamp - now.resumed < RESUMING  # a pause is so short ago that filters still show it
+    before = s.parts[(now.slot - 1) % WAITING, SUDDEN, s.signals.size]
+    joins = now.waiting > 0 and 0 <= stamp - before.stamp < USUAL_STEP
+    _prepare(s, ahead, confidence, cutoff, resumes, changing, joins, active)
+    known = min(confidence, 1.0 - now.novelty)
+    for k in range(3):
+        if s.parts[now.slot, k, s.signals.size].due:
+            scale(s, k, known, moving)
+            if tested and _test(s, k, not (resumes or active or now.given_up)) and not begins:
+                begins, now.since = True, s.tests[k].since
+                if k == QUICK:  # it is sudden some milliseconds later, if it lasts
+                    sudden.large = stamp
+    ended = (stamp - sudden.large) * 1e-9 >= END_TIME_S
+    ended = ended and (stamp - s.tests[LASTING].large) * 1e-9 >= LASTING_END_S
+    if tested and active:
+        ended = ended or sudden.least == math.inf
+        now.largest = max(now.largest, sudden.share)
+        _follow_peaks(s, begins, ended)
+        if ended:
+            return ENDS
+        now.given_up = int((stamp - now.since) * 1e-9 > longest)
+        return GIVES_UP if now.given_up else NOTHING
+    if resumes:
+        return NOTHING
+    if tested and now.given_up:
+        now.given_up = int(not ended)
+    elif begins:
+        now.largest = sudden.share
+        _follow_peaks(s, begins, ended)
+        return BEGINS
+    _wait(s, joins)
+    return NOTHING
+
+
+@compiled_in_turn
+def _prepare(
+    s: Errors,
     ahead: float,
-    narrow: float,
-    wide: float,
-    states: Array,
-    last: Array,
-    usual: Array,
-    sharp: Array,
-) -> bool:
-    """See `Sharpened`; NaN, not measured: begins anew, at rest, with what is measured next.
+    confidence: float,
+    cutoff: float,
+    resumes: bool,
+    changing: bool,
+    joins: bool,
+    active: bool,
+) -> None:
+    """Make the errors of each test, and choose those in which they are due.
+
+    joins: a sample just before waits, as whose part this one counts.
+
+    A residual of random features is confident nearly anywhere: what tells a motion that it does not
+    know is that its confidence lacks several times what it usually lacks. The errors of such a
+    motion are not known when the residual begins to know it, but `FIRST_S` later. In a contact this
+    novelty, in [0, 1], only decays.
+    """
+    now, quick, parts, n = s.now[0], s.tests[QUICK], s.parts[s.now[0].slot], s.signals.size
+    passed, anew = min(max(ahead, 0.0), 1.0), resumes or now.average_since == 0
+    now.lacks += (1.0 - math.exp(-passed / NEW_MEAN_S)) * (1.0 - confidence - now.lacks)
+    now.novelty *= math.exp(-passed / FIRST_S)
+    if not active and now.weight > 0.0 and now.lacks * now.weight > NEW_SHARE * now.lacked:
+        now.novelty = max(now.novelty, 1.0 - NEW_SHARE * now.lacked / now.weight / now.lacks)
+    if anew:
+        now.average_since, passed = now.at, 0.0
+        _reset(s, LASTING)
+    share = 1.0 - math.exp(-min(passed, LASTING_LONGEST_S) / LASTING_S)
+    for j in range(n):
+        signal = s.signals[j]
+        if anew:
+            signal.average = signal.between = 0.0
+            signal.expected = signal.last = math.nan
+        if changing:
+            change = BETWEEN * abs(signal.predicted - signal.expected)
+            kept = math.exp(-passed / BETWEEN_S) * signal.between
+            signal.between = max(0.0 if math.isnan(change) else change, kept)
+            signal.expected = signal.predicted
+        measured = not math.isnan(signal.error)
+        signal.average += share * ((signal.error if measured else 0.0) - signal.average)
+        parts[SUDDEN, j].error = signal.error
+        parts[LASTING, j].error = signal.average if measured else math.nan
+    lasting = now.at - now.average_since >= LASTING_AFTER
+    lasting = lasting and not 0 <= now.at - now.averaged < LASTING_STEP
+    now.averaged = now.at if lasting else now.averaged
+    dense = 0.0 < FILTERED * ahead * QUICK_RATIO * cutoff <= 1.0
+    closer = dense and _sharpen(s, ahead, 2.0 * math.pi * cutoff)
+    for k in range(3):
+        due = (lasting if k == LASTING else dense and (closer or not joins)) or k == SUDDEN
+        parts[k, n].stamp, parts[k, n].confidence, parts[k, n].due = now.at, confidence, int(due)
+    for j in range(0 if dense else n):
+        s.signals[j].last = math.nan
+    if not dense and quick.share > 0.0:
+        _reset(s, QUICK)
+    elif dense and not parts[QUICK, n].due:  # its errors are usual, as the last sample showed
+        quick.tested, quick.share = now.at, 0.0
+        for j in range(n + 1):
+            s.axes[QUICK, j].sum = 0.0
+
+
+@compiled_in_turn
+def _sharpen(s: Errors, ahead: float, narrow: float) -> bool:
+    """Make errors what they were behind a low-pass of `QUICK_RATIO` times the cut-off.
+
+    The filter is (s^2 + r w s + w^2) W^2 / ((s^2 + r W s + W^2) w^2) of both cut-offs, w and W, and
+    r = 2^(1/2): the numerator takes a Butterworth low-pass off, the denominator puts a wider one
+    on. Between samples it is integrated by the trapezoidal rule. NaN, not measured: begins anew, at
+    rest, with what is measured next.
 
     Returns whether any is beyond `QUICK_CLOSER` of the usual ones.
     """
-    closer = False
+    closer, wide = False, QUICK_RATIO * narrow
     root, gain, half = math.sqrt(2.0), (wide / narrow) ** 2, 0.5 * ahead
     damping, stiffness = root * wide, wide * wide
     slope, level = gain * root * (narrow - wide), gain * (narrow * narrow - stiffness)
     scale = 1.0 + half * damping + half * half * stiffness
-    for j in range(errors.size):
-        error = errors[j]
-        if math.isnan(last[j]):
-            states[0, j], states[1, j] = error / stiffness, 0.0
+    for j in range(s.signals.size):
+        signal, error = s.signals[j], s.signals[j].error
+        if math.isnan(signal.last):
+            signal.x, signal.v = error / stiffness, 0.0
         else:
-            x, v = states[0, j], states[1, j]
-            force = v + half * (error + last[j] - stiffness * x - damping * v)
-            x += half * v
-            states[0, j] = ((1.0 + half * damping) * x + half * force) / scale
-            states[1, j] = (force - half * stiffness * x) / scale
-        last[j] = error
-        sharp[j] = level * states[0, j] + slope * states[1, j] + gain * error
-        closer = closer or abs(sharp[j]) > QUICK_CLOSER * usual[j]
+            both, x = error + signal.last, signal.x + half * signal.v
+            force = signal.v + half * (both - stiffness * signal.x - damping * signal.v)
+            signal.x = ((1.0 + half * damping) * x + half * force) / scale
+            signal.v = (force - half * stiffness * x) / scale
+        signal.last, sharp = error, level * signal.x + slope * signal.v + gain * error
+        s.parts[s.now[0].slot, QUICK, j].error = sharp
+        closer = closer or abs(sharp) > QUICK_CLOSER * s.axes[QUICK, j].spread
     return closer
 
 
 @compiled_in_turn
-def _average(error: Array, share: float, average: Array) -> None:
-    """Let an average follow errors by a share of their distance; NaN, not measured: towards 0."""
-    for j in range(error.size):
-        value = 0.0 if math.isnan(error[j]) else error[j]
-        average[j] += share * (value - average[j])
+def _test(s: Errors, k: int, accumulate: bool) -> bool:
+    """Compare a scaled sample with a test's limits; whether a contact begins.
+
+    accumulate: whether one may, and samples add up.
+
+    What adds up is a cumulative sum of what is beyond `COUNTED_SHARE`, or `COUNTED_TOGETHER`
+    (Page 1954, Continuous inspection schemes): a limit that is just reached must be so for the
+    time of the test, a larger deviation for less. A jerk that the model has some milliseconds
+    late is over before. Samples that are further apart are tested one by one.
+    """
+    test, stamp, last = s.tests[k], s.now[0].at, s.signals.size
+    accumulate = accumulate and test.seen >= MIN_EXPECTED_S
+    part = min(max(stamp - test.tested, 0) * 1e-9 / test.test_time, 1.0)
+    test.tested, tested = stamp, test.least < math.inf
+    anew, large, begins, largest = True, False, False, -1.0
+    for j in range(last + 1):
+        anew = anew and s.axes[k, j].sum == 0.0
+    anew = accumulate and (anew or part == 1.0)
+    for j in range(last + 1):
+        axis, found = s.axes[k, j], s.parts[s.now[0].slot, k, j]
+        least, end, counted = test.least, END_SHARE, COUNTED_SHARE
+        if j == last:
+            least, end, counted = test.together, test.end, COUNTED_TOGETHER
+        own = max(USUAL_FACTOR * axis.usual[found.turning], least)
+        ratio = found.deviation / own
+        size = ratio if tested else found.deviation
+        if size > largest:
+            largest, test.axis, test.deviation = size, j, found.deviation
+            test.limit = own if tested else 0.0
+        large = large or ratio > end
+        before = 0.0 if anew or not accumulate else axis.sum
+        more = part * (ratio - counted) / (1.0 - counted) if accumulate else 0.0
+        axis.sum = max(before + more, 0.0)
+        begins = begins or axis.sum >= 1.0
+    test.share = largest if tested else 0.0
+    if test.share > SHORT_SHARE:
+        test.beyond = stamp
+    if large and largest > END_SHARE:
+        test.large = stamp
+    if anew:
+        test.since = stamp
+    return begins
 
 
 @compiled_in_turn
-def _follow_change(expected: Array, kept: float, last: Array, between: Array) -> None:
-    """The standard deviations by the time between samples; `kept` of what they were remains."""
-    for j in range(expected.size):
-        change = BETWEEN * abs(expected[j] - last[j])
-        between[j] = max(0.0 if math.isnan(change) else change, kept * between[j])
-        last[j] = expected[j]
+def _follow_peaks(s: Errors, begins: bool, ends: bool) -> None:
+    """Note a sample of a contact: what is large may be a short error's peak.
+
+    What was over too soon to be a push may recur. Of those that wait when it `begins`, none is
+    usual: they may be its first.
+    """
+    now, n, short = s.now[0], s.signals.size, ends and not begins
+    for k in (SUDDEN, LASTING):
+        short = short and (s.tests[k].beyond - now.since) * 1e-9 < SHORT_S + LATER_S[k]
+    now.waiting = 0 if begins else now.waiting
+    for k in range(3):
+        test = s.tests[k]
+        test.recent = 0 if begins else test.recent
+        for j in range(n + 1):
+            axis, part = s.axes[k, j], s.parts[now.slot, k, j]
+            for row in range(2):
+                peak = 0.0 if begins else axis.peak[row]
+                if s.parts[now.slot, k, n].due and row == part.turning:
+                    peak = max(peak, part.deviation)
+                axis.peak[row] = peak
+                if short:
+                    least = test.together if j == n else test.least
+                    most = SHORT_GROWTH * max(USUAL_FACTOR * axis.usual[row], least) / USUAL_FACTOR
+                    axis.usual[row] = max(axis.usual[row], min(peak, most))
+
+
+@compiled_in_turn
+def _wait(s: Errors, joins: bool) -> None:
+    """Let the last sample wait, and take those for usual that have waited `USUAL_DELAY_S`.
+
+    Errors behind a low-pass hardly change from one to the next: the largest of some counts.
+    """
+    now, n = s.now[0], s.signals.size
+    before, parts = s.parts[(now.slot - 1) % WAITING], s.parts[now.slot]
+    now.waiting += not joins
+    for k in range(3):
+        test, due = s.tests[k], parts[k, n].due
+        if not joins:
+            test.recent = min(test.recent + 1, WAITING - 1)
+        for j in range(n + 1 if joins and due else 0):
+            if k == LASTING:
+                before[k, j] = parts[k, j]
+            elif before[k, n].due:
+                before[k, j].deviation = max(before[k, j].deviation, parts[k, j].deviation)
+        while test.recent > 0 and due and (k == LASTING or not joins):
+            late = s.parts[(now.first + now.waiting - test.recent) % WAITING, k]
+            if now.at - late[n].stamp <= LEVEL_DELAY_S * 1e9:
+                break
+            test.recent -= 1
+            if late[n].due:  # after a pause one sample would count for all of it
+                ahead = min(max((late[n].stamp - test.followed) * 1e-9, 0.0), LEVEL_DELAY_S)
+                test.followed, share = late[n].stamp, 1.0 - math.exp(-ahead / LEVEL_S)
+                for j in range(n):
+                    axis, square = s.axes[k, j], late[j].square
+                    axis.level += 0.0 if math.isnan(square) else share * (square - axis.level)
+    while not joins and now.at - s.parts[now.first, SUDDEN, n].stamp > USUAL_DELAY_S * 1e9:
+        count(s)

@@ -11,8 +11,8 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
-from semiparam_dynamics.changes.error_sizes import USUAL_HORIZON_S
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
+from semiparam_dynamics.changes.usual_errors import USUAL_HORIZON_S
 
 WINDOW_BLOCKS = (2, 4, 7, 12, 20, 30)
 USUAL_DELAY_BLOCKS = 12  # after which a block without a finding counts as usual

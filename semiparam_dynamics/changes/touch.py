@@ -13,8 +13,8 @@ import pinocchio as pin
 from semiparam_dynamics.base.arrays import NANO, Array
 from semiparam_dynamics.changes.config import COLLISION, CONTACT, GIVEN_UP, OVER
 from semiparam_dynamics.changes.contact import PAUSE, ContactDetector
-from semiparam_dynamics.changes.error_sizes import MEAN_S
 from semiparam_dynamics.changes.external_wrench import LearnedJoints
+from semiparam_dynamics.changes.usual_errors import MEAN_S
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 
@@ -82,7 +82,7 @@ class ContactEvents:
             self._windows, self._length, self._last = [], WINDOW, detector.since
             self.hard = self._located = False
         if detector.active:
-            self._largest = max(self._largest, detector.nearest.share)
+            self._largest = max(self._largest, float(detector.nearest["share"]))
             # Not what comes after a push is over; but a contact that is weak from the first sample
             # looked at has no other.
             if detector.pressed or not self._windows:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,27 +14,34 @@ from scipy import signal, stats
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes import contact
 from semiparam_dynamics.changes.config import ChangesConfig
-from semiparam_dynamics.changes.contact import (
-    END_TIME_S,
-    QUICK_RATIO,
-    ContactDetector,
-    Sharpened,
+from semiparam_dynamics.changes.contact import END_TIME_S, QUICK_RATIO, ContactDetector, as_rare
+from semiparam_dynamics.changes.usual_errors import (
+    FIRST_S,
+    QUICK,
+    SHORT_GROWTH,
+    UNKNOWN_MOTION_FACTOR,
+    USUAL_FACTOR,
 )
-from semiparam_dynamics.changes.error_sizes import FIRST_S, UNKNOWN_MOTION_FACTOR, MeanErrors
-from semiparam_dynamics.changes.unusual_errors import SHORT_GROWTH, USUAL_FACTOR, as_rare
 
 STD = np.array([0.5, 2.0])
 STEP = 10_000_000  # ns
 
 
+def show(
+    detector: ContactDetector, errors: Iterable[Array], start: int, step: int = STEP, **how: Any
+) -> dict[int, str]:
+    """What is said of samples' errors, by their number from `start` on."""
+    said = {k: detector.add((start + k) * step, error, **how) for k, error in enumerate(errors)}
+    return {k: what for k, what in said.items() if what}
+
+
 @functools.cache
 def calmed(std: tuple[float, ...], samples: int) -> ContactDetector:
     """A detector that has seen usual errors of these sizes. Not to be changed."""
-    detector = ContactDetector(ChangesConfig(), np.ones(len(std)))
+    detector = ContactDetector(ChangesConfig(contact=0.0), np.ones(len(std)))
     rng = np.random.default_rng(0)
-    for k in range(samples):
-        error = np.array(std) * np.clip(rng.standard_normal(len(std)), -3.0, 3.0)
-        detector.add(k * STEP, error, tested=False)
+    errors = np.array(std) * np.clip(rng.standard_normal((samples, len(std))), -3.0, 3.0)
+    show(detector, errors, 0, tested=False)
     return detector
 
 
@@ -49,22 +57,20 @@ def calm(
 @pytest.fixture
 def sudden_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors are tested sample by sample, but their average is not."""
-    monkeypatch.setattr(contact, "LASTING_AFTER", 10**18)
+    monkeypatch.setattr(contact, "ABOVE", (1.0, 1e6, 1e6))
 
 
 def limits(detector: ContactDetector, *, turning: bool = False) -> Array:
     """Of each axis and of all together, in other motion or in reversals."""
-    return detector.sudden.limits(detector.config.contact)[int(turning)]
+    usual = detector.state()["usual"][:-2].reshape(2, -1)[int(turning)]
+    least = np.full(len(usual), detector.config.contact)
+    least[-1] = as_rare(detector.config.contact, len(usual) - 1)
+    return np.maximum(USUAL_FACTOR * usual, least)
 
 
 def run(detector: ContactDetector, deviations: list[float], start: int) -> dict[int, str]:
     """What is said, by sample from `start` on, where axis 1 deviates so many of `STD`."""
-    said = {}
-    for k, size in enumerate(deviations):
-        what = detector.add((start + k) * STEP, np.array([0.05, -2.0 * size]))
-        if what:
-            said[k] = what
-    return said
+    return show(detector, np.array([[0.05, -2.0 * size] for size in deviations]), start)
 
 
 def test_the_first_sample_beyond_begins_it_and_calm_ends_it() -> None:
@@ -130,13 +136,10 @@ def test_the_next_one_is_told_as_soon_as_the_last_is_over() -> None:
 def test_what_is_over_is_not_told_again_at_a_kilohertz(pause: float) -> None:
     """Neither after one that was given up, nor after what filters show of a pause."""
     detector, start = calm(contact_longest=1.0)
-    first, said = start * STEP + round(pause * 1e9), {}
-    lasts = 0.15 if pause else 3.0
-    for k in range(6000):
-        size = 12.0 if k < 1000 * lasts else 0.0
-        what = detector.add(first + k * STEP // 10, np.array([0.0, 2.0 * size]))
-        said |= {what: said.get(what, 0) + 1} if what else {}
-    assert said == ({} if pause else {"begins": 1, "given up": 1})
+    errors = np.zeros((6000, 2))
+    errors[: 150 if pause else 3000, 1] = 24.0
+    said = show(detector, errors, 10 * start + round(1e3 * pause), STEP // 10)
+    assert [*said.values()] == ([] if pause else ["begins", "given up"])
 
 
 def test_without_a_threshold_there_is_none() -> None:
@@ -152,13 +155,13 @@ def test_before_errors_were_seen_there_is_none() -> None:
 def test_deviations_are_in_what_the_errors_are() -> None:
     detector, start = calm()
     detector.add(start * STEP, np.array([0.0, 3.0 * 2.0]))
-    np.testing.assert_allclose(detector.sudden.scaled, [0.0, 3.0], rtol=0.1)
+    np.testing.assert_allclose(detector.scaled, [0.0, 3.0], rtol=0.1)
     np.testing.assert_allclose(detector.spread(1.0), STD, rtol=0.1)
     np.testing.assert_allclose(
         detector.spread(0.0), UNKNOWN_MOTION_FACTOR * detector.spread(1.0), rtol=1e-12
     )
     detector.add((start + 1) * STEP, np.array([np.nan, 2.0]))
-    assert detector.sudden.scaled[0] == 0.0
+    assert detector.scaled[0] == 0.0
 
 
 @pytest.mark.parametrize("lacks", [0.01, 0.15])  # random features, and a local residual
@@ -189,10 +192,9 @@ def test_each_axis_has_its_own_usual_errors() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)
     # Axis 0 is off by twenty times its usual error now and then, axis 1 never is.
-    for k in range(3000):
-        error = STD * np.clip(rng.standard_normal(2), -3.0, 3.0)
-        error[0] *= 40.0 if k % 200 == 0 else 1.0
-        detector.add(k * STEP, error, 1.0, tested=False)
+    errors = STD * np.clip(rng.standard_normal((3000, 2)), -3.0, 3.0)
+    errors[::200, 0] *= 40.0
+    show(detector, errors, 0, tested=False)
     first, second, both = limits(detector)
     assert first > 10.0 and second == 6.0 and both >= first - 1.0
     assert detector.add(3000 * STEP, np.array([0.9 * first * detector.spread(1.0)[0], 0.1])) == ""
@@ -219,20 +221,17 @@ def test_what_is_over_at_once_becomes_usual() -> None:
 
 
 def test_means_of_errors_have_a_covariance_of_their_own() -> None:
-    rng, least = np.random.default_rng(4), np.full(2, 1e-3)
-    means, detector = MeanErrors(least), calm()[0]
+    rng, detector = np.random.default_rng(4), ContactDetector(ChangesConfig(), np.ones(2))
     mixed = np.array([[1.0, 0.0], [0.8, 0.6]])
-    errors = rng.standard_normal((6000, 2)) @ mixed.T + 3.0 * (-1.0) ** np.arange(6000)[:, None]
-    for k, error in enumerate(errors):
-        means.count((k + 1) * STEP, error)
+    errors = rng.standard_normal((6200, 2)) @ mixed.T + 3.0 * (-1.0) ** np.arange(6200)[:, None]
+    show(detector, errors[:6000], 1, tested=False)
+    found = detector.mean_covariance()
     expected = mixed @ mixed.T / 10.0  # of ten errors each, in which the large ones cancel
-    found = means.covariance()
-    assert found is not None
     np.testing.assert_allclose(found, expected, rtol=0.15)
-    for k in range(30):  # a push that was missed
-        means.count((6001 + k) * STEP, np.array([1000.0, np.nan]))
-    pushed = means.covariance()
-    assert pushed is not None and (np.diag(pushed) < 1.2 * np.diag(found)).all()
+    errors[6000:6030] = 1000.0, np.nan  # a push that was missed
+    show(detector, errors[6000:], 6001, tested=False)
+    assert (np.diag(detector.mean_covariance()) < 1.2 * np.diag(found)).all()
+    detector = calm()[0]
     np.testing.assert_allclose(np.diag(detector.mean_covariance()), STD**2 / 10.0, rtol=0.4)
     few = calm(samples=20)[0]
     np.testing.assert_allclose(few.mean_covariance(), np.diag(few.spread(1.0) ** 2))
@@ -241,9 +240,8 @@ def test_means_of_errors_have_a_covariance_of_their_own() -> None:
 def test_a_push_against_the_usual_correlation_counts_for_more() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     rng = np.random.default_rng(0)
-    for k in range(20_000):
-        common = np.clip(rng.standard_normal(), -2.5, 2.5)
-        detector.add(k * STEP, common + 0.05 * rng.standard_normal(2), 1.0, tested=False)
+    common = np.clip(rng.standard_normal((20_000, 1)), -2.5, 2.5)
+    show(detector, common + 0.05 * rng.standard_normal((20_000, 2)), 0, tested=False)
     detector.add(20_000 * STEP, np.array([2.0, 2.0]))
     along = detector.deviation
     detector.add(20_001 * STEP, np.array([2.0, -2.0]))
@@ -265,11 +263,11 @@ def test_a_little_on_every_axis_is_a_contact_where_it_is_as_rare() -> None:
     assert as_rare(31.0, n) - as_rare(30.0, n) == pytest.approx(1.0)
     detector, start = calm(np.ones(n))
     each = float(limits(detector)[n]) / np.sqrt(n) * detector.spread(1.0)
-    white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
+    white = np.linalg.norm(detector.state()["white"] @ np.ones(n)) / np.sqrt(n)
     assert limits(detector)[n] >= as_rare(6.0, n) and (each < 6.0).all()
     assert detector.add(start * STEP, 0.99 / white * each) == ""
     assert detector.add((start + 1) * STEP, 1.01 / white * each) == "begins"
-    assert detector.sudden.limit == limits(detector)[n]
+    assert detector.nearest["axis"] == n  # all together
 
 
 @pytest.mark.parametrize(("share", "told_after"), [(0.77, None), (0.9, 20), (1.01, 10)])
@@ -279,31 +277,22 @@ def test_all_together_must_come_nearer_to_the_threshold_to_count(
     """Their length is beyond 0.7 of its threshold for long where no push is: see docs."""
     n = 7
     detector, start = calm(np.ones(n))
-    white = np.linalg.norm(detector.sudden._white @ np.ones(n)) / np.sqrt(n)
+    white = np.linalg.norm(detector.state()["white"] @ np.ones(n)) / np.sqrt(n)
     each = share * float(limits(detector)[n]) / np.sqrt(n) / white * detector.spread(1.0)
     assert (each < 0.6 * limits(detector)[:n]).all()  # of none alone
-    told = None
-    for k in range(-20, 100):  # at a kilohertz
-        error = each if k > 0 else np.zeros(n)
-        if detector.add((start + 3) * STEP + k * STEP // 10, error) == "begins":
-            told = k
-            break
-    assert told == (None if told_after is None else pytest.approx(told_after, abs=2))
+    errors = np.outer(np.arange(120) > 20, each)  # at a kilohertz
+    told = [k - 20 for k in show(detector, errors, 10 * start + 10, STEP // 10)]
+    assert told == ([] if told_after is None else [pytest.approx(told_after, abs=2)])
 
 
 def test_noise_of_all_axes_ends_a_contact() -> None:
     """The length of seven usual errors is often beyond half of its threshold."""
     detector, start = calm(np.ones(7))
     rng = np.random.default_rng(2)
-    lasting = []
-    for k in range(4000):
-        error = rng.standard_normal(7)
-        if k % 200 < 10:
-            error[0] = 9.0
-        if detector.add((start + k) * STEP, error) == "over":
-            lasting.append((start + k) * STEP - detector.since)
-    assert len(lasting) == 20
-    assert np.median(lasting) * 1e-9 < 0.1 + 1.5 * END_TIME_S
+    errors = rng.standard_normal((4000, 7))
+    errors[np.arange(4000) % 200 < 10, 0] = 9.0
+    told = np.array([*show(detector, errors, start)]).reshape(20, 2)
+    assert np.median(np.diff(told)) * STEP * 1e-9 < 0.1 + 1.5 * END_TIME_S
 
 
 def reversals(heights: list[float], *, turning: bool) -> ContactDetector:
@@ -339,9 +328,7 @@ def test_errors_are_learned_after_the_clock_was_set_back() -> None:
     """As where a recording is played in a loop."""
     detector, start = calm()
     before = detector.spread(1.0)
-    for k in range(3000):
-        detector.add((start // 10 + k) * STEP, 1.5 * STD * (-1.0) ** k)
-        assert len(detector._pending) + len(detector.sudden.sizes._recent) < 150
+    show(detector, 1.5 * STD * (-1.0) ** np.arange(3000)[:, None], start // 10)
     assert (detector.spread(1.0) > 1.1 * before).all()
 
 
@@ -355,7 +342,7 @@ def test_collisions_of_a_tenth_of_a_second_do_not_become_usual() -> None:
         error = np.array([9.0 * detector.spread(1.0)[0] if hit else 0.5, 0.5])
         begun += detector.add((3000 + k) * STEP, error, 1.0, speeds) == "begins"
     assert begun == 10
-    assert (detector.sudden._usual < 4.0).all()
+    assert (detector.state()["usual"][:-2] < 4.0).all()
 
 
 def test_weak_errors_that_last_are_a_contact_by_their_average() -> None:
@@ -372,12 +359,13 @@ def test_weak_errors_that_last_are_a_contact_by_their_average() -> None:
         elif what := detector.add(k * STEP // 10, error):
             said[k - 40_000] = what
             if what == "begins":
-                assert detector.nearest is detector.lasting and detector.nearest.axis in (1, 2)
+                assert detector.nearest["axis"] in (1, 2)
                 assert detector.largest < 1.0 and detector.pressed
     (begun, first), (ended, last) = said.items()
     assert (first, last) == ("begins", "over")
     assert 5 < begun < 80 and 550 < ended < 700
-    lasting = detector.lasting.sizes.spread(1.0, np.zeros(2))
+    state = detector.state()
+    lasting = np.sqrt(state["lasting.sizes.squares"][-1] / state["lasting.sizes.weights"][-1])
     average = STD * np.sqrt(STEP * 1e-10 / (2.0 * contact.LASTING_S))  # of white noise
     np.testing.assert_allclose(lasting, average, rtol=0.35)
 
@@ -387,20 +375,18 @@ def test_what_messages_left_out_hide_is_not_an_average() -> None:
     detector, start = calm()
     for k in range(200):
         detector.add((start + 30 * k) * STEP, np.array([0.0, 2.0 * 2.0 * (-1.0) ** k]))
-        assert not detector.active and detector.lasting.share < 1.0
+        assert not detector.active and detector.nearest["share"] < 1.0
 
 
 def test_the_average_begins_anew_where_another_cause_is_found_and_after_a_pause() -> None:
     for pause in (0.0, 2.0):
         detector, start = calm()
         run(detector, [5.0] * 2, start)  # not yet a contact
-        assert detector.lasting.share > 0.3
         if not pause:
             detector.reset()
         later = round(pause * 1e9 / STEP)
         said = run(detector, [0.0] * 100, start + 2 + later)
-        assert said == {} and detector.lasting.share < 0.1
-        assert abs(detector._average[1]) < 0.01
+        assert said == {} and detector.nearest["share"] < 0.1
 
 
 def test_where_predictions_change_between_two_samples_errors_are_larger() -> None:
@@ -429,23 +415,26 @@ def calmed_at_a_kilohertz(cutoff: float) -> ContactDetector:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(len(STD)))
     white = np.random.default_rng(0).standard_normal((CALM, len(STD)))
     filtered = behind_low_pass(white, STEP // 10)
-    for k, error in enumerate(filtered * STD / filtered.std(axis=0)):
-        detector.add(k * STEP // 10, error, cutoff=cutoff, tested=False)
+    errors = filtered * STD / filtered.std(axis=0)
+    show(detector, errors, 0, STEP // 10, cutoff=cutoff, tested=False)
     return detector
 
 
 def at_a_kilohertz(errors: Array, cutoff: float) -> tuple[ContactDetector, list]:
     """Another of it that then was shown these; what it said, by sample."""
-    detector, said = copy.deepcopy(calmed_at_a_kilohertz(cutoff)), []
-    for k, error in enumerate(errors):
-        if what := detector.add((CALM + k) * STEP // 10, error, cutoff=cutoff):
-            said.append((k, what))
-    return detector, said
+    detector = copy.deepcopy(calmed_at_a_kilohertz(cutoff))
+    return detector, [*show(detector, errors, CALM, STEP // 10, cutoff=cutoff).items()]
 
 
 def behind_low_pass(values: Array, step: int, cutoff: float = 20.0) -> Array:
     """Rows behind a second-order Butterworth low-pass, `step` ns apart."""
     return signal.sosfilt(signal.butter(2, cutoff, fs=1e9 / step, output="sos"), values, axis=0)
+
+
+def sharpened(detector: ContactDetector) -> Array:
+    """The last sample's errors as the quick test has them."""
+    known = detector._errors
+    return known.parts["error"][known.now["slot"][0], QUICK, :-1].copy()
 
 
 @pytest.mark.parametrize("step", [1_000_000, 2_000_000, 4_000_000])
@@ -454,25 +443,24 @@ def test_sharpened_errors_are_those_behind_the_wider_low_pass(step: int) -> None
     rng = np.random.default_rng(1)
     raw = behind_low_pass(rng.standard_normal((600, 3)), step, 60.0)  # what a trapezoid can follow
     given, wanted = behind_low_pass(raw, step), behind_low_pass(raw, step, 20.0 * QUICK_RATIO)
-    sharpened = Sharpened(3)
-    found = np.array([sharpened.follow(row, step * 1e-9, 20.0) for row in given])
+    detector, found = ContactDetector(ChangesConfig(), np.ones(3)), []
+    for k, row in enumerate(given):
+        detector.add((k + 1) * step, row, cutoff=20.0, tested=False)
+        found.append(sharpened(detector))
     # The bilinear transformation of either filter bends frequencies, the less the finer the step.
-    assert np.abs(found - wanted)[100:].max() < 1e4 * (step * 1e-9) ** 2 * wanted.std()
+    assert np.abs(found - wanted)[300:].max() < 1e4 * (step * 1e-9) ** 2 * wanted.std()
 
 
 def test_sharpened_errors_begin_at_rest_and_anew_where_they_were_not_measured() -> None:
-    sharpened, constant = Sharpened(2), np.array([3.0, -2.0])
-    for _ in range(5):
-        np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
-    assert np.isnan(sharpened.follow(np.array([np.nan, -2.0]), 0.001, 20.0)).tolist() == [
-        True,
-        False,
-    ]
-    np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
-    # Half a cut-off's period between two: neither is sharpened, and what follows begins at rest.
-    assert sharpened.follow(np.zeros(2), 0.025, 20.0) is None
-    assert sharpened.follow(constant, 0.001, 0.0) is None
-    np.testing.assert_allclose(sharpened.follow(constant, 0.001, 20.0), constant, rtol=1e-12)
+    constant, beside = np.array([3.0, -2.0]), np.array([np.nan, -2.0])
+    detector, now = ContactDetector(ChangesConfig(), np.ones(2)), 0
+    # A quarter of a cut-off's period between two: neither is sharpened, and the next is at rest.
+    others = (1, beside, 20.0), (25, constant, 20.0), (1, constant, 20.0), (1, constant, 0.0)
+    for ahead, given, cutoff in ((1, constant, 20.0),) * 500 + others + others[2:3] * 2:
+        now += ahead * 1_000_000
+        detector.add(now, given, cutoff=cutoff, tested=False)
+        if ahead == 1 and cutoff:
+            np.testing.assert_allclose(sharpened(detector), given, rtol=1e-12)
 
 
 def test_a_strong_push_is_told_sooner_by_sharpened_errors() -> None:
@@ -483,7 +471,7 @@ def test_a_strong_push_is_told_sooner_by_sharpened_errors() -> None:
     detector, quick = at_a_kilohertz(pushed, 20.0)
     assert [what for _, what in slow] == [what for _, what in quick] == ["begins"]
     assert 100 < quick[0][0] <= slow[0][0] - 3  # ms
-    assert detector.since == detector.quick.since
+    assert 0 <= CALM + quick[0][0] - detector.since / (STEP // 10) <= 10
 
 
 def test_a_jerk_that_only_sharpened_errors_show_is_over_soon_and_becomes_usual() -> None:
@@ -495,24 +483,22 @@ def test_a_jerk_that_only_sharpened_errors_show_is_over_soon_and_becomes_usual()
     detector, said = at_a_kilohertz(shown, 20.0)
     assert [what for _, what in said] == ["begins", "over"]
     assert 0 <= said[1][0] - said[0][0] - 1e3 * END_TIME_S <= 60
-    start = CALM + len(jerk)  # the next such jerk is not told
-    for k, error in enumerate(shown, start):
-        assert detector.add(k * step, error, cutoff=20.0) == ""
+    # The next such jerk is not told.
+    assert show(detector, shown, CALM + len(jerk), step, cutoff=20.0) == {}
 
 
 def test_what_sharpened_errors_tell_lasts_until_calm_though_others_are_usual() -> None:
     step = 1_000_000
     detector, _ = at_a_kilohertz(np.zeros((1, 2)), 20.0)
-    for test in (detector.sudden, detector.lasting):
-        test.sizes._squares *= 100.0  # as if such errors were usual there
+    state = detector.state()
+    for test in ("", "lasting."):
+        state[f"{test}sizes.squares"] *= 100.0  # as if such errors were usual there
+    detector.restore(state)
     push = np.zeros((600, 2))
     push[100:110, 1] = 30.0
-    said = {}
-    for k, error in enumerate(behind_low_pass(push, step)):
-        if what := detector.add((CALM + 1 + k) * step, error, cutoff=20.0):
-            said[what] = k
-    assert list(said) == ["begins", "over"]
-    assert said["over"] - said["begins"] >= 1e3 * END_TIME_S
+    said = show(detector, behind_low_pass(push, step), CALM + 1, step, cutoff=20.0)
+    (begun, first), (ended, last) = said.items()
+    assert (first, last) == ("begins", "over") and ended - begun >= 1e3 * END_TIME_S
 
 
 def test_what_is_expected_is_saved_for_all_three_tests() -> None:
@@ -525,4 +511,4 @@ def test_what_is_expected_is_saved_for_all_three_tests() -> None:
         np.testing.assert_array_equal(value, state[name], err_msg=name)
     np.testing.assert_array_equal(other.spread(1.0), detector.spread(1.0))
     np.testing.assert_array_equal(other.mean_covariance(), detector.mean_covariance())
-    np.testing.assert_array_equal(other.sudden.limits(6.0), detector.sudden.limits(6.0))
+    np.testing.assert_array_equal(limits(other), limits(detector))

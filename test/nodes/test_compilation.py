@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.changes.error_sizes import _count
+from semiparam_dynamics.changes.contact import _step
 from semiparam_dynamics.dynamics.filtering import filter_row, filter_rows
 from semiparam_dynamics.dynamics.predictor import _predict
 from semiparam_dynamics.learner.nodes import compilation
@@ -23,7 +23,7 @@ from semiparam_dynamics.robot.regressor import fill
 
 def test_leads_the_learners_through_what_a_node_and_an_evaluation_call() -> None:
     compile_all()
-    for function in (fill, filter_row, filter_rows, nystrom_row, _predict, update_rows, _count):
+    for function in (fill, filter_row, filter_rows, nystrom_row, _predict, update_rows, _step):
         assert function.signatures, function.__name__
 
 

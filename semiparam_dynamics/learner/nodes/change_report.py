@@ -45,7 +45,7 @@ class ChangeReport:
         monitor, step = self._learner.changes, self.step
         if monitor is None or step is None or step.y is None:
             return None
-        return monitor.contact.sudden.scaled
+        return monitor.contact.scaled
 
     def summary(self) -> str:
         """The change under way, in a few words; empty where there is none."""

@@ -10,38 +10,24 @@ import pytest
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.changes.contact import ContactDetector
-from semiparam_dynamics.changes.error_sizes import (
-    LEVEL_DELAY_S,
-    USUAL_LEVEL,
-    ErrorStatistics,
-    MeanErrors,
-    Novelty,
-)
+from semiparam_dynamics.changes.usual_errors import LEVEL_DELAY_S, STANDING_S, USUAL_LEVEL
 
 STEP = 10_000_000  # ns
 
 
-def test_a_contact_that_leads_into_new_motion_does_not_hide_itself() -> None:
-    novelty = Novelty()
-    for k in range(2000):
-        novelty.follow(k * STEP, 0.9)
-        novelty.count(STEP * 1e-9, 0.9)
-    for k in range(2000, 2100):
-        novelty.follow(k * STEP, 0.0, grows=False)
-    assert novelty.level == 0.0
-    novelty.follow(2100 * STEP, 0.0)
-    assert novelty.level > 0.5
-
-
 def watched(
-    n: int, samples: int, sizes: Callable[[int], Array], speeds: Callable[[int], Array]
+    n: int,
+    samples: int,
+    sizes: Callable[[int], Array],
+    speeds: Callable[[int], Array],
+    confidence: float = 1.0,
 ) -> ContactDetector:
     """A detector by speed that has seen errors of such sizes (n,) at such speeds (n,)."""
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(n), by_speed=True)
     rng = np.random.default_rng(0)
     for k in range(samples):
         error = np.clip(rng.standard_normal(n), -3.0, 3.0) * sizes(k)
-        detector.add(k * STEP, error, 1.0, speeds(k), tested=False)
+        detector.add(k * STEP, error, confidence, speeds(k), tested=False)
     return detector
 
 
@@ -81,12 +67,19 @@ def test_of_two_joints_that_turn_round_the_one_with_the_larger_errors_counts() -
 
 def test_a_joint_that_stands_does_not_jerk_others() -> None:
     """Errors of joint 1 are by its own speed then."""
-    sizes = ErrorStatistics(np.full(2, 1e-3), by_speed=True)
-    seen = [sizes.classify(k * STEP, np.array([0.0, 1.0]))[1] for k in range(1, 101)]
-    apart = 30  # samples of `STANDING_S`
-    assert all(c >= sizes.first_reversal for c in seen[: apart - 1])
-    assert all(c < sizes.first_reversal for c in seen[apart + 1 :])
-    assert sizes.classify(101 * STEP, np.array([1.0, 1.0]))[1] >= sizes.first_reversal
+    detector = watched(
+        2,
+        19_980,
+        lambda k: np.array([1.0, 4.0 if k % 60 < 25 else 1.0]),
+        lambda k: np.array([0.0 if k % 60 < 20 else 1.0, 1.0]),
+    )
+    at, apart = 19_980 * STEP, round(STANDING_S * 1e9 / STEP)
+    for k in range(100):
+        detector.add(at + k * STEP, np.zeros(2), 1.0, np.array([0.0, 1.0]), tested=False)
+        if k not in (apart - 1, apart, apart + 1):
+            assert (detector.spread(1.0)[1] > 3.5) == (k < apart)
+    detector.add(at + 100 * STEP, np.zeros(2), 1.0, np.ones(2))
+    assert detector.spread(1.0)[1] == pytest.approx(4.0, rel=0.15)
 
 
 def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
@@ -95,8 +88,7 @@ def test_sizes_grow_by_the_level_of_the_errors_of_now() -> None:
     detector = watched(2, usual, lambda k: np.array([1.0, 3.0]), lambda k: np.ones(2))
     before = detector.spread(1.0)
     rng = np.random.default_rng(1)
-    for k in range(usual, usual + now):
-        error = rng.standard_normal(2) * [2.0, 3.0]
+    for k, error in enumerate(rng.standard_normal((now, 2)) * [2.0, 3.0], usual):
         detector.add(k * STEP, error, 1.0, np.ones(2))
     after = detector.spread(1.0)
     assert after[0] == pytest.approx(2.0 / np.sqrt(USUAL_LEVEL), rel=0.2)
@@ -124,21 +116,36 @@ def test_a_push_does_not_hide_itself_in_the_level() -> None:
     assert [what for what in said if what] == ["begins", "over"]
 
 
+def test_a_contact_that_leads_into_new_motion_does_not_hide_itself() -> None:
+    detector = watched(1, 3000, lambda k: np.full(1, 0.5), lambda k: np.ones(1), 0.9)
+    before = detector.spread(1.0)
+    for k in range(3000, 3100):
+        detector.add(k * STEP, np.full(1, 9.0), 0.0, np.ones(1))
+        assert detector.active and detector.spread(1.0) < 1.1 * before
+    detector.reset()
+    detector.add(3100 * STEP, np.zeros(1), 0.0, np.ones(1))
+    assert detector.spread(1.0) > 1.5 * before
+
+
 def test_means_of_an_axis_are_those_of_when_it_was_measured() -> None:
-    rng, means = np.random.default_rng(5), MeanErrors(np.full(2, 1e-3))
+    rng, detector = np.random.default_rng(5), ContactDetector(ChangesConfig(), np.ones(2))
     for k in range(20_000):
         error = rng.standard_normal(2)
         error[1] = error[1] if k // 500 % 4 == 0 else np.nan
-        means.count((k + 1) * STEP, error)
-    found = means.covariance()
-    assert found is not None
-    np.testing.assert_allclose(np.diag(found), 0.1, rtol=0.25)
+        detector.add((k + 1) * STEP, error, tested=False)
+    np.testing.assert_allclose(np.diag(detector.mean_covariance()), 0.1, rtol=0.25)
 
 
 def test_a_joint_that_turns_round_between_two_messages_was_slow() -> None:
     """At 50 Hz it may never be found below 0.01 rad/s."""
-    sizes = ErrorStatistics(np.full(2, 1e-3), by_speed=True)
-    for k, speed in enumerate((0.5, 0.3, 0.1)):
-        assert sizes.classify(k * 2 * STEP, np.array([speed, 1.0]))[0] < sizes.first_reversal
-    assert sizes.classify(6 * STEP, np.array([-0.1, 1.0]))[0] == sizes.first_reversal
-    assert sizes.classify(8 * STEP, np.array([-0.3, 1.0]))[0] == sizes.first_reversal + 1
+    detector = watched(
+        2,
+        20_000,
+        lambda k: np.array([4.0 if k % 60 < 8 else 1.0, 1.0]),
+        lambda k: np.array([0.0 if k % 60 < 4 else 0.3, 1.0]),
+    )
+    for k, speed in enumerate((0.5, 0.3, 0.3, -0.3, -0.3)):
+        speeds = np.array([speed, 1.0])
+        detector.add((20_030 + 2 * k) * STEP, np.zeros(2), 1.0, speeds, tested=False)
+        expected = 1.0 if speed > 0.0 else 4.0
+        assert detector.spread(1.0)[0] == pytest.approx(expected, rel=0.15)
