@@ -113,8 +113,14 @@ def scheduler() -> Iterator[str]:
     It ends with its module: a cluster that has nothing to do takes an eighth of a core.
     """
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    import dask
+
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=True, **settings) as cluster:
+    # A result that was on a worker that has died is looked for there as long as this.
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        distributed.LocalCluster(processes=True, **settings) as cluster,
+    ):
         yield cluster.scheduler_address
 
 
