@@ -107,6 +107,19 @@ def simulator() -> None:
 
 
 @pytest.fixture(scope="module")
+def no_figures() -> Iterator[None]:
+    """Evaluations' pages have empty figures: of a short bag, drawing them is most of the work.
+
+    `test_report` and `test_report_in_browser` look at those that are drawn.
+    """
+    from semiparam_dynamics.offline.evaluation import prediction_plots
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prediction_plots, "draw", lambda *given: "<svg></svg>")
+        yield
+
+
+@pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """The address of a Dask cluster of two processes; skips where Dask is not installed.
 

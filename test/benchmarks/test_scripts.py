@@ -168,12 +168,12 @@ def test_streaming_lda_is_what_its_paper_says(shrinkage: float) -> None:
     assert np.array_equal(learner.predict(X), scores.argmax(axis=1))
 
 
-@pytest.mark.parametrize("options", ["", "--target wrench --arms 2"])
-def test_the_learners_round_trip_comes_out(run, ros_environment, options: str) -> None:
+def test_the_learners_round_trip_comes_out(run, ros_environment) -> None:
     pytest.importorskip("rclpy")
-    times = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
-    options += " --set deadline=10.0"  # a machine that is busy loses nothing either
-    echo, learner = run("node_latency.py", *times, *options.split()).splitlines()[-2:]
+    options = ["--seconds", "1", "--first", "0.5", "--rate", "200", "--features", "20"]
+    options += ["--target", "wrench", "--arms", "2"]
+    options += ["--set", "deadline=10.0"]  # a machine that is busy loses nothing either
+    echo, learner = run("node_latency.py", *options).splitlines()[-2:]
     cells = [cell.strip() for cell in learner.strip("|").split("|")]
     assert "echo" in echo and cells[:3] == ["learner", "events", "200"] and "nan" not in echo
     assert cells[4:6] == ["0", "0"]  # lost

@@ -156,7 +156,7 @@ def test_on_a_recorded_log(residual: str, data_file: Callable[[str], Path], tmp_
     recording = read_measurements(tmp_path / "bag", model.joint_names).measurements
     stream = list(SampleFilter(model, FilterConfig()).filter_recording(recording))
     options = {"residual": residual, "random_fourier.n_features": 200}
-    both_protocols(model, stream[:750], options, size=25)
+    both_protocols(model, stream[:400], options, size=25)
 
 
 @pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
