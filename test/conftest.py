@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -117,6 +118,22 @@ def no_figures() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prediction_plots, "draw", lambda *given: "<svg></svg>")
         yield
+
+
+@pytest.fixture
+def scores_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations have no page, no times and no model without a URDF: half of their work."""
+    from semiparam_dynamics.base.parameters import replace
+    from semiparam_dynamics.offline.evaluation import experiment, report
+
+    learner = experiment.InverseDynamicsLearner
+
+    def uncompared(model: Any, config: Any) -> Any:
+        return learner(model, replace(config, comparison=False))
+
+    monkeypatch.setattr(experiment, "InverseDynamicsLearner", uncompared)
+    monkeypatch.setattr(experiment, "_live_steps", lambda take, samples: [0.0])
+    monkeypatch.setattr(report, "report", lambda evaluation: "")
 
 
 @pytest.fixture(scope="module")

@@ -20,10 +20,8 @@ from protocols import Prepared, method_scores, package_scores, prepare
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.offline.evaluation import experiment, report
 
 from ..documents import RESULTS, ROOT
 from .conftest import BENCHMARKS, command_line
@@ -152,20 +150,7 @@ def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: N
     assert "boosting on the rigid body" in (tmp_path / "idbench.md").read_text()
 
 
-@pytest.fixture
-def nothing_but_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Evaluations compute what is compared here: no page, no times, no model without a URDF."""
-    learner = experiment.InverseDynamicsLearner
-    monkeypatch.setattr(report, "report", lambda evaluation: "")
-    monkeypatch.setattr(experiment, "_live_steps", lambda take, samples: [0.0])
-    monkeypatch.setattr(
-        experiment,
-        "InverseDynamicsLearner",
-        lambda model, config: learner(model, replace(config, comparison=False)),
-    )
-
-
-@pytest.mark.usefixtures("nothing_but_figures")
+@pytest.mark.usefixtures("scores_alone")
 @pytest.mark.parametrize("arm", LOGS)
 def test_a_users_command_prints_the_figures(arm: str, data_folder: Path, tmp_path: Path) -> None:
     folder = data_folder / "robots" / arm
