@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -107,14 +108,49 @@ def simulator() -> None:
 
 
 @pytest.fixture(scope="module")
+def no_figures() -> Iterator[None]:
+    """Evaluations' pages have empty figures: of a short bag, drawing them is most of the work.
+
+    `test_report` and `test_report_in_browser` look at those that are drawn.
+    """
+    from semiparam_dynamics.offline.evaluation import prediction_plots
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(prediction_plots, "draw", lambda *given: "<svg></svg>")
+        yield
+
+
+@pytest.fixture
+def scores_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations have no page, no times and no model without a URDF: half of their work."""
+    from semiparam_dynamics.base.parameters import replace
+    from semiparam_dynamics.offline.evaluation import experiment, report
+
+    learner = experiment.InverseDynamicsLearner
+
+    def uncompared(model: Any, config: Any) -> Any:
+        return learner(model, replace(config, comparison=False))
+
+    monkeypatch.setattr(experiment, "InverseDynamicsLearner", uncompared)
+    monkeypatch.setattr(experiment, "_live_steps", lambda take, samples: [0.0])
+    monkeypatch.setattr(report, "report", lambda evaluation: "")
+
+
+@pytest.fixture(scope="module")
 def scheduler() -> Iterator[str]:
     """The address of a Dask cluster of two processes; skips where Dask is not installed.
 
     It ends with its module: a cluster that has nothing to do takes an eighth of a core.
     """
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
+    import dask
+
     settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0"}
-    with distributed.LocalCluster(processes=True, **settings) as cluster:
+    # A result that was on a worker that has died is looked for there as long as this.
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        distributed.LocalCluster(processes=True, **settings) as cluster,
+    ):
         yield cluster.scheduler_address
 
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import math
 import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,6 +56,8 @@ REMOVED = {
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
+# Types are written as text, which takes milliseconds to read.
+_hints: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -212,7 +215,7 @@ def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes")
 
 
 def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:
-    hints = typing.get_type_hints(config_type)
+    hints = _hints(config_type)
     for field in dataclasses.fields(config_type):
         kind = hints[field.name]
         if "parameter" in field.metadata:

@@ -81,7 +81,7 @@ def test_a_size_without_a_window_is_refused(train: int, part: int) -> None:
 def test_the_semiparametric_model_leads_where_the_motion_is_new(
     thesis, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    options = ["--seeds", "1", "--train", "300", "--part", "30"]
+    options = ["--seeds", "1", "--train", "200", "--part", "30"]
     assert thesis(["experiment", *options, "--out", str(tmp_path)]) == 0
     said = (tmp_path / "experiment.md").read_text()
     assert said == capsys.readouterr().out and said.endswith("![Figure 8.4](figure84.png)\n")

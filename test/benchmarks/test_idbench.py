@@ -132,22 +132,25 @@ def test_pages_and_picture_say_what_the_figures_do(tmp_path: Path) -> None:
 
 
 def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: None) -> None:
-    idbench = command_line("idbench").main
+    (tmp_path / "idbench.json").write_text(json.dumps(FIGURES))
     given = ["DATA", "--out", str(tmp_path), "--arms", "sim_small", "ur10", "--seconds", "12"]
-    for methods in ([], ["boosting"]):
-        assert idbench([*given, "--methods", *methods]) == 0
+    assert command_line("idbench").main([*given, "--methods", "boosting"]) == 0
     figures = json.loads((tmp_path / "idbench.json").read_text())
-    assert figures["methods"].keys() == {"package", "boosting"}
-    (contacts,) = figures["contacts"].values()
-    assert contacts.keys() == {"rigid_body", "semiparametric", "boosting"}
-    assert all(0.85 < area < 1.0 for area in contacts.values())
-    (cases,) = figures["cases"].values()  # there is no folder robots/ur10
-    for case in cases.values():
-        assert {"plain_rigid_body", "batch", "persistence", "boosting"} <= case["frozen"].keys()
+    contacts, before = figures["contacts"]["sim_small"], FIGURES["contacts"]["sim_small"]
+    assert contacts["gru"] == before["gru"]
+    for name in ("rigid_body", "semiparametric", "boosting"):
+        assert 0.85 < contacts[name] < 1.0 and contacts[name] != before[name]
+    assert figures["cases"]["ur10"] == FIGURES["cases"]["ur10"]  # there is no folder robots/ur10
+    for name, before in FIGURES["cases"]["sim_small"].items():
+        case = figures["cases"]["sim_small"][name]
+        assert case["frozen"]["gru"] == before["frozen"]["gru"]
+        for model in ("plain_rigid_body", "batch", "persistence", "boosting"):
+            assert case["frozen"][model] != before["frozen"][model]
         assert "persistence" in case["sequential"] and "boosting" not in case["sequential"]
     assert "boosting on the rigid body" in (tmp_path / "idbench.md").read_text()
 
 
+@pytest.mark.usefixtures("scores_alone")
 @pytest.mark.parametrize("arm", LOGS)
 def test_a_users_command_prints_the_figures(arm: str, data_folder: Path, tmp_path: Path) -> None:
     folder = data_folder / "robots" / arm

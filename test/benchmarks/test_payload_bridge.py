@@ -39,9 +39,11 @@ SETTINGS = {
     "learner.filter.max_rate": 100.0,
     "learner.filter.cutoff": 8.0,
     "learner.changes.detect": True,
-    "learner.changes.settle": 12.0,
+    "learner.changes.settle": 6.0,
+    "learner.nystrom.max_centers": 60,
+    "learner.nystrom.wide_max_centers": 0,
 }
-TAKEN, RELEASED, END = 24.0, 32.0, 36.0
+TAKEN, RELEASED, END = 14.0, 21.0, 25.0
 MASS, CENTER = 2.0, np.array([0.0, 0.0, 0.08])
 
 

@@ -16,7 +16,7 @@ from .changing_arm import learner, monitor
 
 URDF = (Path(__file__).resolve().parent.parent / "data" / "seven_joint_arm.urdf").read_text()
 JOINTS = tuple(f"joint{i}" for i in range(1, 8))
-LEARN, HOLD, PUSHES, AFTER = 30.0, 2.0, 8, 2.0  # s, s, their number, s
+LEARN, HOLD, PUSHES, AFTER = 30.0, 2.0, 4, 2.0  # s, s, their number, s
 
 
 def test_pushes_of_two_seconds_are_no_changes_and_a_kilogram_is_one() -> None:

@@ -24,6 +24,8 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 SETTING = ["--set", "nystrom.window=1", "--set", "nystrom.max_centers=60"]
 SETTING += ["--set", "nystrom.wide_max_centers=20"]
 

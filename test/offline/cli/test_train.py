@@ -16,6 +16,8 @@ from semiparam_dynamics.offline.cli.main import main
 
 from ...dynamics.arms import URDF, measurements, small_arm
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 
 @pytest.mark.parametrize(
     ("learner", "residual"),

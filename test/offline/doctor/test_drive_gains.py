@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pinocchio as pin
@@ -21,6 +22,7 @@ GAINS = np.array([14.0, -9.0, 8.0, 5.5])[: MODEL.n_joints]
 MASS, CENTER = 0.8, (0.02, -0.01, 0.06)
 
 
+@cache
 def loaded_log(scale: float = 1.0) -> JointLog:
     """Another motion, with a ball in the hand; its efforts are pinocchio's."""
     log = arm_log(20.0, seed=3)

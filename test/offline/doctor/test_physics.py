@@ -114,18 +114,14 @@ def tilted(angle: float) -> tuple[float, float, float]:
     return (9.81 * np.sin(away), 0.0, -9.81 * np.cos(away))
 
 
-WALLS = [(0.0, 9.81, 0.0), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0), (-9.81, 0.0, 0.0)]
-
-
 @pytest.mark.parametrize(
     ("gravity", "angle", "seed"),
     [
-        *((tilted(angle), angle, 0) for angle in (4.0, 8.0, 30.0, 120.0, -135.0, 180.0)),
-        # The opposite direction fits free parameters as well: the URDF's weight decides.
-        *((wall, 90.0, 0) for wall in WALLS),
-        (tilted(8.0), 8.0, 1),
+        *((tilted(angle), angle, 0) for angle in (4.0, 30.0, 180.0)),
         (tilted(-135.0), -135.0, 1),
-        (WALLS[0], 90.0, 1),
+        # The opposite direction fits free parameters as well: the URDF's weight decides.
+        ((0.0, 9.81, 0.0), 90.0, 1),
+        ((-9.81, 0.0, 0.0), 90.0, 0),
     ],
 )
 def test_a_tilted_base_is_named_with_its_angle_and_mended(
@@ -137,7 +133,7 @@ def test_a_tilted_base_is_named_with_its_angle_and_mended(
     assert np.allclose(examination.config.robot.gravity, gravity, atol=0.5)
 
 
-@pytest.mark.parametrize("turn", [0.0, 1.5, 4.7])
+@pytest.mark.parametrize("turn", [0.0, 4.7])
 def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder, turn) -> None:
     folder = data_folder / "robots" / "airbot"
     data = read_log(folder / "unloaded.npz")
@@ -151,8 +147,7 @@ def test_a_tilt_that_free_parameters_can_put_on_is_told_by_the_urdfs(data_folder
     assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
 
 
-@pytest.mark.parametrize("turn", [1.644, 4.002])
-def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima(turn: float) -> None:
+def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima() -> None:
     pytest.importorskip("mujoco", reason="needs the extra 'sim'")
     effects = {
         "friction_coulomb": 1.0,
@@ -171,11 +166,12 @@ def test_the_tilt_of_an_arm_that_moves_little_is_the_least_of_several_minima(tur
     readings = list(itertools.islice(simulated(arm, "effort", SECOND), 1500))
     q, dq, y = (np.array([getattr(m, name) for m in readings]) for name in ("q", "dq", "y"))
     log = JointLog(tuple(arm.joint_names), np.array([m.stamp for m in readings]), q, dq, y)
-    away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
-    config = replace(InverseDynamicsConfig(), gravity=tuple((9.81 * away).tolist()))
-    examination = examine(log, arm.urdf, config)
-    assert kinds(examination) == ["tilted base"]
-    assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
+    for turn in (1.644, 4.002):
+        away = np.array([0.5 * np.cos(turn), 0.5 * np.sin(turn), -np.sqrt(0.75)])
+        config = replace(InverseDynamicsConfig(), gravity=tuple((9.81 * away).tolist()))
+        examination = examine(log, arm.urdf, config)
+        assert kinds(examination) == ["tilted base"]
+        assert np.allclose(examination.config.robot.gravity, (0.0, 0.0, -9.81), atol=1e-3)
 
 
 def test_what_leaves_no_message_is_told_and_the_dynamics_are_not_examined() -> None:

@@ -21,6 +21,8 @@ from semiparam_dynamics.samples.measurement import Measurement
 
 PERIOD = SECOND // 50
 
+pytestmark = pytest.mark.usefixtures("scores_alone")
+
 
 @pytest.fixture(scope="module")
 def arm(data_folder: Path) -> Path:

@@ -15,6 +15,8 @@ from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import URDF, measurements, small_arm
 
+pytestmark = pytest.mark.usefixtures("no_figures")
+
 SETTINGS = ["--set", "nystrom.window=0.5", "--set", "nystrom.max_centers=30"]
 
 
