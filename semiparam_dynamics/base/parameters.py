@@ -56,8 +56,7 @@ REMOVED = {
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
-# Types are written as text, which takes milliseconds to read.
-_hints: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)
+_hints: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)  # from text: ms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,9 +210,8 @@ def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes")
 
 
 def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:
-    hints = _hints(config_type)
     for field in dataclasses.fields(config_type):
-        kind = hints[field.name]
+        kind = _hints(config_type)[field.name]
         if "parameter" in field.metadata:
             about = field.metadata["parameter"]
             default = typing.cast(Value, field.default)
@@ -224,7 +222,6 @@ def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tupl
 
 
 def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
-    hints = _hints(config_type)
     given: dict[str, Any] = {}
     for field in dataclasses.fields(config_type):  # type: ignore[arg-type]
         if "parameter" in field.metadata:
@@ -232,7 +229,7 @@ def _build(config_type: type[C], prefix: str, values: Mapping[str, Value]) -> C:
                 given[field.name] = values[prefix + field.name]
         elif "inline" in field.metadata:
             inner = _inner_prefix(field, prefix)
-            given[field.name] = _build(hints[field.name], inner, values)
+            given[field.name] = _build(_hints(config_type)[field.name], inner, values)
     return config_type(**given)
 
 
