@@ -56,8 +56,7 @@ REMOVED = {
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
-# Types are written as text, which takes milliseconds to read.
-_hints: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)
+_hints: Callable[[Any], dict[str, Any]] = functools.cache(typing.get_type_hints)  # from text: ms
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,9 +214,8 @@ def one_or_each(name: str, given: Sequence[float], count: int, of: str = "axes")
 
 
 def _walk(config_type: type, prefix: str = "") -> Iterator[tuple[Parameter, tuple[str, ...]]]:
-    hints = _hints(config_type)
     for field in dataclasses.fields(config_type):
-        kind = hints[field.name]
+        kind = _hints(config_type)[field.name]
         if "parameter" in field.metadata:
             about = field.metadata["parameter"]
             default = typing.cast(Value, field.default)

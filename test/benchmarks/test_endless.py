@@ -59,8 +59,7 @@ def test_a_joint_that_is_still_for_long_is_remembered_or_fades(forgetting: str) 
     assert out.error < (0.5 if forgetting == "exponential" else 0.1)
 
 
-@pytest.mark.parametrize("moving", [0, 200])
-@pytest.mark.parametrize("forgetting", ["directional", "exponential"])
+@pytest.mark.parametrize(("forgetting", "moving"), [("directional", 200), ("exponential", 0)])
 @pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
 def test_the_estimator_at_rest_with_memories(residual: str, forgetting: str, moving: int) -> None:
     out = endless.estimator(residual, forgetting, 1000, moving)

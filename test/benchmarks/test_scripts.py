@@ -192,23 +192,6 @@ def test_an_exciting_motion_tells_parameters_better_than_random_ones(
     assert of_parameters[1] < min(of_parameters[0], 0.05) and of_efforts[1] < of_efforts[0]
 
 
-def test_counts_of_several_nodes_are_told_apart(run, ros_environment) -> None:
-    pytest.importorskip("rclpy")
-    from node_latency import LEFT_OUT, counted
-
-    def figures(seen: int, learned: int, left_out: int = 0) -> dict[str, str]:
-        values = {"samples seen": seen, "samples predicted": seen - 1, "samples learned": learned}
-        if left_out:  # told where there are any
-            values[LEFT_OUT] = left_out
-        return {name: str(value) for name, value in values.items()}
-
-    before = {"inverse_dynamics": figures(40, 9), "arm1/inverse_dynamics": figures(30, 7)}
-    after = {"arm1/inverse_dynamics": figures(130, 17), "inverse_dynamics": figures(140, 20, 5)}
-    assert counted(before, after, 2) == [200, 200, 21, 5]
-    with pytest.raises(SystemExit, match="diagnostics of 1 and 2 of 2 nodes"):
-        counted({"inverse_dynamics": figures(40, 9)}, after, 2)
-
-
 def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None:
     pytest.importorskip("rclpy")
     times = ["--seconds", "4", "--every", "2", "--rate", "200", "--warm-up", "0"]
@@ -255,16 +238,6 @@ def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator
         assert learned < 0.5 * without
     without, as_given, resampled = map(float, output.splitlines()[-1].split("|")[2:5])
     assert resampled < as_given < without
-
-
-def test_a_single_safe_stop_has_a_table(simulator: None) -> None:
-    from safe_stop import Trial, table
-
-    stopped = Trial(True, 0.2, 13.0, 5.0, 50.0)
-    assert table([stopped]).splitlines()[2:] == [
-        "| stops | 1 | 0.20, 0.20 | 13, 13 | 5, 5 | 50, 50 |"
-    ]
-    assert table([stopped, stopped._replace(stopped=False)]).count("goes on") == 1
 
 
 def test_wrenches_at_a_simulated_tool_come_out(run, simulator: None, data_folder: Path) -> None:
