@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.dynamics.moments import Moments
+from semiparam_dynamics.dynamics.moments import ROUNDING, Moments
 from semiparam_dynamics.robot.model import ExpectedScales
 
 # Of an independent sample's information, beside that of one whose errors are noise. On 30 cases of
@@ -64,23 +64,28 @@ class Evidence(NamedTuple):
         mean : (n,) pi_0. output : (n_axes,) mean square of each output, (N m)^2 or N^2.
         """
         D, groups, now = scales.deviations, scales.groups, self
+        whole = moments.whole()
+        rows, n = whole.reshape(len(whole), -1), len(mean)
         for _ in range(MAX_ITERATIONS):
-            products, targets = moments.total(now.information)
+            products = (now.information @ rows).reshape(n, n)
+            products[np.diag_indices(n)] *= 1.0 + ROUNDING
+            targets = now.information @ moments.targets
             # u = a^(-1/2) Q w with w ~ N(0, 1), and pi = pi_0 + S'w.
             size = 1.0 / np.sqrt(now.precisions[groups])
             Q, S = np.linalg.qr(size[:, None] * D)
-            factor = cho_factor(np.eye(len(S)) + S @ products @ S.T)
-            w = cho_solve(factor, S @ (targets - products @ mean))
-            u = size * (Q @ w)
-            QC = cho_solve(factor, Q.T).T
+            right = np.column_stack((S @ (targets - products @ mean), Q.T, S))
+            solved = cho_solve(cho_factor(np.eye(n) + S @ products @ S.T), right)
+            w, QC, SC = solved[:, 0], solved[:, 1:-n].T, solved[:, -n:]
+            u, parameters = size * (Q @ w), mean + S.T @ w
             known = np.bincount(groups, np.einsum("ij,ij->i", Q - QC, Q))
             precisions = (np.maximum(known, 0.0) + STEP_COUNT) / (
                 np.bincount(groups, u**2) + STEP_COUNT / STEP_PRECISION
             )
             # Of its samples' information, what an axis has spent on parameters.
-            spent = moments.traces(S.T @ cho_solve(factor, S)) * now.information
+            spent = (rows @ (S.T @ SC).ravel()) * now.information
             left = np.maximum(INFORMATION_SHARE * moments.weights - spent, 0.0)
-            errors = INFORMATION_SHARE * moments.squared_errors(mean + S.T @ w)
+            squares = moments.squares + (whole @ parameters - 2.0 * moments.targets) @ parameters
+            errors = INFORMATION_SHARE * np.maximum(squares, 0.0)
             noises = (errors + NOISE_COUNT * NOISE_SHARE * output) / (left + NOISE_COUNT)
             change = max(
                 float(np.abs(np.log(new / old)).max())

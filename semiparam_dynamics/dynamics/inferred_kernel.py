@@ -19,6 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dposv
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.jit import compiled
@@ -267,8 +268,9 @@ class Pieces:
 
     def _errors_left(self, ridge: float) -> Array:
         """(2, n) errors that are left of pieces of the time, and of the states."""
-        penalty = ridge * np.eye(self._grams.shape[1])
-        solved = np.linalg.solve(self._grams + penalty, self._sides[..., None])[..., 0]
+        penalized = self._grams + ridge * np.eye(self._grams.shape[1])
+        pairs = zip(penalized, self._sides, strict=True)
+        solved = np.array([dposv(gram.T, side, overwrite_a=True)[1] for gram, side in pairs])
         told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
         left: Array = self._errors - told
         return left

@@ -38,6 +38,10 @@ class Moments(NamedTuple):
         sums = np.zeros((n_axes, n)), np.zeros(n_axes), np.zeros(n_axes)
         return cls(np.zeros((n_axes, n, n)), *sums)
 
+    def whole(self) -> Array:
+        """(n_axes, n, n) the products, symmetric."""
+        return self.products + np.swapaxes(np.triu(self.products, 1), 1, 2)
+
     def total(self, factors: Array) -> tuple[Array, Array]:
         """Products (n, n) and targets (n,) of all axes, each times its factor (n_axes,).
 
@@ -62,11 +66,6 @@ class Moments(NamedTuple):
         """(n_axes,) sum of w (y_j - Phi_j pi)^2."""
         errors = (self.predicted(parameters) - 2.0 * self.targets) @ parameters
         return np.asarray(np.maximum(self.squares + errors, 0.0))
-
-    def traces(self, matrix: Array) -> Array:
-        """(n_axes,) of the products times a symmetric matrix (n, n)."""
-        twice = 2.0 * matrix - np.diag(np.diag(matrix))
-        return np.asarray(np.tensordot(self.products, twice, 2))
 
 
 class Excitation(NamedTuple):

@@ -1,4 +1,7 @@
-"""One instant, ready to learn from: state, measurement and regressor, all filtered alike."""
+"""One instant, ready to learn from: state, measurement and regressor, all filtered alike.
+
+What is made for each message is not declared frozen, which costs some 3 us each; it never changes.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ NOTHING_WHOLE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sample:
     """One filtered instant: the input of the estimator."""
 
@@ -163,7 +166,7 @@ ROWS = ("stamps", "q", "dq", "ddq", "y", "weights", "entries")  # of a motion, o
 NEW_STATE = 0.5  # novelty above which a joint's state counts as new
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ResidualPrediction:
     """A residual's prediction of one sample."""
 
@@ -182,7 +185,7 @@ class ResidualBlock:
     novelty: Array  # (k, n_axes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Prediction:
     """Predictions of one sample with their standard deviations, all (n_axes,)."""
 

@@ -64,7 +64,7 @@ class Tested(NamedTuple):
     fast: bool  # by `Sample.fast`: messages are dense enough for the wide low-pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """A sample, its predictions, and the measurement that is to be learned of it."""
 

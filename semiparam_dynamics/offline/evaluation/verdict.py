@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
@@ -275,6 +275,6 @@ def jackknife(mine: Array, others: Array) -> Ratio | None:
     logs = np.log(mine) - np.log(others)
     if k > 0:
         deviation = np.sqrt((k - 1.0) * np.mean((logs[1:] - logs[1:].mean()) ** 2))
-        reach = deviation * stats.t.ppf(0.5 * (1.0 + CONFIDENCE), k - 1)
+        reach = deviation * stdtrit(k - 1, 0.5 * (1.0 + CONFIDENCE))  # Student's t
     low, value, high = np.exp(logs[0] + reach * np.array([-1.0, 0.0, 1.0]))
     return Ratio(float(value), float(low), float(high))

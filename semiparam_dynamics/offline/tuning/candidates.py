@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -112,7 +112,7 @@ class Candidate:
         gains = np.log(other[compared]) - np.log(mine[compared])
         if (n := len(gains)) < 2:
             return False
-        least = stats.t.isf(SIGNIFICANCE, n - 1) * gains.std(ddof=1) / np.sqrt(n)
+        least = stdtrit(n - 1, 1.0 - SIGNIFICANCE) * gains.std(ddof=1) / np.sqrt(n)
         return bool(gains.mean() > least)
 
 
