@@ -278,7 +278,7 @@ class Pieces:
     def of_states(self, ridge: float) -> Array:
         """(2, PIECES) weighted sums of squares in pieces of the states: all, and what is left.
 
-        ridge : 0 where nothing is told, so that all is left.
+        ridge : 0 of an axis that is silent; it leaves all.
         """
         errors = np.array([self._errors, self._errors])
         if ridge:

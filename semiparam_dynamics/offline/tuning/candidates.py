@@ -218,10 +218,16 @@ def _spans(stamps: Indices, origin: int, seconds: float) -> Indices:
 
 
 def _pieces(motions: Sequence[Motion]) -> Indices:
-    """The number of the piece that each sample is in, of all motions; parts of one have gaps."""
-    count = number_of_pieces(max(sum(motion.seconds for motion in motions), 1.0))
-    n = sum(map(len, motions))
-    return np.arange(n) * min(count, n) // n
+    """The number of the piece of motion that each sample is in, of all motions."""
+    numbers: list[Indices] = []
+    first, seconds = 0, max(sum(motion.seconds for motion in motions), 1.0)
+    length = (seconds + 1e-6) / number_of_pieces(seconds)  # the last sample is in the last one
+    for motion in motions:
+        spans = _spans(motion.stamps, int(motion.stamps[0]), length)
+        _, own = np.unique(spans, return_inverse=True)
+        numbers.append(first + own)
+        first += int(own.max()) + 1
+    return np.concatenate(numbers)
 
 
 def _means(squares: Array, pieces: Indices) -> tuple[float, ...]:
