@@ -112,7 +112,7 @@ PAIR = record("correlation white")  # of two axes
 
 
 class Errors(NamedTuple):
-    """What is known of errors on n axes, and samples that may turn out to be usual.
+    """Errors that are usual on n axes, and samples that may turn out to be.
 
     Compiled code changes it in place. The first index of most is the test.
     """
