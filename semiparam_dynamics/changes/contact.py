@@ -75,7 +75,7 @@ LASTING_STEP = 10_000_000  # ns
 # Between two samples nothing says when the motion changed: of their distance, a standard deviation.
 BETWEEN = 12.0**-0.5
 BETWEEN_S = 0.1  # over which a low-pass forgets the error that comes of it
-SAID = NOTHING, BEGINS, ENDS, GIVES_UP = range(4)
+NOTHING, BEGINS, ENDS, GIVES_UP = range(4)
 TOLD = ("", "begins", "over", "given up")
 
 

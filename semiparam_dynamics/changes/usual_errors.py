@@ -99,7 +99,7 @@ TEST = record(
 # square in usual ones. sum: what adds up to a contact. raised, height: of a peak in a reversal, ns
 # of its first sample, 0 for none. The largest deviations that are usual, and that a contact had.
 AXIS = record(
-    "slowest before since_slow slow_for level spread sum height", "of late raised", "usual peak"
+    "slowest before since_slow slow_for level spread sum height", "of raised late", "usual peak"
 )
 # Of an axis in all tests: what `ContactDetector.add` was given; the least standard deviation, and
 # that of the time between samples; the average; the mean's sum and number; the sharpening filter.
@@ -112,7 +112,7 @@ PAIR = record("correlation white")  # of two axes
 
 
 class Errors(NamedTuple):
-    """What is known of errors on n axes, and samples that may turn out to be usual.
+    """Errors that are usual on n axes, and samples that may turn out to be.
 
     Compiled code changes it in place. The first index of most is the test.
     """
