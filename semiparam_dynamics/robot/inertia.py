@@ -91,8 +91,8 @@ def body_spreads(P: Array) -> Array:
 
 def factor_jacobian(U: Array) -> Array:
     """(10, 10) the derivative of the parameters of U U' by the entries of U, row by row."""
-    entries = np.zeros((10, 4, 4))
-    entries[(np.arange(10), *_UPPER)] = 1.0
+    entries, (row, column) = np.zeros((10, 4, 4)), _UPPER
+    entries[np.arange(10), row, column] = 1.0
     half = entries @ U.T
     return inertial_parameters(half + half.transpose(0, 2, 1)).T
 
