@@ -17,13 +17,13 @@ from semiparam_dynamics.dynamics.predictor import _predict
 from semiparam_dynamics.learner.nodes import compilation
 from semiparam_dynamics.learner.nodes.compilation import compile_all, compile_together
 from semiparam_dynamics.learning.recursion.features import nystrom_row
-from semiparam_dynamics.learning.recursion.rotation import update_rows
+from semiparam_dynamics.learning.recursion.rotation import note_row
 from semiparam_dynamics.robot.regressor import fill
 
 
 def test_leads_the_learners_through_what_a_node_and_an_evaluation_call() -> None:
     compile_all()
-    for function in (fill, filter_row, filter_rows, nystrom_row, _predict, update_rows, _step):
+    for function in (fill, filter_row, filter_rows, nystrom_row, _predict, note_row, _step):
         assert function.signatures, function.__name__
 
 
