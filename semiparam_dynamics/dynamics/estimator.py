@@ -110,17 +110,6 @@ class BlockPrediction:
         stds = {name: np.array([getattr(p, f"{name}_std") for p in predictions]) for name in names}
         return cls(values, stds, novelty=np.array([p.residual.novelty for p in predictions]))
 
-    @classmethod
-    def join(cls, parts: Sequence[BlockPrediction]) -> BlockPrediction:
-        """One after the other; all of the same models."""
-        first = parts[0]
-        if len(parts) == 1:
-            return first
-        values = {k: np.concatenate([p.values[k] for p in parts]) for k in first.values}
-        stds = {k: np.concatenate([p.stds[k] for p in parts]) for k in first.stds}
-        known = [p.novelty for p in parts if p.novelty is not None]
-        return cls(values, stds, novelty=np.concatenate(known) if known else None)
-
 
 LEARNED = ("rigid_body", "residual")  # attributes with a state
 # Of the output that is expected, the error where a joint's state is new, root mean square: median
