@@ -17,9 +17,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.lapack import solve_positive
 from semiparam_dynamics.dynamics.moments import ROUNDING, Moments
 from semiparam_dynamics.robot.model import ExpectedScales
 
@@ -74,7 +74,7 @@ class Evidence(NamedTuple):
             size = 1.0 / np.sqrt(now.precisions[groups])
             Q, S = np.linalg.qr(size[:, None] * D)
             right = np.column_stack((S @ (targets - products @ mean), Q.T, S))
-            solved = cho_solve(cho_factor(np.eye(n) + S @ products @ S.T), right)
+            solved = solve_positive(np.eye(n) + S @ products @ S.T, right)
             w, QC, SC = solved[:, 0], solved[:, 1:-n].T, solved[:, -n:]
             u, parameters = size * (Q @ w), mean + S.T @ w
             known = np.bincount(groups, np.einsum("ij,ij->i", Q - QC, Q))

@@ -18,11 +18,11 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
-from scipy.linalg.lapack import dposv
+from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.jit import compiled
+from semiparam_dynamics.base.lapack import solve_positive
 from semiparam_dynamics.dynamics.evidence import EVIDENCE_START
 from semiparam_dynamics.dynamics.exact_targets import ExactTargets, rows_of, subtract_columns
 from semiparam_dynamics.learning.recursion.features import kernel_row_times
@@ -164,8 +164,8 @@ class InferredKernel:
             X = inputs * self.metrics[j]
             features, pivots = self._features(X)
             weighted, m = features.T * weights, len(pivots)
-            factor = cho_factor(weighted @ features + ridge * np.eye(m))
-            solved = cho_solve(factor, weighted @ targets[:, own])
+            products = weighted @ features + ridge * np.eye(m)
+            solved = solve_positive(products, weighted @ targets[:, own])
             self.centers[j, :m] = X[pivots]
             solved = solve_triangular(features[pivots], solved, lower=True, trans=1)
             self.weights[:m, own] = solved
@@ -269,8 +269,7 @@ class Pieces:
     def _errors_left(self, ridge: float) -> Array:
         """(2, n) errors that are left of pieces of the time, and of the states."""
         penalized = self._grams + ridge * np.eye(self._grams.shape[1])
-        pairs = zip(penalized, self._sides, strict=True)
-        solved = np.array([dposv(gram.T, side, overwrite_a=True)[1] for gram, side in pairs])
+        solved = np.array([*map(solve_positive, penalized, self._sides)])
         told = np.einsum("ij,pij->pi", self._features, solved[self._piece])
         left: Array = self._errors - told
         return left
