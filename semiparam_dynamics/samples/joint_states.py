@@ -63,7 +63,8 @@ class JointStateReader:
     """
 
     def __init__(self) -> None:
-        # Of the message before: its layout; encoding, frame with names, and the three counts.
+        # Of the message before: its layout; encoding, frame and names, and the three counts.
+        # Between fields, which are aligned, is whatever the sender's memory held.
         self._layout, self._float = struct.Struct(""), np.dtype(np.float64)
         self._same: tuple[bytes | int, ...] = ()
         self._frame, self._names = "", [""]
@@ -72,8 +73,8 @@ class JointStateReader:
         """The message of these bytes. Raises SampleError where they are none."""
         while True:
             if self._same and len(data) >= self._layout.size:
-                kind, sec, nano, head, n, q, n_dq, dq, n_y, y = self._layout.unpack_from(data)
-                if (kind, head, n, n_dq, n_y) == self._same:
+                kind, sec, nano, *head, n, q, n_dq, dq, n_y, y = self._layout.unpack_from(data)
+                if (kind, *head, n, n_dq, n_y) == self._same:
                     header = Header(Time(sec, nano), self._frame)
                     numbers, end = np.frombuffer(q + dq + y, self._float), n + n_dq
                     parts = numbers[:n], numbers[n:end], numbers[end:]
@@ -85,9 +86,14 @@ class JointStateReader:
     def _read(self, data: bytes) -> None:
         cdr = Cdr(data)
         cdr.unpack("iI")
+        cdr.spans.clear()
         frame, names = cdr.text(), cdr.texts()
-        head, counts = data[STAMP_END : cdr.aligned(COUNT_SIZE)], []
-        layout = f"{cdr.order}2s2xiI{len(head)}s"  # encoding and options, stamp, head
+        at, layout = STAMP_END, f"{cdr.order}2s2xiI"  # encoding and options, stamp
+        head: list[bytes] = []
+        for begin, end in cdr.spans:
+            head.append(data[begin:end])
+            layout, at = f"{layout}{begin - at}x{end - begin}s", end
+        layout, counts = f"{layout}{cdr.aligned(COUNT_SIZE) - at}x", []
         for _ in range(3):
             begin = cdr.aligned(COUNT_SIZE)
             numbers = cdr.floats()
@@ -95,7 +101,7 @@ class JointStateReader:
             size = numbers.nbytes
             layout += f"I{cdr.at - begin - COUNT_SIZE - size}x{size}s"
         self._frame, self._names, self._float = frame, names, cdr.float
-        self._layout, self._same = struct.Struct(layout), (data[:2], head, *counts)
+        self._layout, self._same = struct.Struct(layout), (data[:2], *head, *counts)
 
 
 class Cdr:
@@ -108,6 +114,7 @@ class Cdr:
     Attributes
     ----------
     order: that of the bytes, for struct. float: the type of numbers. at: where the next field is.
+    spans: begin and end of the fields so far, of those without anything between them as one.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -115,6 +122,7 @@ class Cdr:
         self.order, self._largest = ENCODINGS[data[:2]]
         self.float = np.dtype(f"{self.order}f8")
         self.at = STAMP_AT
+        self.spans: list[tuple[int, int]] = []
         self._data = data
 
     def aligned(self, size: int) -> int:
@@ -126,7 +134,7 @@ class Cdr:
         """The next fields of 4 bytes, by struct's codes."""
         fields = struct.Struct(self.order + codes)
         values = fields.unpack_from(self._data, self.aligned(COUNT_SIZE))
-        self.at += fields.size
+        self._pass(fields.size)
         return values
 
     def text(self) -> str:
@@ -160,8 +168,13 @@ class Cdr:
         end = self.at + size
         if end > len(self._data):
             raise ValueError(f"{end} bytes are announced, and {len(self._data)} came")
-        begin, self.at = self.at, end
-        return self._data[begin:end]
+        self._pass(size)
+        return self._data[end - size : end]
+
+    def _pass(self, size: int) -> None:
+        begin = self.spans.pop()[0] if self.spans and self.spans[-1][1] == self.at else self.at
+        self.at += size
+        self.spans.append((begin, self.at))
 
 
 def check_encoding(data: bytes | memoryview, known: Collection[bytes] = ENCODINGS.keys()) -> None:
