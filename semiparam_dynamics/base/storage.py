@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import stat
 import struct
 import tokenize
 import zipfile
@@ -69,13 +70,14 @@ def save_state(
     crash or a full disk leaves either the old file or the new one. With `keep_previous` the old
     one, unless damaged, is kept at :func:`previous_of`. Where the path is a symbolic link, so is
     it afterwards, and what it leads to is written. Other threads may run meanwhile. Raises
-    StorageError where the system refuses; nothing has changed then.
+    StorageError where the system refuses, and as :func:`require_places`; nothing has changed then.
     """
     path = at_link_end(path)
+    require_places(path)
     about = {"identity": identity, "parameters": parameters or {}}
     header = json.dumps(about).encode()
     arrays = {HEADER: np.frombuffer(header, dtype=np.uint8), **state}
-    part = path.with_name(path.name + ".part")
+    part = part_of(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with locked(path.parent) as folder:
@@ -181,10 +183,49 @@ def check_finite(state: State) -> None:
 # Two files: the newest, and the one before it.
 
 
+PREVIOUS = ".previous"
+
+
 def previous_of(path: str | Path) -> Path:
     """The place of the one before: model.previous.npz beside model.npz."""
     path = Path(path)
-    return path.parent / f"{path.stem}.previous{path.suffix}"
+    return path.parent / f"{path.stem}{PREVIOUS}{path.suffix}"
+
+
+def part_of(path: Path) -> Path:
+    """The place of a file that is being written."""
+    return path.with_name(path.name + ".part")
+
+
+KINDS_OF_PLACES = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFDIR: "a folder",
+    stat.S_IFLNK: "a link",
+}
+
+
+def require_places(path: Path) -> None:
+    """Raise StorageError where a model at `path`, at the end of links, would replace other things.
+
+    These are pipes, devices, sockets and folders there or where the file before and the next one
+    are written, and the file before of another model.
+    """
+    if path.stem.endswith(PREVIOUS):
+        raise StorageError(
+            f"{path} is the name of a backup, of {path.stem.removesuffix(PREVIOUS)}{path.suffix}, "
+            "which would replace it: copy it to a name of its own"
+        )
+    for place in (path, previous_of(path), part_of(path)):
+        with contextlib.suppress(OSError):  # nothing is there, or what uses it says why
+            kind = stat.S_IFMT(os.lstat(place).st_mode)
+            if kind in KINDS_OF_PLACES:
+                raise StorageError(
+                    f"{place} is {KINDS_OF_PLACES[kind]}, no file, and is left as it is: name "
+                    "another file for the model"
+                )
 
 
 def any_saved(path: str | Path) -> bool:
@@ -229,9 +270,10 @@ def set_aside(path: str | Path) -> Path:
 
     Returns the new place, such as model.set-aside.npz, or model.set-aside-2.npz if there is one.
     What a symbolic link leads to is renamed beside itself, and the link stays. Raises StorageError
-    where the system refuses.
+    where the system refuses, and as :func:`require_places`.
     """
     path = at_link_end(path)
+    require_places(path)
     kept, count = path.with_name(f"{path.stem}.set-aside{path.suffix}"), 1
     while any_saved(kept):
         count += 1
@@ -278,15 +320,18 @@ class ModelLock:
     def take(self) -> str:
         """Own the file until :meth:`close`; returns why it can't be locked here, or nothing.
 
-        Raises StorageError where another one owns it.
+        Raises StorageError where another one owns it, and as :func:`require_places`.
         """
         if self._handle is not None:
             return ""
+        require_places(self._path)
         lock, handle = lock_of(self._path), -1
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            about = os.fstat(handle)
+            own = stat.S_ISREG(about.st_mode) and about.st_nlink == 1  # and no other file's content
         except BlockingIOError:
             note = os.pread(handle, QUOTED, 0).decode(errors="replace")
             os.close(handle)
@@ -304,8 +349,9 @@ class ModelLock:
             )
         self._handle = handle
         with contextlib.suppress(OSError):  # a full disk: the lock holds without it
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, self._owner.encode(errors="replace")[:QUOTED], 0)
+            if own:
+                os.ftruncate(handle, 0)
+                os.pwrite(handle, self._owner.encode(errors="replace")[:QUOTED], 0)
         return ""
 
     def close(self) -> None:

@@ -279,7 +279,8 @@ def test_the_newest_file_is_loaded_and_a_damaged_one_replaces_no_other(tmp_path:
     previous_of(path).write_bytes(b"")
     with pytest.raises(DamagedModelError, match="move both away"):
         load_newest(path, load)
-    save(previous_of(path), 1.0)
+    save(path, 1.0)
+    os.replace(path, previous_of(path))
     save_state(path, {"urdf": "xyz"}, {"x": np.array([3.0])})
     with pytest.raises(StorageError, match="urdf is 'xyz' there, 'abc' here"):
         load_newest(path, load)  # no reason to take the one before
