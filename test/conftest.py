@@ -29,10 +29,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # A machine that is busy for a moment is no error of what is tested; and the examples are the same
 # each time: fuzz/ looks for others.
 settings.register_profile(
-    "any machine",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 

@@ -16,10 +16,7 @@ from semiparam_dynamics.dynamics.sample import Sample
 from .arms import samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
-PENALTIES = {
-    "nystrom.penalty": 0.03,
-    "random_fourier.penalty": 2.0,
-}
+PENALTIES = {"nystrom.penalty": 0.03, "random_fourier.penalty": 2.0}
 MEMORIES = {
     "rigid_body.memory": 4.0,
     "rigid_body.forgetting": "exponential",
