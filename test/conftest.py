@@ -117,6 +117,22 @@ def no_figures() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def seldom_inferred() -> Iterator[None]:
+    """Learners infer less often what is not recursive, which of short motions is most of the work.
+
+    Evidence and kernels are looked at again after a third and a fifth more samples, and not after a
+    twentieth and a fiftieth. A module whose child processes must give the same has its own fixture.
+    """
+    from semiparam_dynamics.dynamics import inferred_kernel, rigid_body
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rigid_body, "EVIDENCE_GROWTH", 1.33)
+        patch.setattr(inferred_kernel, "SOLUTION_GROWTH", 1.2)
+        patch.setattr(inferred_kernel, "CHOICE_GROWTH", 1.6)
+        yield
+
+
 @pytest.fixture
 def scores_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluations have no page, no times and no model without a URDF: half of their work."""

@@ -1,4 +1,4 @@
-"""Less of what all of the offline tests' folders search."""
+"""Fewer trials for the tests of tuning."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ TOO_NARROW = replace(
     },
 )
 QUICK = ["filter"]
-pytestmark = pytest.mark.usefixtures("few_trials")
+pytestmark = pytest.mark.usefixtures("few_trials", "seldom_inferred")
 
 
 class InterruptedHereError(Exception):
