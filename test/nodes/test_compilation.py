@@ -76,13 +76,10 @@ def test_what_learns_is_compiled_beside_the_filter_and_once(tmp_path: Path) -> N
     if len(os.sched_getaffinity(0)) == 1:
         pytest.skip("one core: nothing is compiled beside")
 
-    # Not optimised, what is compiled and where is the same.
-    quickly = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_OPT": "0"}
-
     def started(which: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [sys.executable, "-c", COLD, which],
-            env={**os.environ, **quickly},
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
             stdout=subprocess.PIPE,
             text=True,
         )
