@@ -29,10 +29,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 # A machine that is busy for a moment is no error of what is tested; and the examples are the same
 # each time: fuzz/ looks for others.
 settings.register_profile(
-    "any machine",
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
+    "any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 
@@ -117,6 +114,22 @@ def no_figures() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prediction_plots, "draw", lambda *given: "<svg></svg>")
+        yield
+
+
+@pytest.fixture(scope="module")
+def seldom_inferred() -> Iterator[None]:
+    """Learners infer less often what is not recursive, which of short motions is most of the work.
+
+    Evidence and kernels are looked at again after a third and a fifth more samples, and not after a
+    twentieth and a fiftieth. A module whose child processes must give the same has its own fixture.
+    """
+    from semiparam_dynamics.dynamics import inferred_kernel, rigid_body
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rigid_body, "EVIDENCE_GROWTH", 1.33)
+        patch.setattr(inferred_kernel, "SOLUTION_GROWTH", 1.2)
+        patch.setattr(inferred_kernel, "CHOICE_GROWTH", 1.6)
         yield
 
 

@@ -39,7 +39,4 @@ def test_a_report(audit: ModuleType, packages: list[dict], said: str, code: int)
 
 @pytest.mark.parametrize("report", ["", "ERROR", "{}"])
 def test_no_report(audit: ModuleType, report: str) -> None:
-    assert audit.verdict(report) == (
-        "skipped: the database of vulnerabilities can't be reached",
-        0,
-    )
+    assert audit.verdict(report) == ("skipped: the database of vulnerabilities can't be reached", 0)

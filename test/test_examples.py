@@ -24,7 +24,7 @@ def test_every_example_is_run() -> None:
     assert files - {"made_arm"} == set(PRINTED)
 
 
-@pytest.mark.usefixtures("no_figures")
+@pytest.mark.usefixtures("no_figures", "seldom_inferred")
 @pytest.mark.parametrize("name", PRINTED)
 def test_it_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path) -> None:
     for needed in ("rosbags", "sklearn", "matplotlib"):

@@ -18,10 +18,7 @@ from semiparam_dynamics.base.config_files import (
 )
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import from_flat, group, parameter, parameters, replace
-from semiparam_dynamics.learner.config import (
-    InverseDynamicsConfig,
-    InverseDynamicsNodeConfig,
-)
+from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 
 
 @dataclass(frozen=True)

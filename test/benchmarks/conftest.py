@@ -27,6 +27,11 @@ def command_line(folder: str) -> Any:
     return module
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick(seldom_inferred: None) -> None:
+    """What is tested here is what is made of a learner's numbers."""
+
+
 @pytest.fixture(scope="session")
 def performance() -> Main:
     return command_line("performance").main

@@ -54,8 +54,7 @@ def test_a_condition_changes_something_the_same_for_a_seed_and_not_in_place(name
 
 
 @pytest.mark.parametrize(
-    ("name", "seconds"),
-    [("15 s at rest at the start", 15.0), ("2 s at rest at the start", 2.0)],
+    ("name", "seconds"), [("15 s at rest at the start", 15.0), ("2 s at rest at the start", 2.0)]
 )
 def test_rest_lasts_as_long_as_it_says(name: str, seconds: float) -> None:
     log = put(name).log

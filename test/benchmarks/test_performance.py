@@ -14,7 +14,7 @@ from step import _Loop, stream
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.robot.model import RobotModel
 
-BAGS = ["bags", "--seconds", "2", "--rate", "400", "--features", "20"]
+BAGS = ["bags", "--seconds", "1", "--rate", "400", "--features", "20"]
 FALKON = ["falkon", "--inputs", "5", "--iterations", "3", "--repeats", "1"]
 STEP = ["step", "--seconds", "0.01"]
 
@@ -29,7 +29,7 @@ def test_bags_has_both_residuals_and_is_written(
         return learning(model, config, samples)
 
     monkeypatch.setattr(bags, "_learning", noted)
-    monkeypatch.setattr(bags, "WARM_UP", 1.0)
+    monkeypatch.setattr(bags, "WARM_UP", 0.5)
     out = tmp_path / "bags.md"
     assert performance([*BAGS, "--out", str(out)]) == 0
     told = capsys.readouterr().out
@@ -40,7 +40,7 @@ def test_bags_has_both_residuals_and_is_written(
     assert lines[2][1] == "20"
     assert all(float(number) >= 0.0 for line in lines[2:] for number in line[2:])  # 0.0: rounded
     # Of 400 messages a second an evaluation learns 100, and no other sample is part of the times.
-    assert len(learned) == 4 and all(samples < 210 for samples in learned)
+    assert len(learned) == 4 and all(samples < 105 for samples in learned)
 
 
 def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsys) -> None:

@@ -24,12 +24,12 @@ def moving(target: str = "effort", **options: object) -> tuple[RobotModel, list[
 
 
 def learned(target: str, **options: object) -> tuple[SemiparametricEstimator, list[Sample]]:
-    """An estimator after four seconds, and the samples of two more."""
+    """An estimator after three seconds, and the samples of one more."""
     model, stream = moving(target)
     estimator = SemiparametricEstimator(model, **(WINDOWS | options))
-    for sample in stream[:400]:
+    for sample in stream[:300]:
         estimator.update(sample)
-    return estimator, stream[400:]
+    return estimator, stream[300:400]
 
 
 def same(got: BlockPrediction, wanted: Sequence[object], tolerance: float = 1e-9) -> None:

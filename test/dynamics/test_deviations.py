@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
-from semiparam_dynamics.dynamics.deviations import (
-    ErrorSpreads,
-    RunningSquare,
-    blend,
-)
+from semiparam_dynamics.dynamics.deviations import ErrorSpreads, RunningSquare, blend
 
 
 def test_what_is_not_known_of_parameters_adds_to_the_spread() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,8 @@ from semiparam_dynamics.dynamics.sample import Sample
 from .arms import samples, small_arm
 
 KINDS = ("nystrom", "random_fourier")
-PENALTIES = {
-    "nystrom.penalty": 0.03,
-    "random_fourier.penalty": 2.0,
-}
+STREAM = samples(small_arm(), 6.0, extra=1.0)
+PENALTIES = {"nystrom.penalty": 0.03, "random_fourier.penalty": 2.0}
 MEMORIES = {
     "rigid_body.memory": 4.0,
     "rigid_body.forgetting": "exponential",
@@ -29,17 +28,19 @@ MEMORIES = {
 BACK = {"nystrom.penalty": 8.0, "random_fourier.penalty": 0.05}
 
 
+@cache
+def trained(kind: str, *values: tuple[str, object]) -> SemiparametricEstimator:
+    settings = {"residual": kind, "nystrom.window": 1.0, "random_fourier.window": 1.0}
+    settings |= {"random_fourier.n_features": 60, **dict(values)}
+    estimator = SemiparametricEstimator(small_arm(), **settings)
+    for sample in STREAM[:498]:
+        estimator.update(sample)
+    return estimator
+
+
 def learned(kind: str, **values: object) -> tuple[SemiparametricEstimator, list[Sample]]:
     """An estimator that has learned 5 s of motion, and the samples of 1 s more."""
-    settings = {"residual": kind, "nystrom.window": 1.0, "random_fourier.window": 1.0}
-    settings |= {"random_fourier.n_features": 60, **values}
-    estimator, stream = (
-        SemiparametricEstimator(small_arm(), **settings),
-        samples(small_arm(), 6.0, extra=1.0),
-    )
-    for sample in stream[:498]:
-        estimator.update(sample)
-    return estimator, stream[498:]
+    return trained(kind, *values.items()).copy(), STREAM[498:]
 
 
 def learn_much(estimator: SemiparametricEstimator) -> None:

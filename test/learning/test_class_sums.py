@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.class_heads import (
-    ClassSums,
-)
+from semiparam_dynamics.learning.class_heads import ClassSums
 from semiparam_dynamics.learning.held_out import choose_recoding
 
 LABELS = st.sampled_from([f"class {i:02d}" for i in range(12)])

@@ -109,8 +109,7 @@ CASES: dict[str, Case] = {
     ),
     "nystrom given": Case(NystromKRLS(KERNEL, 1e-3, centers=C), {"penalty": [1e-2, 1e-6]}),
     "falkon": Case(
-        Falkon(KERNEL, 1e-2, 15, random_state=0),
-        {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]},
+        Falkon(KERNEL, 1e-2, 15, random_state=0), {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]}
     ),
     "falkon given": Case(Falkon(KERNEL, 1e-2, centers=C, preconditioner_rows=40, random_state=0)),
     "nytro direct": Case(

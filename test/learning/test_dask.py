@@ -55,8 +55,7 @@ def chunks(values: Any, sizes: tuple[int, ...] = SIZES) -> Any:
 
 @pytest.mark.parametrize("model", [FALKON, NYSTROM], ids=["falkon", "nystrom"])
 @pytest.mark.parametrize(
-    ("weighted", "dtype", "error"),
-    [(False, np.float64, 1e-10), (True, np.float32, 1e-4)],
+    ("weighted", "dtype", "error"), [(False, np.float64, 1e-10), (True, np.float32, 1e-4)]
 )
 def test_the_fit_is_one_process(model: Any, weighted: bool, dtype: Any, error: float) -> None:
     inputs, outputs = X.astype(dtype), Y.astype(dtype)

@@ -17,10 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.falkon_system import (
-    FalkonSystem,
-    sample_by_weight,
-)
+from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows

@@ -186,10 +186,7 @@ def test_products_are_added_in_place(q: int) -> None:
 
 @pytest.mark.parametrize("n", [1, 255, 256, 600])
 def test_a_triangle_s_products(n: int) -> None:
-    L, weights = (
-        np.tril(RNG.standard_normal((n, n))),
-        RNG.uniform(0.0, 2.0, n),
-    )
+    L, weights = (np.tril(RNG.standard_normal((n, n))), RNG.uniform(0.0, 2.0, n))
     result = triangle_products(L, weights)
     assert result.flags.f_contiguous
     expected = L.T @ (weights[:, None] * L)

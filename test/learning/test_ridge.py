@@ -8,11 +8,7 @@ import pytest
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.centers import NystromBasis
 from semiparam_dynamics.learning.kernels import Gaussian
-from semiparam_dynamics.learning.ridge import (
-    NestedFactor,
-    NestedRidge,
-    accumulate,
-)
+from semiparam_dynamics.learning.ridge import NestedFactor, NestedRidge, accumulate
 
 
 def extended_ridge(A: np.ndarray, Y: np.ndarray, ridge: float) -> np.ndarray:

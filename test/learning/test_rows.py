@@ -24,12 +24,7 @@ from semiparam_dynamics.learning import (
     RandomFeaturesKRLS,
 )
 from semiparam_dynamics.learning import rows as rows_module
-from semiparam_dynamics.learning.rows import (
-    Rows,
-    free_memory,
-    memory_budget,
-    training_rows,
-)
+from semiparam_dynamics.learning.rows import Rows, free_memory, memory_budget, training_rows
 
 RNG = np.random.default_rng(0)
 X, Y, W = RNG.standard_normal((23, 3)), RNG.standard_normal((23, 2)), RNG.uniform(0, 2, 23)

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from semiparam_dynamics.base.storage import locked
+
 from .interfaces import make_package
 
 UR = """float32 mass
@@ -40,11 +42,19 @@ string error
 
 @pytest.fixture(scope="session")
 def message_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the packages, and ur_msgs' later definition as `later_ur_msgs`."""
-    folder = tmp_path_factory.mktemp("messages")
-    make_package("ur_msgs", {"SetPayload": UR}, folder)
-    make_package("later_ur_msgs", {"SetPayload": LATER_UR}, folder, sent=False)
-    make_package("franka_msgs", {"SetLoad": FRANKA}, folder)
+    """A folder with the packages, and ur_msgs' later definition as `later_ur_msgs`.
+
+    The first test process that needs them makes them for all, as they are compiled for seconds.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    folder = shared / "driver_messages"
+    with locked(shared):
+        if not folder.exists():
+            make_package("ur_msgs", {"SetPayload": UR}, folder)
+            make_package("later_ur_msgs", {"SetPayload": LATER_UR}, folder, sent=False)
+            make_package("franka_msgs", {"SetLoad": FRANKA}, folder)
     return folder
 
 

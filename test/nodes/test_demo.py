@@ -21,6 +21,7 @@ from .forks import ForkedNode
 pytest.importorskip("mujoco", reason="needs the extra 'sim'")
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_the_recorded_bag_gives_the_numbers_of_the_live_node(
     ros_environment, tmp_path, capsys, monkeypatch
 ):

@@ -132,12 +132,7 @@ def test_long_feature_vectors_are_refused_before_anything_is_made_of_them() -> N
 
 @pytest.mark.parametrize(
     ("height", "width", "step"),
-    [
-        (2**32 - 1, 2**32 - 1, 2**32 - 1),
-        (2**31, 1, 3),
-        (1, 2**31, 3 * 2**31),
-        (1000, 1000, 3000),
-    ],
+    [(2**32 - 1, 2**32 - 1, 2**32 - 1), (2**31, 1, 3), (1, 2**31, 3 * 2**31), (1000, 1000, 3000)],
 )
 def test_an_image_that_says_it_is_large_is_refused_before_anything_is_made_of_it(
     height: int, width: int, step: int

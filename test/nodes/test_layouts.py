@@ -128,12 +128,7 @@ def test_foxglove_s_layouts_are_whole(target: str) -> None:
     (tabs,) = (panels[name]["tabs"] for name in panels_of(layout["layout"]))
     shown = [name for tab in tabs for name in panels_of(tab["layout"])]
     assert sorted([*shown, layout["layout"]]) == sorted(panels)
-    assert {name.partition("!")[0] for name in panels} == {
-        "Plot",
-        "Tab",
-        "DiagnosticSummary",
-        "3D",
-    }
+    assert {name.partition("!")[0] for name in panels} == {"Plot", "Tab", "DiagnosticSummary", "3D"}
     for name, panel in panels.items():
         if name.startswith("Plot!"):
             assert panel["xAxisVal"] == "timestamp" and panel["paths"]

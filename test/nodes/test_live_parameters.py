@@ -41,10 +41,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
 
     peer.until(lambda: len(predicted) >= 198, "all predictions")
     before, after = [], []
-    for heard, values in (
-        (before, {}),
-        (after, {"nystrom.penalty": 0.4}),
-    ):
+    for heard, values in ((before, {}), (after, {"nystrom.penalty": 0.4})):
         if values:
             result = peer.set_live(NODE, **values)
             assert result.successful, result.reason

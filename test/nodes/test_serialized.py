@@ -10,11 +10,7 @@ from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.base.nodes.messages import effort_message, wrench_message
-from semiparam_dynamics.samples.nodes.serialized import (
-    read,
-    serialized_effort,
-    serialized_wrench,
-)
+from semiparam_dynamics.samples.nodes.serialized import read, serialized_effort, serialized_wrench
 
 STAMPS = (0, 1_999_999_999, 1_700_000_000_123_456_789)
 STORE = get_typestore(Stores.LATEST)

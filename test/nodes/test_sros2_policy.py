@@ -155,10 +155,7 @@ def test_trajectory_efforts(peer, tmp_path, urdf) -> None:
     rigid_body = {f"inverse_dynamics/{name}" for name in FEEDFORWARD if "rigid_body" in name}
     semiparametric = {f"inverse_dynamics/{name}" for name in FEEDFORWARD} - rigid_body
     other = {"urdf": urdf, "feedforward": "rigid_body", "use_sim_time": "true"}
-    variants = (
-        ({}, {"/clock", *rigid_body}),
-        (other, {"robot_description", *semiparametric}),
-    )
+    variants = (({}, {"/clock", *rigid_body}), (other, {"robot_description", *semiparametric}))
     check(peer, tmp_path, "trajectory_efforts", variants)
 
 

@@ -12,7 +12,7 @@ from sensor_msgs.msg import JointState
 from semiparam_dynamics.base.nodes.messages import stamp_of
 
 NODE = "/inverse_dynamics"
-VISITORS = 8
+VISITORS = 4
 # As many participants as processes would be, which would take longer to start.
 VISIT = """
 import sys, time

@@ -34,11 +34,7 @@ MODELS = {
     "seven joints": lambda: RobotModel(SEVEN),
     "wrench": lambda: RobotModel(SMALL, target="wrench", sensor_frame="boom_sensor"),
     "tilted wrench without offsets": lambda: RobotModel(
-        SEVEN,
-        target="wrench",
-        sensor_frame="joint4",
-        sensor_offset=False,
-        gravity=(5.0, -7.0, 3.0),
+        SEVEN, target="wrench", sensor_frame="joint4", sensor_offset=False, gravity=(5.0, -7.0, 3.0)
     ),
     "no gravity": lambda: RobotModel(SMALL, gravity=(0.0, 0.0, 0.0)),
     "gravity taken out": lambda: RobotModel(SEVEN, effort_gravity="compensated"),

@@ -10,11 +10,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.simulation.config import MotionConfig
-from semiparam_dynamics.simulation.trajectories import (
-    HandKinematics,
-    Trajectory,
-    make_trajectory,
-)
+from semiparam_dynamics.simulation.trajectories import HandKinematics, Trajectory, make_trajectory
 from semiparam_dynamics.simulation.urdf import SimulatedArm, without_meshes
 
 DATA = Path(__file__).resolve().parent.parent / "data"

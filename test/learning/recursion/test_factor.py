@@ -18,10 +18,7 @@ from scipy.linalg import solve_triangular
 
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.recursion import features, rotation
-from semiparam_dynamics.learning.recursion.factor import (
-    CholeskyFactor,
-    DeferredRotation,
-)
+from semiparam_dynamics.learning.recursion.factor import CholeskyFactor, DeferredRotation
 
 from .cases import RU, by_qr, drawn, learn, same_bits
 

@@ -20,3 +20,8 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path, model.joint_names, moving, "effort", robot_description=URDF.read_text()
     )
     return path
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick(seldom_inferred: None) -> None:
+    """What is tested here is what is made of a learner's numbers."""

@@ -31,6 +31,11 @@ SETTING += ["--set", "nystrom.wide_max_centers=20"]
 
 
 @pytest.fixture(scope="module")
+def seldom_inferred() -> None:
+    """As in the processes that this is compared with."""
+
+
+@pytest.fixture(scope="module")
 def evaluated(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the bag's evaluation."""
     out = tmp_path_factory.mktemp("evaluated") / "out"

@@ -78,10 +78,7 @@ def test_the_files_and_the_table(
     mujoco = pytest.importorskip("mujoco").MjModel.from_xml_path(str(out / "identified.xml"))
     for joint in again.joint_names:
         found = mujoco.joint(joint)
-        for kind, value in (
-            ("rotor_inertia", found.armature[0]),
-            ("viscous", found.damping[0]),
-        ):
+        for kind, value in (("rotor_inertia", found.armature[0]), ("viscous", found.damping[0])):
             assert value == pytest.approx(parameters[f"{kind} {joint}"]["files"], rel=1e-5)
 
 

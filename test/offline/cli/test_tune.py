@@ -10,8 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,6 @@ from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.offline.tuning import tuner
-from semiparam_dynamics.offline.tuning.tuner import stages
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import URDF, measurements, small_arm
@@ -32,18 +28,7 @@ OPTIONS = ["--urdf", str(URDF), "--target", "effort", "--set", "nystrom.window=2
 OPTIONS += ["--set", "nystrom.wide_max_centers=0", "--set", "filter.cutoff=8"]
 OPTIONS += ["--set", "nystrom.length_scale=0.5", "--set", "nystrom.max_centers=60"]
 OPTIONS += [part for name in KEPT for part in ("--keep", name)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def few_trials() -> Iterator[None]:
-    """In this process a stage ends after a quarter of its trials."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            tuner,
-            "stages",
-            lambda *given: [replace(one, trials=one.trials // 4) for one in stages(*given)],
-        )
-        yield
+pytestmark = pytest.mark.usefixtures("few_trials")
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,7 @@ URDF = """<robot name="r"><link name="base"/><link name="l1"/><link name="l2"/>
 def arrays(**changes: object) -> dict[str, np.ndarray]:
     """A good log; None leaves an array out."""
     rng = np.random.default_rng(1)
-    log = {
-        "dt": 0.01,
-        "q": rng.normal(size=(N, JOINTS)),
-        "tau": rng.normal(size=(N, JOINTS)),
-    }
+    log = {"dt": 0.01, "q": rng.normal(size=(N, JOINTS)), "tau": rng.normal(size=(N, JOINTS))}
     return {k: np.asarray(v) for k, v in {**log, **changes}.items() if v is not None}
 
 

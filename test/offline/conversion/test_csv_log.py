@@ -312,10 +312,7 @@ def test_a_table_becomes_a_bag(tmp_path: Path) -> None:
         ("# a log\n0.0,1.0,2.0\n0.1,1.0,2.0\n", "begins with numbers: a log's first line"),
         ("# t,q1,tau1\n", "has no rows"),
         ("t,q1,tau1\n0,1,2\n0.1,x,2\n", "'x' in line 3, column q1, is no number"),
-        (
-            "t,q1,tau1\n0,1,2\n0.1,,2\n",
-            "line 3 has no value in column q1: fill it in, or take",
-        ),
+        ("t,q1,tau1\n0,1,2\n0.1,,2\n", "line 3 has no value in column q1: fill it in, or take"),
         ("t,q1,tau1\n0,1,2\n0.1,1\n", "line 3 has 2 values for 3 columns"),
         ("t;q1;tau1\n0,1;1;2\n0,2;1;2\n", "decimals are written with a point"),
         ("t,q1,q2,tau1\n0,1,2,3\n1,2,3,4\n", "'tau' of some, not of 2"),

@@ -19,6 +19,11 @@ HOSTILE = "<script>alert('x')</script> \"lift\" $x_1$ & http://outside.example/"
 CONFIG = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quick(seldom_inferred: None) -> None:
+    """What is tested here is what is made of a learner's numbers."""
+
+
 @pytest.fixture(scope="session")
 def effort_evaluation() -> Evaluation:
     """Scored from the first sample on; a joint's name does its worst."""

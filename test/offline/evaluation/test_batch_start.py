@@ -64,10 +64,7 @@ def unseen() -> list[Sample]:
 
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_any_learner_starts_an_estimator_that_goes_on(
-    learner: str,
-    samples: Parts,
-    unseen: list[Sample],
-    tmp_path: Path,
+    learner: str, samples: Parts, unseen: list[Sample], tmp_path: Path
 ) -> None:
     train, test = samples
     start = batch_start(data(samples), learner)
@@ -94,9 +91,7 @@ def test_any_learner_starts_an_estimator_that_goes_on(
     assert rms(other, unseen, "semiparametric") < rms(other, unseen, "rigid_body")
 
 
-def test_the_rigid_body_is_the_one_learned_sample_by_sample(
-    samples: Parts,
-) -> None:
+def test_the_rigid_body_is_the_one_learned_sample_by_sample(samples: Parts) -> None:
     one_by_one = SemiparametricEstimator(MODEL, config())
     for sample in samples[0]:
         one_by_one.update(sample)
@@ -109,9 +104,7 @@ def test_the_rigid_body_is_the_one_learned_sample_by_sample(
         )
 
 
-def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(
-    samples: Parts,
-) -> None:
+def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(samples: Parts) -> None:
     """Half in batch and half by recursion is all in batch: first level, fixed centres."""
     values = {"nystrom.wide_max_centers": 0, "nystrom.novelty": 1.0, "nystrom.penalty": 5.0}
     whole = data(samples, **values)

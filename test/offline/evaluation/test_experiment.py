@@ -214,7 +214,7 @@ def test_what_stands_before_the_first_motion_is_not_scored() -> None:
 def test_the_training_part_begins_with_the_first_motion(detect: bool) -> None:
     """Else frozen would begin before anything is learned where the arm stands for long first."""
     model, config = small_arm(), replace(CONFIG, changes__detect=detect)
-    moving = list(measurements(model, 10.0, start=40_000_000_000, extra=1.0))
+    moving = list(measurements(model, 6.0, start=40_000_000_000, extra=1.0))
     first, rng = moving[0], np.random.default_rng(0)
     stands = [
         Measurement(

@@ -21,6 +21,11 @@ SETTINGS = ["--set", "nystrom.window=0.5", "--set", "nystrom.max_centers=30"]
 
 
 @pytest.fixture(scope="module")
+def seldom_inferred() -> None:
+    """As in the processes that this is compared with."""
+
+
+@pytest.fixture(scope="module")
 def bags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Two bags of one name."""
     model = small_arm()

@@ -15,11 +15,7 @@ CONFIG = replace(
 
 
 def recordings(
-    n: int = 2,
-    seconds: float = 14.0,
-    config: InverseDynamicsConfig = CONFIG,
-    *,
-    same: bool = False,
+    n: int = 2, seconds: float = 14.0, config: InverseDynamicsConfig = CONFIG, *, same: bool = False
 ) -> Recordings:
     """`n` recordings, 50 Hz, with an effect that no rigid body has: of the `same` motion or not."""
     model = small_arm(target="effort")

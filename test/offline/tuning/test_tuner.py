@@ -33,6 +33,7 @@ TOO_NARROW = replace(
     },
 )
 QUICK = ["filter"]
+pytestmark = pytest.mark.usefixtures("few_trials", "seldom_inferred")
 
 
 class InterruptedHereError(Exception):
@@ -97,7 +98,7 @@ def test_the_configured_residual_is_searched() -> None:
     config = replace(CONFIG, residual="random_fourier", **{"random_fourier.n_features": 40})
     found = tuned(None, config, ["filter", "rigid_body", "random_fourier.penalty"])
     assert [search.title for search in found.searches] == ["residual"]
-    assert [len(search.tried) for search in found.searches] == [16]
+    assert [len(search.tried) for search in found.searches] == [4]
     assert found.changes.keys() <= {"random_fourier.length_scale"}
 
 
