@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from arms import ARMS
+from arms import ARMS, LOGS
 from cases import Data, cases
 from matplotlib.image import imread
 from page import PAGES, PICTURE, digest, page, published
@@ -27,8 +27,6 @@ from ..documents import RESULTS, ROOT
 from .conftest import BENCHMARKS, command_line
 
 FIGURES = json.loads((RESULTS / "idbench.json").read_text())
-# Of several logs, of one, and of a bag; of the others the commands are the same.
-ARMS_OF_EACH_KIND = ("xmate7p", "tx40", "ur10")
 METHODS = sorted((BENCHMARKS / "idbench" / "methods").glob("*.py"))
 
 
@@ -158,7 +156,7 @@ def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: N
 
 
 @pytest.mark.usefixtures("scores_alone")
-@pytest.mark.parametrize("arm", ARMS_OF_EACH_KIND)
+@pytest.mark.parametrize("arm", LOGS)
 def test_a_users_command_prints_the_figures(arm: str, data_folder: Path, tmp_path: Path) -> None:
     folder = data_folder / "robots" / arm
     if not folder.is_dir():
@@ -174,7 +172,7 @@ def test_a_users_command_prints_the_figures(arm: str, data_folder: Path, tmp_pat
     assert main([*command, "--target", "effort"]) == 0
     found = json.loads((tmp_path / "out" / "results.json").read_text())["scores"]
     name, figures = next(iter(FIGURES["cases"][arm].items()))
-    assert name in ("first 60 % → rest", "1, 2 → 3")
+    assert name in ("first 60 % → rest", "1, 2 → 3", "1 → 2")
     for protocol in ("frozen", "delayed", "sequential"):
         models = found.get(f"{protocol}_rest", found[protocol])
         for model in ("plain_rigid_body", "rigid_body", "semiparametric"):
