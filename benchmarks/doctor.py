@@ -5,9 +5,8 @@
 
 The first examines every recording of DATA/robots, whole and in halves, and prints each accusation:
 as it is; mounted in four directions that `gravity` gives; and with each of six faults, before and
-after its parameter undoes it, by doctor.yaml where that names the fault, else by the truth. Of
-halves one direction and one fault each are examined, in turn. The weight of another mounting is by
-the rigid body that the whole recording identifies.
+after its parameter undoes it. Of halves one direction and one fault each are examined, in turn. The
+weight of another mounting is by the bodies that the whole recording identifies beside the URDF's.
 
 The second draws conditions of benchmarks/field at random, puts each on a log of DATA/robots or of a
 simulated arm, and examines it. Counts by kind of fault: named; mended, where a parameter can; and
@@ -217,7 +216,7 @@ class Recording:
             print(f"{self.name}, {fault} {', '.join(truth.joints)}: not named", flush=True)
         known = known | FOLLOWS.get(truth.finding, set())
         self._count(fault, found, known | {truth.finding})
-        config = found.config if named else undone(fault, truth, log, self.config, delay)
+        config = undone(fault, truth, log, self.config, delay)
         self._count(f"{fault}, mended", examine(truth.log, self.urdf, config), known)
 
     def _count(self, condition: str, examination: Examination, known: set[str]) -> None:

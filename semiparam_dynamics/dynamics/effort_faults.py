@@ -6,8 +6,8 @@ the logarithm of the ratio of the squared errors, with a deviation by a jackknif
 time, since errors close to one another are alike. Two models judge: the URDF's own torques, joint
 by joint, and free inertial parameters for all joints; friction can't push in either of them. One
 has to show the fault, and predict the efforts then; the other must not contradict. A tilt, which
-springs and wrong masses resemble, is compared with the nearest value that is no fault, with springs
-beside it, and a delay with its mirror image at the limit.
+springs and wrong masses resemble, is compared with the nearest value that is no fault, and has to
+explain more than these; a delay with its mirror image at the limit.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
 
 
 def _beyond(trial: Trial, h: Hypothesis, as_is: Hypothesis) -> bool:
-    """Test whether a tilt, if there is one, is shown beside an innocent one with springs."""
+    """Test whether a tilt, if there is one, is shown beside the nearest one that is no fault."""
     if (h.gravity == as_is.gravity).all():
         return True
-    return trial.shown(h, replace(h, gravity=_level(h.gravity, as_is.gravity), sprung=True))
+    return trial.shown(h, replace(h, gravity=_level(h.gravity, as_is.gravity)))
 
 
 def _level(gravity: Array, told: Array) -> Array:

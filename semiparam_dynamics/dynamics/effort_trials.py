@@ -424,7 +424,8 @@ class Trial:
     def _held_out(self, h: Hypothesis, y: Array, model: str, half: int) -> Array:
         test, train = self._half == half, self._half != half
         if model == "none":
-            return np.asarray((y[test] - np.nanmean(y[train], axis=0))[:, self.used] ** 2)
+            own = y[:, self.used]
+            return np.asarray((own[test] - np.nanmean(own[train], axis=0)) ** 2)
         if model == "free":
             self.between()
             free = self.free(y, sprung=h.sprung)[1 - half]
@@ -500,6 +501,11 @@ class Trial:
                 # By as much as other masses explain, the URDF's may be wrong instead.
                 masses = self.ratios(told, other.squares(innocent, "free"))[0]
                 ratio = ratio - np.maximum(masses, 0.0)
+            if _tilts(
+                accused, innocent
+            ):  # and as far as springs explain more on each half, there may be springs
+                springs = self.ratios(told, self.squares(replace(innocent, sprung=True), model))[0]
+                ratio = ratio - max(float(springs.min()), 0.0)
             none = self.squares(accused, "none")
             for_it = bool((ratio / deviation).min() > level) and all(
                 self.better(told[:, joints], none[:, joints], MOST) > level for joints in each
@@ -512,7 +518,7 @@ class Trial:
         asked = (
             (renamed or (accused.source != innocent.source).any(), k * (k - 1) // 2),
             ((accused.factor != innocent.factor).any(), k),
-            (accused.gravity.any() and (accused.gravity != innocent.gravity).any(), max(k, TILTS)),
+            (_tilts(accused, innocent), max(k, TILTS)),
         )
         return max((count for differs, count in asked if differs), default=1) or 1
 
@@ -523,6 +529,11 @@ class Trial:
     def each(self, h: Hypothesis, model: str) -> Array:
         """(used joints,) mean of the held-out squared error."""
         return np.asarray(np.nanmean(self.squares(h, model), axis=0))
+
+
+def _tilts(accused: Hypothesis, innocent: Hypothesis) -> bool:
+    """Test whether another direction of gravity is accused."""
+    return bool(accused.gravity.any() and (accused.gravity != innocent.gravity).any())
 
 
 def _total(sums: Array) -> Array:

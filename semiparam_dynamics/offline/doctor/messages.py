@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -462,7 +462,7 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
     y = log.y[active]
     if len(y) < 50:
         return
-    stuck = left_out(log, samples)[STUCK].sum(axis=0)
+    stuck = left_out(log.names, log.stamps, log.y, log.q, samples)[STUCK]
     limits = one_or_each("samples.saturation", samples.saturation or (np.inf,), len(log.names))
     seconds = float(np.mean(active)) * log.times[-1]
     for k, name in enumerate(log.names):
@@ -518,26 +518,37 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 amount=abs(extreme),
                 mends=limit,
             )
-        elif stuck[k]:
+        elif k in stuck and (count := int(np.sum(np.abs(log.y[stuck[k].rows, k]) < limits[k]))):
             yield Finding(
                 STUCK,
-                f"{stuck[k]} messages have an effort of {name} that has been the same to the last "
-                f"digit for more than {samples.stuck_after:g} s while the joint moves",
+                f"in {count} messages {stuck[k].sentence}",
                 "look at the joint's sensor and its driver; the learner leaves that effort out",
                 (name,),
-                amount=float(stuck[k]),
+                amount=float(count),
             )
 
 
-def left_out(log: JointLog, samples: StreamConfig) -> dict[str, Mask]:
-    """Of each fault of efforts (n, k) where it is, by the stage that the learner has, too."""
-    assert log.y is not None
-    found: dict[str, Mask] = defaultdict(lambda: np.zeros(log.q.shape, dtype=bool))
-    faults = SensorFaults(log.names, samples)
-    rows = zip(log.stamps.tolist(), log.y.tolist(), log.q.tolist(), strict=True)
+@dataclass
+class LeftOut:
+    """The rows in which an axis has a fault, and the first sentence on it."""
+
+    sentence: str
+    rows: list[int] = field(default_factory=list)
+
+
+def left_out(
+    names: Sequence[str], stamps: Stamps, readings: Array, q: Array, samples: StreamConfig
+) -> dict[str, dict[int, LeftOut]]:
+    """Of each kind of fault the axes that have it, by the stage where the learner leaves them out.
+
+    names: of the joints whose efforts are read; empty: a wrench is.
+    """
+    found: dict[str, dict[int, LeftOut]] = defaultdict(dict)
+    faults = SensorFaults(names, samples)
+    rows = zip(stamps.tolist(), readings.tolist(), q.tolist(), strict=True)
     for row, reading in enumerate(rows):
-        for joint, reason, _ in faults(*reading):
-            found[reason][row, joint] = True
+        for axis, kind, sentence in faults(*reading):
+            found[kind].setdefault(axis, LeftOut(sentence)).rows.append(row)
     return found
 
 
@@ -546,8 +557,9 @@ def as_evidence(log: JointLog, samples: StreamConfig) -> JointLog:
     if log.y is None or not len(log):
         return log
     y, active = log.y.copy(), moving(log)
-    for where in left_out(log, samples).values():
-        y[where] = np.nan
+    for axes in left_out(log.names, log.stamps, log.y, log.q, samples).values():
+        for k, fault in axes.items():
+            y[fault.rows, k] = np.nan
     for column, told in zip(y.T, log.y.T, strict=True):
         if active.any() and (clip := clipped(told[active])) is not None:
             column[(told <= clip[0]) if clip[0] < 0.0 else (told >= clip[0])] = np.nan
