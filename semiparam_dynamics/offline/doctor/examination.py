@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MIN_SECONDS
@@ -115,7 +115,7 @@ def _with_wrenches(
         examination,
         findings=findings,
         skipped=skipped,
-        not_examined=left,
+        not_examined=examination.not_examined + left,
         wrenches=len(wrenches),
     )
 
@@ -153,9 +153,10 @@ def examine(
     findings.sort(key=lambda finding: not finding.fault)
     values, mended = _mends(findings, log.names, config, efforts=efforts)
     flat = to_flat(config) | values
-    return Examination(
-        log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
-    )
+    mends, left = from_flat(InverseDynamicsConfig, flat), physics.untold if physics else ()
+    told = (f"the efforts of {listing(left)} beside its dynamics: too few are as measured",)
+    untold = told if left else ()
+    return Examination(log, clean, findings, physics, skipped, mends, mended, untold)
 
 
 def _physics(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -518,37 +518,28 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 amount=abs(extreme),
                 mends=limit,
             )
-        elif k in stuck and (count := int(np.sum(np.abs(log.y[stuck[k].rows, k]) < limits[k]))):
+        elif k in stuck and (count := int(np.sum(np.abs(log.y[stuck[k][1], k]) < limits[k]))):
             yield Finding(
                 STUCK,
-                f"in {count} messages {stuck[k].sentence}",
+                f"in {count} messages {stuck[k][0]}",
                 "look at the joint's sensor and its driver; the learner leaves that effort out",
                 (name,),
                 amount=float(count),
             )
 
 
-@dataclass
-class LeftOut:
-    """The rows in which an axis has a fault, and the first sentence on it."""
-
-    sentence: str
-    rows: list[int] = field(default_factory=list)
-
-
 def left_out(
     names: Sequence[str], stamps: Stamps, readings: Array, q: Array, samples: StreamConfig
-) -> dict[str, dict[int, LeftOut]]:
-    """Of each kind of fault the axes that have it, by the stage where the learner leaves them out.
+) -> dict[str, dict[int, tuple[str, list[int]]]]:
+    """Of each fault its axes, each with a sentence and its rows, by the stage that the learner has.
 
     names: of the joints whose efforts are read; empty: a wrench is.
     """
-    found: dict[str, dict[int, LeftOut]] = defaultdict(dict)
+    found: dict[str, dict[int, tuple[str, list[int]]]] = defaultdict(dict)
     faults = SensorFaults(names, samples)
-    rows = zip(stamps.tolist(), readings.tolist(), q.tolist(), strict=True)
-    for row, reading in enumerate(rows):
+    for row, reading in enumerate(zip(*(a.tolist() for a in (stamps, readings, q)), strict=True)):
         for axis, kind, sentence in faults(*reading):
-            found[kind].setdefault(axis, LeftOut(sentence)).rows.append(row)
+            found[kind].setdefault(axis, (sentence, []))[1].append(row)
     return found
 
 
@@ -558,8 +549,8 @@ def as_evidence(log: JointLog, samples: StreamConfig) -> JointLog:
         return log
     y, active = log.y.copy(), moving(log)
     for axes in left_out(log.names, log.stamps, log.y, log.q, samples).values():
-        for k, fault in axes.items():
-            y[fault.rows, k] = np.nan
+        for k, (_, rows) in axes.items():
+            y[rows, k] = np.nan
     for column, told in zip(y.T, log.y.T, strict=True):
         if active.any() and (clip := clipped(told[active])) is not None:
             column[(told <= clip[0]) if clip[0] < 0.0 else (told >= clip[0])] = np.nan

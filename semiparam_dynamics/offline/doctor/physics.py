@@ -27,6 +27,7 @@ class Physics:
     columns: Columns
     explained: Array  # (k,) share of each effort's variance, by free parameters
     delay: float = 0.0  # s by which the efforts seem to come late
+    untold: tuple[str, ...] = ()  # joints of which too few efforts are as measured
 
 
 def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mask) -> Physics:
@@ -51,7 +52,9 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
     explained[verdict.trial.used] = np.maximum(1.0 - verdict.trial.each(best, "free"), 0.0)
     y, grid = columns.y * np.sign(best.factor), columns.y_grid * np.sign(best.factor)
     columns = replace(columns, y=y, y_grid=grid, gravity=best.gravity)
-    return Physics(found, columns, explained, verdict.delay)
+    untold = np.flatnonzero(used & ~columns.enough).tolist()
+    names = tuple(part.names[k] for k in untold)
+    return Physics(found, columns, explained, verdict.delay, names)
 
 
 def _doubted(finding: Finding) -> Finding:

@@ -171,7 +171,7 @@ def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[F
     if stuck:
         yield Finding(
             "wrench: stuck",
-            "; ".join(fault.sentence for fault in stuck.values()),
+            "; ".join(sentence for sentence, _ in stuck.values()),
             "look at the sensor's driver or cable",
         )
     wrong = 0

@@ -64,7 +64,8 @@ def test_efforts_that_were_not_measured_are_no_evidence_of_their_joint_alone() -
         whole, part = (trial.squares(as_is, model_name) for trial in trials)
         assert (np.isnan(part) == ~some.seen).all() and np.isfinite(whole).all()
     y[log.times > 6.0, 1] = np.nan
-    assert not make_columns(dataclasses.replace(log, y=y), model, 5.0).enough[1]
+    (told,) = examined(dataclasses.replace(log, y=y)).not_examined
+    assert told.startswith(f"the efforts of {log.names[1]} beside")
 
 
 def test_a_joint_whose_own_effort_is_explained_worse_is_not_accused() -> None:
