@@ -497,15 +497,14 @@ class Trial:
                 return False
             if for_it or least < level:
                 continue
+            rival = np.zeros(2)
             if model == "urdf" and len(models) > 1:
                 # By as much as other masses explain, the URDF's may be wrong instead.
-                masses = self.ratios(told, other.squares(innocent, "free"))[0]
-                ratio = ratio - np.maximum(masses, 0.0)
-            if _tilts(
-                accused, innocent
-            ):  # and as far as springs explain more on each half, there may be springs
+                rival = self.ratios(told, other.squares(innocent, "free"))[0]
+            if _tilts(accused, innocent):  # or there may be springs, that explain more on each half
                 springs = self.ratios(told, self.squares(replace(innocent, sprung=True), model))[0]
-                ratio = ratio - max(float(springs.min()), 0.0)
+                rival = np.maximum(rival, springs.min())
+            ratio = ratio - np.maximum(rival, 0.0)
             none = self.squares(accused, "none")
             for_it = bool((ratio / deviation).min() > level) and all(
                 self.better(told[:, joints], none[:, joints], MOST) > level for joints in each

@@ -10,7 +10,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import BagError, listing
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MIN_SECONDS
@@ -154,8 +154,7 @@ def examine(
     values, mended = _mends(findings, log.names, config, efforts=efforts)
     flat = to_flat(config) | values
     mends, left = from_flat(InverseDynamicsConfig, flat), physics.untold if physics else ()
-    told = (f"the efforts of {listing(left)} beside its dynamics: too few are as measured",)
-    untold = told if left else ()
+    untold = tuple(f"the effort of {name}: too little of it is as measured" for name in left)
     return Examination(log, clean, findings, physics, skipped, mends, mended, untold)
 
 

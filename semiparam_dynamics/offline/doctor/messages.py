@@ -503,7 +503,8 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 fault=not little,
             )
             continue
-        if (clip := clipped(column[np.abs(column) < limits[k]])) is not None:
+        told = bool(np.abs(column).max() >= limits[k])  # by samples.saturation
+        if not told and (clip := clipped(column)) is not None:
             extreme, share = clip
             # One limit is for both signs: it must not take the other end's good efforts away.
             largest = abs(extreme) >= np.abs(values[[0, -1]]).max()

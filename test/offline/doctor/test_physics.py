@@ -65,7 +65,7 @@ def test_efforts_that_were_not_measured_are_no_evidence_of_their_joint_alone() -
         assert (np.isnan(part) == ~some.seen).all() and np.isfinite(whole).all()
     y[log.times > 6.0, 1] = np.nan
     (told,) = examined(dataclasses.replace(log, y=y)).not_examined
-    assert told.startswith(f"the efforts of {log.names[1]} beside")
+    assert told == f"the effort of {log.names[1]}: too little of it is as measured"
 
 
 def test_a_joint_whose_own_effort_is_explained_worse_is_not_accused() -> None:
