@@ -510,7 +510,7 @@ def _slides(model: RobotModel, name: str) -> bool:
 def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Array:
     """(n, k) efforts that hold the arm up at each message, by parameters fitted to the log."""
     columns = make_columns(log, model, cutoff)
-    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
+    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool), columns.seen)
     gravity = np.array(model.config.gravity)
     found = fit.solve(gravity, columns.y)[0][: columns.prior.size]
     efforts = np.empty_like(log.q)

@@ -6,8 +6,8 @@ the logarithm of the ratio of the squared errors, with a deviation by a jackknif
 time, since errors close to one another are alike. Two models judge: the URDF's own torques, joint
 by joint, and free inertial parameters for all joints; friction can't push in either of them. One
 has to show the fault, and predict the efforts then; the other must not contradict. A tilt, which
-springs and wrong masses resemble, is compared with the nearest value that is no fault, and a delay
-with its mirror image at the limit.
+springs and wrong masses resemble, is compared with the nearest value that is no fault, and has to
+explain more than these; a delay with its mirror image at the limit.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from semiparam_dynamics.dynamics.effort_trials import (
     Columns,
     Hypothesis,
     Trial,
-    anchored,
-    anchored_fit,
 )
 from semiparam_dynamics.robot.model import COMPENSATED
 
@@ -96,8 +94,10 @@ def effort_findings(
     as_is = Hypothesis(np.ones(len(names)), np.arange(len(names)), columns.gravity)
     best = _likeliest(trial, as_is)
     findings = [*_exchanged(names, trial, best), *_turned(names, trial, best)]
-    scales, best = _scaled(names, trial, best)
-    findings += scales
+    scales, scaled = _scaled(names, trial, best)
+    if scales and not _beyond(trial, scaled, as_is):  # units explain what looked like a tilt
+        scales, scaled = _scaled(names, trial, replace(best, gravity=as_is.gravity))
+    findings, best = findings + scales, scaled
     weighed, weightless = replace(best, weighed=True), replace(best, gravity=np.zeros(3))
     if best.gravity.any() and trial.shown(weightless, weighed):
         findings.append(_weightless(trial, weightless, weighed))
@@ -128,18 +128,22 @@ def _likeliest(trial: Trial, as_is: Hypothesis) -> Hypothesis:
         candidates.append(_needed(trial, _signed(trial, tilted), as_is))
     best = as_is
     for candidate in sorted(candidates, key=lambda h: _faults(trial, h, as_is)):
-        level = replace(candidate, gravity=_level(candidate.gravity, as_is.gravity))
-        beyond = level.key == candidate.key or trial.shown(candidate, level)
-        if candidate.key != best.key and beyond and trial.shown(candidate, best):
+        new = candidate.key != best.key and _beyond(trial, candidate, as_is)
+        if new and trial.shown(candidate, best):
             best = candidate
     return best
+
+
+def _beyond(trial: Trial, h: Hypothesis, as_is: Hypothesis) -> bool:
+    """Test whether a tilt, if there is one, is shown beside the nearest one that is no fault."""
+    if (h.gravity == as_is.gravity).all():
+        return True
+    return trial.shown(h, replace(h, gravity=_level(h.gravity, as_is.gravity)))
 
 
 def _level(gravity: Array, told: Array) -> Array:
     """The gravity at an angle of MIN_TILT from the configured one, towards another."""
     size = float(np.linalg.norm(told))
-    if not size or (gravity == told).all():
-        return gravity
     away = gravity - (gravity @ told) / size**2 * told
     away = away if np.linalg.norm(away) > 1e-6 * size else _ring(told, np.pi / 2, 1)[0]
     away = away / np.linalg.norm(away)
@@ -177,8 +181,8 @@ def _signed(trial: Trial, h: Hypothesis, joints: Indices | None = None) -> Hypot
     chosen = places if joints is None else joints
     factor = h.factor.copy()
     factor[chosen] *= -1.0
-    turned = trial.squares(replace(h, factor=factor), "urdf").mean(axis=0)
-    better = places[turned < trial.squares(h, "urdf").mean(axis=0)]
+    turned = trial.each(replace(h, factor=factor), "urdf")
+    better = places[turned < trial.each(h, "urdf")]
     factor = h.factor.copy()
     factor[better] *= -1.0
     return replace(h, factor=factor)
@@ -187,13 +191,11 @@ def _signed(trial: Trial, h: Hypothesis, joints: Indices | None = None) -> Hypot
 def _order(trial: Trial, h: Hypothesis) -> Indices:
     """(k,) the place of each joint's effort, where pairs explain each other's better, both."""
     places, efforts = np.flatnonzero(trial.used).tolist(), trial.efforts(h)
-    torques = [a.T for a in anchored(trial.columns, h.gravity)]
     k = len(h.source)
     error = np.ones((k, k))  # of the effort j by the torques of joint i, of either sign
     for i, j in itertools.product(places, repeat=2):
         trial.between()
-        columns = (torques[0][i], torques[1][i], trial.columns.effects[:, i])
-        error[i, j] = min(anchored_fit(s * efforts[:, j], *columns).error for s in (1.0, -1.0))
+        error[i, j] = min(trial.fit(h, i, s * efforts[:, j]).error for s in (1.0, -1.0))
     source, left = h.source.copy(), set(places)
     pairs = list(itertools.combinations(places, 2))
     own = error.diagonal()
@@ -241,18 +243,16 @@ def _turned(names: Sequence[str], trial: Trial, h: Hypothesis) -> Iterator[Findi
 def _share(trial: Trial, h: Hypothesis) -> Array:
     """(k,) of each effort's variance what the URDF's torques and friction leave."""
     share = np.ones(len(h.factor))
-    share[trial.used] = np.minimum(trial.squares(h, "urdf").mean(axis=0), 1.0)
+    share[trial.used] = np.minimum(trial.each(h, "urdf"), 1.0)
     return share
 
 
 def _scaled(names: Sequence[str], trial: Trial, h: Hypothesis) -> tuple[list[Finding], Hypothesis]:
     """Efforts that are not in N m, and the hypothesis that they have their factors."""
     k, efforts = len(names), trial.efforts(h)
-    inertia, weight = anchored(trial.columns, h.gravity)
     scale = np.ones(k)
     for j in np.flatnonzero(trial.used).tolist():
-        total, effects = inertia[:, j] + weight[:, j], trial.columns.effects[:, j]
-        scale[j] = anchored_fit(efforts[:, j], total, 0.0 * total, effects).inertia
+        scale[j] = trial.fit(h, j, efforts[:, j], whole=True).inertia
     wrong = trial.used & (scale > 0.0) & ~((scale > MIN_SCALE) & (scale < MAX_SCALE))
     for j in np.flatnonzero(wrong).tolist():
         factor = np.where(wrong, h.factor / np.where(wrong, scale, 1.0), h.factor)
@@ -324,8 +324,7 @@ def _late(trial: Trial, h: Hypothesis) -> tuple[list[Finding], float]:
     """The finding on the efforts' delay, if there is one, and the delay as it seems, s."""
 
     def left(lag: float) -> float:
-        squares = trial.squares(replace(h, lag=lag), "free")
-        return float(np.log(squares.mean(axis=0) + MIN_ERROR).mean())
+        return float(np.log(trial.each(replace(h, lag=lag), "free") + MIN_ERROR).mean())
 
     errors = np.array([left(lag) for lag in LAGS])
     k = int(np.argmin(errors))
@@ -364,7 +363,7 @@ def _unrelated(trial: Trial, h: Hypothesis) -> Iterator[Finding]:
             ratio, deviation = trial.ratios(nothing[:, [k]], squares[:, [k]])
             if (ratio + trial.level(joints) * deviation > MOST).any():
                 return
-        left[model] = 100.0 * float(squares.mean())
+        left[model] = 100.0 * trial.error(h, model)
     yield Finding(
         UNRELATED,
         "the efforts follow no motion of this robot: fitted on one half of the motion, the URDF's "
@@ -414,11 +413,11 @@ def _by_urdf(trial: Trial, h: Hypothesis) -> Array:
     torques, efforts = columns.parts @ columns.prior, trial.efforts(h)
     A, b = np.zeros((3, 3)), np.zeros(3)
     for k in used:
-        own = np.column_stack((columns.effects[:, k], torques[0, :, k]))
+        seen = np.isfinite(efforts[:, k])
+        own = np.column_stack((columns.effects[seen, k], torques[0, seen, k]))
         basis = np.linalg.qr(own + 1e-12 * np.eye(*own.shape))[0]
-        rows = np.column_stack((torques[1:, :, k].T, efforts[:, k])) / max(
-            float(efforts[:, k].std()), 1e-300
-        )
+        rows = np.column_stack((torques[1:, seen, k].T, efforts[seen, k]))
+        rows = rows / max(float(rows[:, 3].std()), 1e-300)
         rows = rows - basis @ (basis.T @ rows)
         A += rows[:, :3].T @ rows[:, :3]
         b += rows[:, :3].T @ rows[:, 3]
@@ -431,8 +430,13 @@ def _narrowed(trial: Trial, h: Hypothesis) -> Array:
 
     Where the arm moves little there are several minima, tens of degrees apart.
     """
-    fit, y, best = trial.free[0].with_rows(trial.free[1]), trial.efforts(h), h.gravity
-    scale = np.sqrt(np.maximum(fit.solve(best, y)[1], MIN_ERROR * y[:, trial.used].var(axis=0)))
+    y, best = trial.efforts(h), h.gravity
+    halves = trial.free(y)
+    fit, least_error = (
+        halves[0].with_rows(halves[1]),
+        MIN_ERROR * np.nanvar(y[:, trial.used], axis=0),
+    )
+    scale = np.sqrt(np.maximum(fit.solve(best, y)[1], least_error))
     products, size = fit.products(y), float(np.linalg.norm(best))
 
     def error(gravity: Array) -> float:

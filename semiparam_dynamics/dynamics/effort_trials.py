@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from scipy.special import stdtrit
@@ -23,6 +22,7 @@ CONTRADICTION = 1.0  # deviation of both halves by which a model speaks against 
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
 TILTS = 6  # directions of gravity that are asked: three, and the axes near to them
+MIN_SECONDS = 3.0  # of motion that tell something
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
 RIDGE = 1e-5  # of a column's own sum of squares
 MIN_ERROR = 1e-4  # of an effort's variance: what is less is as good
@@ -43,6 +43,8 @@ class Columns:
     effects: (n, k, 4) of each joint its viscous, Coulomb, constant and rotor column.
     y: (n, k) efforts. y_grid: (m, k) the same on the whole grid, at `grid` (m,) s.
     prior: (p,) the URDF's inertial parameters. gravity: (3,) as configured.
+    seen: (n, k) whether an effort is evidence: neither it nor what filters and the delays that are
+        tried mix with it was saturated, stuck or absent.
     """
 
     times: Array
@@ -55,6 +57,14 @@ class Columns:
     y_grid: Array
     prior: Array
     gravity: Array
+    seen: Mask
+
+    @property
+    def enough(self) -> Mask:
+        """(k,) whether each half of the motion has evidence of a joint for long enough."""
+        step = float(np.median(np.diff(self.times)))
+        halves = np.array_split(self.seen, [len(self.seen) // 2])
+        return np.asarray(step * np.min([h.sum(axis=0) for h in halves], axis=0) > MIN_SECONDS / 2)
 
     def inertial(self, gravity: Array) -> Array:
         """(n, k, p) columns with a gravity vector."""
@@ -179,67 +189,75 @@ def bounded_fit(
 
 
 class FreeFit:
-    """Least squares with free inertial parameters and each joint's own friction.
+    """Least squares with free inertial parameters and each joint's own e effects.
 
     The fit for any gravity vector and efforts comes from products that are computed once.
 
-    columns: of the motion. used: (k,) the joints whose efforts count. rows: of the columns that are
-    fitted. between: called before each joint's products.
+    columns: of the motion. used: (k,) the joints whose efforts count. fitted: (n, k) the efforts
+    that are fitted. between: called before each joint's products.
     """
 
     def __init__(
         self,
         columns: Columns,
         used: Mask,
-        rows: slice = slice(None),
+        fitted: Mask,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        self.columns, self.used, self._rows = columns, np.flatnonzero(used), rows
-        p, k = columns.prior.size, self.used.size
-        self._p, self._all = p, p + EFFECTS * k
-        # Of each joint the products of its parts (inertia, and gravity along each axis) with one
-        # another, of these with its effects, and of those.
-        self._bodies, self._cross = np.empty((4, 4, k, p, p)), np.empty((4, k, p, EFFECTS))
-        self._effects = np.empty((k, EFFECTS, EFFECTS))
+        self.columns, self.used = columns, np.flatnonzero(used)
+        p, k, e = columns.prior.size, self.used.size, columns.effects.shape[2]
+        self._p, self._all = p, p + e * k
+        # Of each joint its rows, inertial parts and effects; products of its parts (inertia, and
+        # gravity along each axis) with one another, of these with its effects, and of those.
+        self._rows: list[tuple[Indices, Array, Array]] = []
+        self._bodies, self._cross = np.empty((4, 4, k, p, p)), np.empty((4, k, p, e))
+        self._effects = np.empty((k, e, e))
         for i, joint in enumerate(self.used):
             between()
-            part, effects = columns.parts[:, rows, joint], columns.effects[rows, joint]
+            at = np.flatnonzero(fitted[:, joint])
+            part, effects = columns.parts[:, at, joint], columns.effects[at, joint]
+            self._rows.append((at, part, effects))
             self._cross[:, i] = part.transpose(0, 2, 1) @ effects
             self._effects[i] = effects.T @ effects
             for a in range(4):
                 self._bodies[a, :, i] = part[a].T @ part
-        own = p + np.arange(EFFECTS * k).reshape(k, EFFECTS)
+        own = p + np.arange(e * k).reshape(k, e)
         self._places = [np.concatenate((np.arange(p), one)) for one in own]
         self._positive = own[:, [0, 1, 3]].ravel()  # friction and rotors can't push
 
     def with_rows(self, other: FreeFit) -> FreeFit:
         """The fit of all rows, where the other's are those that this one's are not."""
         both = copy(self)
-        both._rows, both._bodies = slice(None), self._bodies + other._bodies
+        both._rows = [
+            (np.append(a[0], b[0]), np.hstack((a[1], b[1])), np.vstack((a[2], b[2])))
+            for a, b in zip(self._rows, other._rows, strict=True)
+        ]
+        both._bodies = self._bodies + other._bodies
         both._cross, both._effects = self._cross + other._cross, self._effects + other._effects
         return both
 
+    def _fitted(self, y: Array) -> list[Array]:
+        """Of each joint the efforts that are fitted."""
+        return [y[rows[0], k] for k, rows in zip(self.used, self._rows, strict=True)]
+
     def products(self, y: Array) -> tuple[Array, Array]:
-        """Sums for a fit of y (n, k): (used joints, 4 p + 4) products, (used joints,) squares."""
-        rows, parts = y[self._rows], self.columns.parts[:, self._rows]
-        effects = self.columns.effects[self._rows]
-        found = [
-            np.append((rows[:, k] @ parts[:, :, k]).ravel(), rows[:, k] @ effects[:, k])
-            for k in self.used
-        ]
-        return np.array(found), np.sum(rows[:, self.used] ** 2, axis=0)
+        """Sums for a fit of y (n, k): (used joints, 4 p + e) products, (used joints,) squares."""
+        each, found = self._fitted(y), []
+        for own, (_, part, effects) in zip(each, self._rows, strict=True):
+            found.append(np.append((own @ part).ravel(), own @ effects))
+        return np.array(found), np.array([own @ own for own in each])
 
     def solve(
         self, gravity: Array, y: Array, scale: Array | None = None, *, signed: bool = False
     ) -> tuple[Array, Array]:
-        """(p + 4 used,) inertial parameters, then effects, and (used,) squared errors.
+        """(p + e used,) inertial parameters, then effects, and (used,) squared errors.
 
         y: (n, k) of all rows. scale: (used,) deviations by which joints weigh; None: of what is
         left of them. signed: friction that pushes is allowed.
         """
         products, rounds = self.products(y), 1
         if scale is None:
-            spread = y[self._rows][:, self.used].std(axis=0)
+            spread = np.array([own.std() for own in self._fitted(y)])
             floor = 1e-9 * max(float(spread.max()), 1e-300)
             scale, rounds = np.where(spread > floor, spread, 1.0), 2
         least = MIN_ERROR * scale**2
@@ -253,7 +271,8 @@ class FreeFit:
     ) -> tuple[Array, Array]:
         """See `solve`; products: of the efforts."""
         g, p = np.concatenate(([1.0], gravity)), self._p
-        own = np.empty((len(self.used), p + EFFECTS, p + EFFECTS))
+        size = p + self._effects.shape[1]
+        own = np.empty((len(self.used), size, size))
         own[:, :p, :p] = _summed(np.outer(g, g).ravel(), self._bodies.reshape(16, -1, p, p))
         own[:, :p, p:] = _summed(g, self._cross)
         own[:, p:, :p], own[:, p:, p:] = own[:, :p, p:].transpose(0, 2, 1), self._effects
@@ -276,15 +295,14 @@ class FreeFit:
         each = found[np.array(self._places)]
         left = products[1] - np.einsum("ki,ki->k", each, 2.0 * right)
         left += np.einsum("ki,kij,kj->k", each, own, each)
-        rows = len(self.columns.y[self._rows])
-        return found, np.maximum(left, 0.0) / rows
+        return found, np.maximum(left, 0.0) / [len(rows[0]) for rows in self._rows]
 
-    def squares(self, gravity: Array, y: Array, found: Array, rows: slice) -> Array:
-        """(n, used joints) squared errors of y (n, k) at rows by what was found."""
+    def squares(self, gravity: Array, y: Array, found: Array, rows: Mask) -> Array:
+        """(rows, used joints) squared errors of y (n, k) at rows by what was found."""
         p, parts = self._p, self.columns.parts[:, rows]
         bodies = np.tensordot(np.concatenate(([1.0], gravity)), parts @ found[:p], axes=1)
         effects = self.columns.effects[rows][:, self.used]
-        own = np.einsum("nke,ke->nk", effects, found[p:].reshape(-1, EFFECTS))
+        own = np.einsum("nke,ke->nk", effects, found[p:].reshape(len(self.used), -1))
         return np.asarray((y[rows][:, self.used] - bodies[:, self.used] - own) ** 2)
 
 
@@ -312,7 +330,8 @@ class Hypothesis:
     ----------
     factor: (k,) times the efforts. source: (k,) the place of each joint's effort.
     gravity: (3,) m/s^2. lag: s by which efforts come late.
-    weighed: whether weight has MIN_SCALE of the URDF's at least.
+    weighed: whether weight has MIN_SCALE of the URDF's at least. sprung: whether a spring at each
+        joint may hold a part of the effort.
     scaled: (k,) or empty: +1 where inertia and weight have one common factor, -1 where those of
         efforts in N m and a spring may carry some weight, see `bounded_fit`.
     """
@@ -322,19 +341,27 @@ class Hypothesis:
     gravity: Array
     lag: float = 0.0
     weighed: bool = False
+    sprung: bool = False
     scaled: tuple[int, ...] = ()
 
     @property
     def key(self) -> tuple[object, ...]:
         """Its values, different from every other one's."""
         values = (self.factor, self.source, self.gravity)
-        return (*(tuple(a.tolist()) for a in values), self.lag, self.weighed, self.scaled)
+        return (
+            *(tuple(a.tolist()) for a in values),
+            self.lag,
+            self.weighed,
+            self.sprung,
+            self.scaled,
+        )
 
 
 class Trial:
     """The errors of hypotheses on the half of a motion that they were not fitted on.
 
-    columns: of the motion. used: (k,) the joints with efforts. between: called before each fit.
+    columns: of the motion. used: (k,) the joints with efforts; those with too little evidence are
+    left out. between: called before each fit.
     """
 
     def __init__(
@@ -343,46 +370,65 @@ class Trial:
         used: Mask,
         between: Callable[[], None] = lambda: None,
     ) -> None:
-        self.columns, self.used, self.between = columns, used, between
-        half = len(columns.y) // 2
-        self._halves = (slice(0, half), slice(half, None))
+        self.columns, self.used, self.between = columns, used & columns.enough, between
+        self._half = np.arange(len(columns.y)) >= len(columns.y) // 2
         self._known: dict[tuple[object, ...], Array] = {}
+        springs = columns.q[:, :, None] - columns.q.mean(axis=0)[:, None]
+        effects = np.concatenate((columns.effects, springs), axis=2)
+        self._sprung = replace(columns, effects=effects)
+        self._free: dict[tuple[bytes, bool], list[FreeFit]] = {}
 
     def level(self, questions: int) -> float:
         """Deviations on each half that show one of a kind's questions: both err by chance."""
         return float(stdtrit(BLOCKS - 1, 1.0 - np.sqrt(FALSE_CHANCE / questions)))
 
-    @cached_property
-    def free(self) -> list[FreeFit]:
-        """The free fits of the halves."""
-        return [FreeFit(self.columns, self.used, rows, self.between) for rows in self._halves]
+    def free(self, y: Array, *, sprung: bool = False) -> list[FreeFit]:
+        """The free fits of the halves, for efforts (n, k) of which NaN are no evidence."""
+        seen, columns = np.isfinite(y), self._sprung if sprung else self.columns
+        if (key := (seen.tobytes(), sprung)) not in self._free:
+            halves = [seen & (self._half == half)[:, None] for half in (0, 1)]
+            self._free[key] = [FreeFit(columns, self.used, h, self.between) for h in halves]
+        return self._free[key]
 
     def efforts(self, h: Hypothesis) -> Array:
-        """(n, k) efforts as a hypothesis puts them right."""
+        """(n, k) efforts as a hypothesis puts them right, NaN where they are no evidence."""
         y = self.columns.shifted(h.lag) if h.lag else self.columns.y
+        y = np.where(self.columns.seen, y, np.nan)
         return np.asarray(y[:, h.source] * h.factor)
+
+    def fit(self, h: Hypothesis, k: int, efforts: Array, *, whole: bool = False) -> AnchoredFit:
+        """Fit efforts (n,) by what the URDF makes of joint k's motion.
+
+        whole: inertia and weight have one factor.
+        """
+        seen = np.isfinite(efforts)
+        inertia, weight = (a[seen, k] for a in anchored(self.columns, h.gravity))
+        if whole:
+            inertia, weight = inertia + weight, 0.0 * weight
+        return anchored_fit(efforts[seen], inertia, weight, self.columns.effects[seen, k])
 
     def squares(self, h: Hypothesis, model: str) -> Array:
         """(n, used joints) squared errors in units of each effort's variance, in each half.
 
-        model: "urdf", "free", or "none" for a constant.
+        NaN where an effort is no evidence. model: "urdf", "free", or "none" for a constant.
         """
         h = h if model == "urdf" else replace(h, weighed=False, scaled=())
         key = (model, *h.key)
         if key not in self._known:
             y = self.efforts(h)
             found = np.vstack([self._held_out(h, y, model, half) for half in (0, 1)])
-            spread = y[:, self.used].std(axis=0)
+            spread = np.nanstd(y[:, self.used], axis=0)
             self._known[key] = found / np.where(spread > 0.0, spread, 1.0) ** 2
         return self._known[key]
 
     def _held_out(self, h: Hypothesis, y: Array, model: str, half: int) -> Array:
-        test, train = self._halves[half], self._halves[1 - half]
+        test, train = self._half == half, self._half != half
         if model == "none":
-            return np.asarray((y[test] - y[train].mean(axis=0))[:, self.used] ** 2)
+            own = y[:, self.used]
+            return np.asarray((own[test] - np.nanmean(own[train], axis=0)) ** 2)
         if model == "free":
             self.between()
-            free = self.free[1 - half]
+            free = self.free(y, sprung=h.sprung)[1 - half]
             return free.squares(h.gravity, y, free.solve(h.gravity, y)[0], test)
         torques = anchored(self.columns, h.gravity)
         errors = []
@@ -394,17 +440,25 @@ class Trial:
                 inertia, weight = inertia + weight, 0.0 * weight
             least = MIN_SCALE * weight if h.weighed else 0.0 * weight
             rows = (y[:, k] - least, inertia, weight, effects, self.columns.q[:, k])
-            values = [a[train] for a in rows]
-            fit = bounded_fit(*values) if way < 0 else anchored_fit(*values[:-1])
+            values = [a[train & np.isfinite(y[:, k])] for a in rows]
+            given = values if h.sprung else values[:-1]
+            fit = bounded_fit(*values) if way < 0 else anchored_fit(*given)
             errors.append((rows[0] - fit.predicted(*rows[1:]))[test] ** 2)
         return np.column_stack(errors)
 
     def ratios(self, errors: Array, less: Array) -> tuple[Array, Array]:
-        """(2,) mean over the joints of the log ratio of squared errors in each half; deviations."""
+        """(2,) mean over the joints of the log ratio of squared errors in each half; deviations.
+
+        Blocks of time have the same amount of evidence each.
+        """
         found = []
-        for rows in self._halves:
-            edges = np.linspace(0, len(errors[rows]), BLOCKS + 1).astype(int)[:-1]
-            sums = [np.add.reduceat(a[rows] + MIN_ERROR, edges, axis=0) for a in (errors, less)]
+        seen = np.isfinite(errors) & np.isfinite(less)
+        kept = [np.where(seen, a + MIN_ERROR, 0.0) for a in (errors, less)]
+        for half in (0, 1):
+            rows = self._half == half
+            count = np.cumsum(seen[rows].sum(axis=1))
+            edges = np.searchsorted(count, np.linspace(0, count[-1], BLOCKS + 1)[:-1], "right")
+            sums = [np.add.reduceat(a[rows], edges, axis=0) for a in kept]
             whole, without = ([f(s) for s in sums] for f in (_total, _all_but_one))
             left = np.log(without[0] / without[1]).mean(axis=1)
             deviation = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((left - left.mean()) ** 2))
@@ -426,7 +480,8 @@ class Trial:
         """
         other = elsewhere or self
         y, as_is = self.efforts(accused), other.efforts(innocent)
-        each = [[k] for k in np.flatnonzero((y != as_is).any(axis=0)[self.used]).tolist()]
+        differ = (y != as_is) & ~(np.isnan(y) & np.isnan(as_is))
+        each = [[k] for k in np.flatnonzero(differ.any(axis=0)[self.used]).tolist()]
         if accused.lag != innocent.lag or (accused.gravity != innocent.gravity).any():
             each = [list(range(int(self.used.sum())))]
         level = self.level(self._questions(accused, innocent, renamed=elsewhere is not None))
@@ -437,14 +492,19 @@ class Trial:
             told, left = self.squares(accused, model), other.squares(innocent, model)
             ratio, deviation = self.ratios(left, told)
             least, whole = (ratio / deviation).min(), (ratio / deviation).sum()
-            if whole < -CONTRADICTION * np.sqrt(2.0) or least < -level:
+            own = min(self.better(told[:, joints], left[:, joints]) for joints in each)
+            if whole < -CONTRADICTION * np.sqrt(2.0) or min(least, own) < -level:
                 return False
             if for_it or least < level:
                 continue
+            rival = np.zeros(2)
             if model == "urdf" and len(models) > 1:
                 # By as much as other masses explain, the URDF's may be wrong instead.
-                masses = self.ratios(told, other.squares(innocent, "free"))[0]
-                ratio = ratio - np.maximum(masses, 0.0)
+                rival = self.ratios(told, other.squares(innocent, "free"))[0]
+            if _tilts(accused, innocent):  # or there may be springs, that explain more on each half
+                springs = self.ratios(told, self.squares(replace(innocent, sprung=True), model))[0]
+                rival = np.maximum(rival, springs.min())
+            ratio = ratio - np.maximum(rival, 0.0)
             none = self.squares(accused, "none")
             for_it = bool((ratio / deviation).min() > level) and all(
                 self.better(told[:, joints], none[:, joints], MOST) > level for joints in each
@@ -457,13 +517,22 @@ class Trial:
         asked = (
             (renamed or (accused.source != innocent.source).any(), k * (k - 1) // 2),
             ((accused.factor != innocent.factor).any(), k),
-            (accused.gravity.any() and (accused.gravity != innocent.gravity).any(), max(k, TILTS)),
+            (_tilts(accused, innocent), max(k, TILTS)),
         )
         return max((count for differs, count in asked if differs), default=1) or 1
 
     def error(self, h: Hypothesis, model: str = "urdf") -> float:
         """Mean over the joints of the held-out squared error."""
-        return float(self.squares(h, model).mean())
+        return float(self.each(h, model).mean())
+
+    def each(self, h: Hypothesis, model: str) -> Array:
+        """(used joints,) mean of the held-out squared error."""
+        return np.asarray(np.nanmean(self.squares(h, model), axis=0))
+
+
+def _tilts(accused: Hypothesis, innocent: Hypothesis) -> bool:
+    """Test whether another direction of gravity is accused."""
+    return bool(accused.gravity.any() and (accused.gravity != innocent.gravity).any())
 
 
 def _total(sums: Array) -> Array:

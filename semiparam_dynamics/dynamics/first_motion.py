@@ -14,7 +14,6 @@ from semiparam_dynamics.dynamics.effort_faults import (
     effort_findings,
 )
 from semiparam_dynamics.dynamics.effort_trials import (
-    BLOCKS,
     Columns,
     inertial_parts,
 )
@@ -88,22 +87,18 @@ class FirstMotion:
     def _findings(self, between: Callable[[], None]) -> tuple[list[Finding], str]:
         """The findings, and what is to be said of joints that were left out."""
         model, rows = self._model, np.array(self._rows)
-        # A joint without an effort is left out, and so is an instant that lacks another's.
-        used = np.isfinite(rows[:, 3]).mean(axis=0) > 0.5
-        rows = rows[np.isfinite(rows[:, 3, used]).all(axis=1)]
         q, dq, ddq, y = np.where(np.isfinite(rows), rows, 0.0).transpose(1, 0, 2)
-        y = np.where(used, y, 0.0)
-        used &= np.ptp(y, axis=0) > 0.0
-        left = [name for name, own in zip(model.joint_names, used, strict=True) if not own]
-        if not used.any() or len(q) < 4 * BLOCKS:
-            return [], "; too few instants have the efforts of all joints"
+        times = np.arange(len(q), dtype=np.float64) * (SPACING_NS / SECOND)
         coulomb = np.tanh(dq / model.config.coulomb_velocity)
         effects = np.stack((dq, coulomb, np.ones_like(dq), ddq), axis=-1)
         between()
         parts = np.array(inertial_parts(model, q, dq, ddq))
-        times = np.arange(len(q), dtype=np.float64) * (SPACING_NS / SECOND)
-        gravity = model.gravity
-        columns = Columns(times, q, dq, parts, effects, y, times, y, model.inertial_prior, gravity)
+        prior, gravity, seen = model.inertial_prior, model.gravity, np.isfinite(rows[:, 3])
+        columns = Columns(times, q, dq, parts, effects, y, times, y, prior, gravity, seen)
+        used = columns.enough & (np.ptp(y, axis=0) > 0.0)
+        left = [name for name, own in zip(model.joint_names, used, strict=True) if not own]
+        if not used.any():
+            return [], "; too few instants have efforts"
         found = effort_findings(model.joint_names, columns, used, between)
         scale = [float(f"{v:.4g}") for v in found.hypothesis.factor * self._scale]
         findings = [

@@ -141,7 +141,7 @@ def test_a_simulated_arm_is_nearly_what_rigid_bodies_with_friction_do() -> None:
     urdf, log = simulated_log(SIMULATED["sim_small"], 12.0)
     model = RobotModel(urdf, joints=log.names)
     columns = make_columns(log, model, 5.0)
-    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool))
+    fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool), columns.seen)
     error = np.mean(fit.solve(columns.gravity, columns.y)[1] / columns.y.var(axis=0))
     assert 1e-5 < error < 0.02  # and not quite: transmission and hysteresis are in it
 

@@ -278,7 +278,7 @@ class _Fit:
         self._k, p = len(sign), self._chi.size
         own, extra = EFFECTS * self._k, 0 if load is None else len(load[1])
         self._n = p + own * len(recordings) + extra
-        self._chi_std = _prior_std(self._chi)
+        self._chi_std = prior_std(self._chi)
         self._start = np.append(start, 0.0)
         self._rows: list[tuple[int, Indices, int, Array]] = []  # joint, places, of bodies, values
         loads = p + own * len(recordings) + np.arange(extra)
@@ -372,7 +372,7 @@ class _Fit:
         return np.asarray(V @ np.diag(np.maximum(w, 1e-3)) @ V.T)
 
 
-def _prior_std(prior: Array) -> Array:
+def prior_std(prior: Array) -> Array:
     """(p,) the scale of each of the URDF's parameters, by its body's mass and size."""
     std = []
     floor = 1e-3 * float(prior.reshape(-1, 10)[:, 0].sum())

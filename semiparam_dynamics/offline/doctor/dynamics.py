@@ -13,6 +13,7 @@ from scipy.signal import butter, sosfiltfilt
 
 from semiparam_dynamics.base.arrays import Array, Mask
 from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.dynamics.effort_faults import LAGS
 from semiparam_dynamics.dynamics.effort_trials import Columns, inertial_parts
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY
@@ -26,6 +27,8 @@ MAX_ROWS = 2500  # rows of the grid that least squares gets
 
 def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool = True) -> Columns:
     """The columns of a log without faults in single messages; its efforts must be there.
+
+    Efforts that are no evidence are NaN.
 
     `model` is of the log's joints in their order. Without `free` bodies the URDF's torques are the
     only inertial column, which takes a fraction of the time. Raises BagError where the log is too
@@ -43,6 +46,7 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool 
     own = 1.0 / float(np.median(np.diff(times)))
     wide, narrow = (min(f, 0.4 * rate) for f in (WIDE_RATIO * cutoff, cutoff))
     grid = times[0] + np.arange(n) / rate
+    seen = _evident(times, log.y, grid, cutoff)
     q, y = (_on_grid(times, a, own, grid, wide) for a in (log.q, log.y))
     dq = np.gradient(q, 1.0 / rate, axis=0)
     ddq = np.gradient(dq, 1.0 / rate, axis=0)
@@ -72,7 +76,20 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool 
         y_grid,
         prior,
         model.gravity,
+        seen[kept],
     )
+
+
+def _evident(times: Array, y: Array, grid: Array, cutoff: float) -> Mask:
+    """(m, k) where on the grid no NaN of y (n, k) is mixed with the efforts, delayed or not."""
+    reach = 0.5 / cutoff + float(np.abs(LAGS).max())
+    seen = np.ones((len(grid), y.shape[1]), dtype=bool)
+    for column, lost in zip(seen.T, np.isnan(y).T, strict=True):
+        if lost.any():
+            at = times[lost]
+            before = np.searchsorted(at, grid - reach), np.searchsorted(at, grid + reach)
+            column[:] = before[0] == before[1]
+    return seen
 
 
 def _resting(dq: Array, rate: float) -> Mask:
@@ -86,7 +103,10 @@ def _resting(dq: Array, rate: float) -> Mask:
 def _on_grid(times: Array, values: Array, rate: float, grid: Array, cutoff: float) -> Array:
     """Values on the grid, after a low-pass at their own rate."""
     even = times[0] + np.arange(int((times[-1] - times[0]) * rate) + 1) / rate
-    at_rate = np.column_stack([np.interp(even, times, column) for column in values.T])
+    good = np.isfinite(values)
+    at_rate = np.column_stack(
+        [np.interp(even, times[g], column[g]) for g, column in zip(good.T, values.T, strict=True)]
+    )
     smooth = _low_pass(at_rate, cutoff, rate)
     return np.column_stack([np.interp(grid, even, column) for column in smooth.T])
 

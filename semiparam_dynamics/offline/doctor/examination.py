@@ -13,6 +13,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_faults import Finding
+from semiparam_dynamics.dynamics.effort_trials import MIN_SECONDS
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.joint_log import (
     JointLog,
@@ -22,6 +23,7 @@ from semiparam_dynamics.offline.doctor.joint_log import (
 )
 from semiparam_dynamics.offline.doctor.messages import (
     JointFacts,
+    as_evidence,
     liveliest_stretch,
     message_findings,
     moving,
@@ -113,7 +115,7 @@ def _with_wrenches(
         examination,
         findings=findings,
         skipped=skipped,
-        not_examined=left,
+        not_examined=examination.not_examined + left,
         wrenches=len(wrenches),
     )
 
@@ -144,16 +146,16 @@ def examine(
             for told in told_of_urdf(model)
         ]
         clean = repaired(log, facts)
-        lively = liveliest_stretch(clean)
+        lively = liveliest_stretch(as_evidence(clean, config.samples))
         delay = config.samples.effort_delay
         physics, skipped = _physics(lively, model, config.filter.cutoff or 5.0, delay)
     findings += physics.findings if physics is not None else []
     findings.sort(key=lambda finding: not finding.fault)
     values, mended = _mends(findings, log.names, config, efforts=efforts)
     flat = to_flat(config) | values
-    return Examination(
-        log, clean, findings, physics, skipped, from_flat(InverseDynamicsConfig, flat), mended
-    )
+    mends, left = from_flat(InverseDynamicsConfig, flat), physics.untold if physics else ()
+    untold = tuple(f"the effort of {name}: too little of it is as measured" for name in left)
+    return Examination(log, clean, findings, physics, skipped, mends, mended, untold)
 
 
 def _physics(
@@ -167,16 +169,15 @@ def _physics(
     if len(clean) < 3:
         return None, "there is too little motion"
     y = clean.y
-    used = np.isfinite(y).all(axis=0)
-    used &= np.ptp(np.where(np.isfinite(y), y, 0.0), axis=0) > 0.0
+    used = np.array([np.unique(c[np.isfinite(c)]).size > 1 for c in y.T])
     if not used.any():
         return None, "no joint has efforts that vary"
     active = moving(clean)
-    if active.sum() < 100 or clean.times[active][-1] - clean.times[active][0] < 3.0:
+    if active.sum() < 100 or np.ptp(clean.times[active]) < MIN_SECONDS:
         return None, "there is too little motion"
     first, last = np.flatnonzero(active)[[0, -1]]
     part = clean.rows(slice(int(first), int(last) + 1))
-    filled: Array = np.where(used, np.nan_to_num(y[first : last + 1]), 0.0)
+    filled: Array = np.where(used, y[first : last + 1], 0.0)
     if delay:
         at = part.times
         filled = np.column_stack([np.interp(at + delay, at, column) for column in filled.T])

@@ -7,18 +7,20 @@ the checks of the dynamics.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, TURN, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import listing
+from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import StuckReadings
+from semiparam_dynamics.samples.sensor_faults import SensorFaults
 
 REST_VELOCITY = 0.01  # rad/s or m/s, below which all joints are at rest
 UNEVEN_STEP = 0.05  # of the usual step: stamps that differ by more are uneven
@@ -31,6 +33,7 @@ LITTLE_MOTION = 10.0  # s of motion that are few
 STANDING_RANGE = 2e-3  # rad or m of range: a joint that stands
 COARSE_STEP = 0.1  # of the standard deviation: steps that are coarse
 MIN_CLIPPED_SHARE = 0.005  # share of the messages at one and the same largest value
+STUCK = "effort stuck"
 MIN_SPIKE = 0.05  # rad or m
 JUMP_RATIO = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
 MAX_STRETCH = 60.0  # s that are compared with the dynamics
@@ -459,7 +462,8 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
     y = log.y[active]
     if len(y) < 50:
         return
-    stuck = _stuck(log, samples)
+    stuck = left_out(log.names, log.stamps, log.y, log.q, samples)[STUCK]
+    limits = one_or_each("samples.saturation", samples.saturation or (np.inf,), len(log.names))
     seconds = float(np.mean(active)) * log.times[-1]
     for k, name in enumerate(log.names):
         column = y[:, k]
@@ -499,7 +503,8 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 fault=not little,
             )
             continue
-        if (clip := clipped(column)) is not None:
+        told = bool(np.abs(column).max() >= limits[k])  # by samples.saturation
+        if not told and (clip := clipped(column)) is not None:
             extreme, share = clip
             # One limit is for both signs: it must not take the other end's good efforts away.
             largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
@@ -514,28 +519,44 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
                 amount=abs(extreme),
                 mends=limit,
             )
-        elif stuck[k]:
+        elif k in stuck and (count := int(np.sum(np.abs(log.y[stuck[k][1], k]) < limits[k]))):
             yield Finding(
-                "effort stuck",
-                f"{stuck[k]} messages have an effort of {name} that has been the same to the last "
-                f"digit for more than {samples.stuck_after:g} s while the joint moves",
+                STUCK,
+                f"in {count} messages {stuck[k][0]}",
                 "look at the joint's sensor and its driver; the learner leaves that effort out",
                 (name,),
-                amount=float(stuck[k]),
+                amount=float(count),
             )
 
 
-def _stuck(log: JointLog, samples: StreamConfig) -> Indices:
-    """(k,) messages in which each joint's effort sticks, as the learner counts them."""
-    count = np.zeros(len(log.names), dtype=np.int64)
-    if log.y is not None:
-        sticks = StuckReadings(
-            round(samples.stuck_after * SECOND), samples.stuck_motion, own_joint=True
-        )
-        rows = zip(log.stamps.tolist(), log.y.tolist(), log.q.tolist(), strict=True)
-        for stamp, efforts, positions in rows:
-            count[sticks(stamp, efforts, positions)] += 1
-    return count
+def left_out(
+    names: Sequence[str], stamps: Stamps, readings: Array, q: Array, samples: StreamConfig
+) -> dict[str, dict[int, tuple[str, list[int]]]]:
+    """Of each fault its axes, each with a sentence and its rows, by the stage that the learner has.
+
+    names: of the joints whose efforts are read; empty: a wrench is.
+    """
+    found: dict[str, dict[int, tuple[str, list[int]]]] = defaultdict(dict)
+    faults = SensorFaults(names, samples)
+    for row, reading in enumerate(zip(*(a.tolist() for a in (stamps, readings, q)), strict=True)):
+        for axis, kind, sentence in faults(*reading):
+            found[kind].setdefault(axis, (sentence, []))[1].append(row)
+    return found
+
+
+def as_evidence(log: JointLog, samples: StreamConfig) -> JointLog:
+    """The log with NaN for efforts that stick or are saturated: they follow no motion."""
+    if log.y is None or not len(log):
+        return log
+    y, active = log.y.copy(), moving(log)
+    for axes in left_out(log.names, log.stamps, log.y, log.q, samples).values():
+        for k, (_, rows) in axes.items():
+            y[rows, k] = np.nan
+    for column, told in zip(y.T, log.y.T, strict=True):
+        if active.any() and (clip := clipped(told[active])) is not None:
+            column[(told <= clip[0]) if clip[0] < 0.0 else (told >= clip[0])] = np.nan
+            column[np.abs(told) >= abs(clip[0])] = np.nan
+    return dataclasses.replace(log, y=y)
 
 
 def _motion(log: JointLog) -> Iterator[Finding]:
@@ -655,6 +676,8 @@ def spikes(q: Array, least: float = MIN_SPIKE) -> Mask:
 def clipped(values: Array) -> tuple[float, float] | None:
     """The extreme that readings (n,) stay at exactly, and their share there; None: they do not."""
     found, counts = np.unique(values, return_counts=True)
+    if found.size < 2 or not np.isfinite(found).all():
+        return None
     end = -1 if counts[-1] > counts[0] else 0
     if counts[end] > max(MIN_CLIPPED_SHARE * len(values), 10.0 * np.median(counts)):
         return float(found[end]), float(counts[end]) / len(values)

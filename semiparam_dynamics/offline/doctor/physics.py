@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.dynamics.effort_faults import EXCHANGED, Finding, Verdict, effort_findings
 from semiparam_dynamics.dynamics.effort_trials import Columns, Hypothesis, Trial
 from semiparam_dynamics.offline.doctor.dynamics import make_columns
@@ -26,6 +27,7 @@ class Physics:
     columns: Columns
     explained: Array  # (k,) share of each effort's variance, by free parameters
     delay: float = 0.0  # s by which the efforts seem to come late
+    untold: tuple[str, ...] = ()  # joints of which too few efforts are as measured
 
 
 def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mask) -> Physics:
@@ -34,6 +36,8 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
     Raises BagError where the motion is too short.
     """
     columns = make_columns(part, model, cutoff)
+    if not (used & columns.enough).any():
+        raise BagError("too little of the efforts is as measured")
     verdict = effort_findings(part.names, columns, used, delays=True)
     found: list[Finding] = []
     faults = any(finding.fault for finding in verdict.findings)
@@ -45,11 +49,12 @@ def physics_findings(part: JointLog, model: RobotModel, cutoff: float, used: Mas
         # If the joint moves after all, gravity does more than what is seen of it.
         found = [_doubted(f) if any("gravity" in name for name in f.mends) else f for f in found]
     explained = np.full(len(used), np.nan)
-    left = verdict.trial.squares(best, "free").mean(axis=0)
-    explained[verdict.trial.used] = np.maximum(1.0 - left, 0.0)
+    explained[verdict.trial.used] = np.maximum(1.0 - verdict.trial.each(best, "free"), 0.0)
     y, grid = columns.y * np.sign(best.factor), columns.y_grid * np.sign(best.factor)
     columns = replace(columns, y=y, y_grid=grid, gravity=best.gravity)
-    return Physics(found, columns, explained, verdict.delay)
+    untold = np.flatnonzero(used & ~columns.enough).tolist()
+    names = tuple(part.names[k] for k in untold)
+    return Physics(found, columns, explained, verdict.delay, names)
 
 
 def _doubted(finding: Finding) -> Finding:

@@ -8,7 +8,6 @@ within the bounds that a joint's effort has.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,18 @@ from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
-from semiparam_dynamics.offline.doctor.messages import clipped, moving, spikes, stamp_findings
+from semiparam_dynamics.offline.doctor.messages import (
+    clipped,
+    left_out,
+    moving,
+    spikes,
+    stamp_findings,
+)
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import frame_names, parse_urdf
 from semiparam_dynamics.samples.bag import WRENCH, BagReader
 from semiparam_dynamics.samples.joint_names import stamp_of
+from semiparam_dynamics.samples.measurement import StreamConfig
 
 AVERAGED = 0.2  # s over which readings are averaged before they are compared with weight
 MIN_BLOCKS = 15
@@ -34,7 +40,6 @@ MIN_WEIGHT_SPREAD = 0.1  # of the weight: the sensor has to turn that far in it
 MAX_FORCE_UNEXPLAINED = 0.3  # of the variance: what leaves less explains the readings
 MAX_TURNED_RATIO = 0.5  # of the errors with another sign, or other axes, and as it is
 MAX_REPEATED_SHARE = 0.1  # share of the messages in motion that repeat the reading before
-MIN_STUCK = 0.5  # s that one axis stays the same while the arm moves
 MIN_COVERED_SHARE = 0.5  # share of the wrenches that the joint states must cover
 # The 24 rotations by right angles, and -1.
 RIGHT_ANGLES = [*np.round(Rotation.create_group("O").as_matrix()), -np.eye(3)]
@@ -110,7 +115,7 @@ def wrench_findings(
         )
         return findings, "the wrenches are not of the joint states' time"
     clean = replace(clean, stamps=clean.stamps[inside], values=clean.values[inside])
-    findings += _axes(clean, joints)
+    findings += _axes(clean, joints, config.samples)
     more, skipped = _weight(clean, joints, urdf, config, locked)
     return findings + more, skipped
 
@@ -134,7 +139,7 @@ def _numbers(log: WrenchLog) -> Iterator[Finding]:
         )
 
 
-def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
+def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[Finding]:
     """Check single axes while the arm moves."""
     times = (log.stamps - joints.stamps[0]) / SECOND
     active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
@@ -160,16 +165,18 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
             "publish at the rate at which the sensor is read",
             amount=held,
         )
-    stuck: list[str] = []
+    q = np.column_stack([np.interp(times, joints.times, column) for column in joints.q.T])
+    faults = left_out((), log.stamps, log.values, q, samples)
+    stuck = {} if held > MAX_REPEATED_SHARE else faults["wrench stuck"]
+    if stuck:
+        yield Finding(
+            "wrench: stuck",
+            "; ".join(sentence for sentence, _ in stuck.values()),
+            "look at the sensor's driver or cable",
+        )
     wrong = 0
-    for k in np.flatnonzero(~constant):
+    for k in set(np.flatnonzero(~constant).tolist()) - set(stuck):
         column = log.values[:, k]
-        changes = np.concatenate(([0], np.flatnonzero(np.diff(column)) + 1, [len(column)]))
-        runs = [(a, b - 1) for a, b in itertools.pairwise(changes.tolist()) if active[a:b].all()]
-        longest = max((float(times[b] - times[a]) for a, b in runs), default=0.0)
-        if longest > MIN_STUCK and held <= MAX_REPEATED_SHARE:
-            stuck.append(f"{WRENCH_AXES[k]} for {longest:.1f} s")
-            continue
         if (clip := clipped(column[active])) is not None:
             extreme, share = clip
             yield Finding(
@@ -181,12 +188,6 @@ def _axes(log: WrenchLog, joints: JointLog) -> Iterator[Finding]:
                 amount=abs(extreme),
             )
         wrong += int(spikes(column[:, None], float(column.std())).sum())
-    if stuck:
-        yield Finding(
-            "wrench: stuck",
-            f"while the arm moves these stay the same to the last digit: {listing(stuck)}",
-            "look at the sensor's driver or cable",
-        )
     if wrong:
         yield Finding(
             "wrench: wrong readings",

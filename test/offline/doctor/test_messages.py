@@ -13,6 +13,7 @@ from semiparam_dynamics.offline.doctor.examination import examine
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import (
     JointFacts,
+    as_evidence,
     liveliest_stretch,
     message_findings,
     repaired,
@@ -164,6 +165,10 @@ def test_clipped_efforts_get_a_limit() -> None:
     for finding in named:
         joint = LOG.names.index(finding.joints[0])
         assert finding.mends["samples.saturation"] == pytest.approx(most[joint], rel=1e-4)
+    told = StreamConfig(saturation=tuple((most * (1.0 - 1e-6)).tolist()))
+    assert "clipped efforts" not in [f.kind for f in message_findings(log, facts(log), told)]
+    lost = np.isnan(as_evidence(log, StreamConfig()).y)
+    assert (lost == (np.abs(log.y) == most))[:, [LOG.names.index(f.joints[0]) for f in named]].all()
 
 
 def test_efforts_clipped_at_the_smaller_end_are_told_with_that_and_limit_no_other() -> None:

@@ -11,13 +11,15 @@ import pytest
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.dynamics.effort_trials import Hypothesis, Trial
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
+from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.examination import examine
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 
-from ...dynamics.arms import URDF
+from ...dynamics.arms import URDF, small_arm
 from .logs import arm_log, examined, kinds
 
 SEVEN = Path(__file__).resolve().parents[2] / "data" / "seven_joint_arm.urdf"
@@ -43,6 +45,42 @@ def test_a_turned_sign_is_named_and_mended() -> None:
     assert kinds(examination) == ["effort sign"]
     assert found(examination, "effort sign").joints == log.names[:1]
     assert np.array_equal(examination.config.samples.effort_scale, sign)
+
+
+def test_efforts_that_were_not_measured_are_no_evidence_of_their_joint_alone() -> None:
+    log, model = arm_log(), small_arm()
+    columns = make_columns(log, model, 5.0)
+    assert columns.seen.all() and columns.enough.all()
+    y = log.y.copy()
+    y[(log.times > 4.0) & (log.times < 6.0), 1] = np.nan
+    some = make_columns(dataclasses.replace(log, y=y), model, 5.0)
+    times = some.times[~some.seen[:, 1]]
+    assert some.seen[:, [0, 2, 3]].all() and some.enough.all()
+    assert times.min() == pytest.approx(3.84, abs=0.03)  # filters and delays mix it with the others
+    assert times.max() == pytest.approx(6.16, abs=0.03)
+    trials = [Trial(one, np.ones(4, dtype=bool)) for one in (columns, some)]
+    as_is = Hypothesis(np.ones(4), np.arange(4), columns.gravity)
+    for model_name in ("urdf", "free", "none"):
+        whole, part = (trial.squares(as_is, model_name) for trial in trials)
+        assert (np.isnan(part) == ~some.seen).all() and np.isfinite(whole).all()
+    y[log.times > 6.0, 1] = np.nan
+    (told,) = examined(dataclasses.replace(log, y=y)).not_examined
+    assert told == f"the effort of {log.names[1]}: too little of it is as measured"
+
+
+def test_a_joint_whose_own_effort_is_explained_worse_is_not_accused() -> None:
+    columns = make_columns(arm_log(), small_arm(), 5.0)
+    trial, rng = Trial(columns, np.ones(4, dtype=bool)), np.random.default_rng(0)
+    as_is = Hypothesis(np.ones(4), np.arange(4), columns.gravity)
+    turned = dataclasses.replace(as_is, factor=np.array([-1.0, 1.0, 1.0, 1.0]))
+    noise = rng.uniform(0.9, 1.1, columns.y.shape)
+    errors = {"none": 1.0 + 0.0 * noise, "urdf": 0.1 * noise, "free": 0.1 * noise}
+    for own, told in ((0.05, True), (0.2, False)):
+        better = np.where(np.arange(4) == 0, own, 0.02) * noise
+        trial.squares = lambda h, model, better=better: (
+            better if h.factor[0] < 0.0 and model != "none" else errors[model]
+        )
+        assert trial.shown(turned, as_is) == told
 
 
 def test_currents_are_named_and_the_factors_are_those_of_the_truth() -> None:
