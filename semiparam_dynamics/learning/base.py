@@ -25,7 +25,7 @@ from semiparam_dynamics.base.errors import (
     positive_penalty,
 )
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.learning.centers import chosen_by_leave_one_out
+from semiparam_dynamics.learning.centers import chosen_by_leave_one_out, scaled_kernel
 from semiparam_dynamics.learning.kernels import (
     HasKernel,
     Kernel,
@@ -57,22 +57,23 @@ def fitted_rows(
     """:func:`~.rows.training_rows`, with what an estimator finds in them before anything else.
 
     Sets `kernel_`, whose width is a number, and `penalty_` of an estimator with a penalty: those
-    that were given, or :func:`~.centers.chosen_by_leave_one_out`.
+    that were given, or :func:`~.centers.chosen_by_leave_one_out`. One without, whose steps
+    regularise, would take too many of them in a wide kernel: its width is the median distance.
     """
-    given = getattr(estimator, "penalty", PENALTY_OF_NONE)
-    penalty = None if given is None else positive_penalty(given)
+    regularised = hasattr(estimator, "penalty")
+    if regularised and estimator.penalty is not None:
+        positive_penalty(estimator.penalty)
     rows = training_rows(estimator, X, y, sample_weight, on_device=on_device)
     kernel = estimator._kernel_for(rows)
+    if not regularised:
+        estimator.kernel_ = scaled_kernel(kernel, rows)
+        return rows
+    penalty = estimator.penalty
     if penalty is None or kernel.needs_scale:
         kernel, found = chosen_by_leave_one_out(rows, kernel, estimator.memory_limit)
         penalty = found if penalty is None else penalty
-    estimator.kernel_ = kernel
-    if hasattr(estimator, "penalty"):
-        estimator.penalty_ = penalty
+    estimator.kernel_, estimator.penalty_ = kernel, penalty
     return rows
-
-
-PENALTY_OF_NONE = 1.0  # stands for that of an estimator without
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ignore[misc]

@@ -167,7 +167,7 @@ class NystromBasis:
         K = np.empty((centers.shape[0],) * 2)
         evaluate_into(self.kernel.bind(centers), centers, K)
         if not (np.isfinite(K.min(initial=0.0)) and np.isfinite(K.max(initial=0.0))):
-            raise LearningError("The kernel has values that are not finite on the centres.")
+            raise LearningError("The kernel has values that are not finite: scale the inputs.")
         jitter = self.jitter * np.diag(K)
         K[np.diag_indices_from(K)] += jitter
         return K, 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
@@ -324,6 +324,7 @@ def chosen_by_leave_one_out(
     if len(some) < FEWEST_ROWS:
         return kernel.scaled_to(some.X), PENALTY_OF_FEW
     kernels = [kernel.scaled_to(some.X, factor) for factor in factors]
+    kernels[0].bind(some.X[:1])  # checks the parameters
     scales = [float(np.mean(one.diagonal(some.X).astype(float))) for one in kernels]
     errors = np.array([_errors(some, *each) for each in zip(kernels, scales, strict=True)])
     if not np.isfinite(errors).any():

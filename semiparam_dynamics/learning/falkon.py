@@ -542,8 +542,8 @@ class Falkon(RegularisationPath, KernelRegressor):
             self.centers, rows, self.n_centers, kernel, self.penalty_, draw, limit
         )
         n_rows = self.preconditioner_rows
-        if isinstance(n_rows, str):
-            n_rows = _cheap_rows(n_rows, rows, centers.points.shape[0], limit)
+        if isinstance(n_rows, str) and n_rows == "auto":
+            n_rows = _cheap_rows(rows, centers.points.shape[0], limit)
         elif n_rows is not None:
             n_rows = positive_count(n_rows, "preconditioner_rows")
         self._seen_rows = n_rows or 0
@@ -569,15 +569,8 @@ class Falkon(RegularisationPath, KernelRegressor):
 CHEAP_PRODUCTS = 1.6e10  # multiplications for the preconditioner's rows, about a second's
 
 
-def _cheap_rows(asked: str, rows: Rows, n_centers: int, memory_limit: int | None) -> int:
-    """The rows that a preconditioner with so many centres sees by itself.
-
-    Raises ConfigurationError for another word than "auto".
-    """
-    if asked != "auto":
-        raise ConfigurationError(
-            f'preconditioner_rows must be "auto", None or a number, not {asked!r}.'
-        )
+def _cheap_rows(rows: Rows, n_centers: int, memory_limit: int | None) -> int:
+    """The number of rows that a preconditioner with so many centres sees by itself."""
     row_bytes = rows.row_numbers * rows.dtype.itemsize
     room = max(memory_budget(memory_limit) // (4 * row_bytes), 1)
     cheap = max(int(CHEAP_PRODUCTS / n_centers**2), n_centers)

@@ -147,8 +147,8 @@ class Stationary(Kernel):
     ----------
     length_scale : the width, in the inputs' unit; or one for each input, (d,); or "scale": what
         `fit` finds in the data. That is the median distance between rows, as the kernel measures
-        it, or where there are outputs the multiple of it (:data:`~.centers.WIDTH_FACTORS`) with
-        the smallest leave-one-out error.
+        it, or, of an estimator with a penalty, the multiple of it
+        (:data:`~.centers.WIDTH_FACTORS`) with the smallest leave-one-out error.
     """
 
     length_scale: Any
@@ -369,8 +369,8 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return CallableKernel(kernel)
     raise ConfigurationError(
-        f"kernel must be {', '.join(NAMED)}, a kernel such as Gaussian(length_scale=1.0), or a "
-        f"function of two matrices of rows, not {kernel!r}."
+        f"kernel must be a kernel such as Gaussian(length_scale=1.0), one of {', '.join(NAMED)}, "
+        f"or a function of two matrices of rows, not {kernel!r}."
     )
 
 
