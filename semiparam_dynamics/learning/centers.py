@@ -318,7 +318,7 @@ def chosen_by_leave_one_out(
     the function's (Rasmussen, Williams 2006, section 2.2). Time O(k m^2) for k rows and m centres.
     """
     row_bytes = 8 * (4 * CHOICE_CENTERS + 2 * len(RIDGES) * rows.n_outputs)
-    room = max(memory_budget(memory_limit) // row_bytes, CHOICE_CENTERS)
+    room = max(memory_budget(memory_limit) // row_bytes, 10 * FEWEST_ROWS)
     some = distinct_rows(rows, min(CHOICE_ROWS, room))
     factors = WIDTH_FACTORS if kernel.needs_scale else (1.0,)
     if len(some) < FEWEST_ROWS:

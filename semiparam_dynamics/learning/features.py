@@ -33,7 +33,7 @@ from semiparam_dynamics.learning.centers import (
     scaled_kernel,
 )
 from semiparam_dynamics.learning.feature_sampling import kernel_widths
-from semiparam_dynamics.learning.kernels import Gaussian, HasKernel, as_kernel
+from semiparam_dynamics.learning.kernels import Gaussian, HasKernel, Kernel, as_kernel
 from semiparam_dynamics.learning.products import evaluate_into
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
@@ -207,7 +207,7 @@ def feature_option(features: Any, kernel: Any, n_features: int, random_state: An
         return features
     if features == "random_relu":
         return RandomReLUFeatures(n_features, random_state).fit(X)
-    known = scaled_kernel(kernel, ArrayRows(X))
+    known = _stream_kernel(kernel, X)
     if features == "nystrom":
         return NystromFeatures(kernel=known, n_centers=n_features, random_state=random_state).fit(X)
     if features != "random_fourier":
@@ -224,13 +224,18 @@ def gaussian_width(kernel: Any, what: str, X: Array) -> float:
 
     Raises ConfigurationError for any other kernel, and for one with a width for each input.
     """
-    scale = _gaussian(scaled_kernel(kernel, ArrayRows(X)), what).length_scale
+    scale = _gaussian(_stream_kernel(kernel, X), what).length_scale
     if np.ndim(scale):
         raise ConfigurationError(
             f"{what} have one width for all inputs: divide the inputs by the kernel's widths, and "
             f"take Gaussian(1.0)."
         )
     return positive(scale, "length_scale")
+
+
+def _stream_kernel(kernel: Any, X: Array) -> Kernel:
+    """The kernel of a learner of rows that come one by one: only "scale" looks at the first X."""
+    return Gaussian(1.0) if kernel is None else scaled_kernel(kernel, ArrayRows(X))
 
 
 def _gaussian(kernel: Any, what: str) -> Gaussian:
