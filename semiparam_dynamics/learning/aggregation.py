@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import ConfigurationError, positive_count
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.base import KernelRegressor, fitted_rows, hold_out
 from semiparam_dynamics.learning.kernels import Kernel, stacked
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
@@ -159,9 +159,12 @@ def combination_weights(G: Array, g: Array, rounding: float) -> Array:
     """c (l, T) with G c = g for each output, from G (T, l, l) and g (T, l); any scale of both.
 
     Directions in which the candidates, scaled to the same norm, are equal to relative `rounding`
-    of G's entries get nothing. A candidate that is zero gets no weight.
+    of G's entries get nothing. A candidate that is zero gets no weight. Raises LearningError where
+    the squares of outputs overflow.
     """
     n_outputs, n_candidates = g.shape
+    if not (np.isfinite(G).all() and np.isfinite(g).all()):
+        raise LearningError("The outputs' squares overflow: scale y.")
     result = np.zeros((n_candidates, n_outputs))
     for t in range(n_outputs):
         norms = np.sqrt(np.maximum(np.diag(G[t]), 0.0))

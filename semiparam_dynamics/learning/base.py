@@ -113,6 +113,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
 
         Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
         of a Dask array a Dask array, in the same chunks of rows. In the precision of the fit.
+        Raises LearningError for predictions that it has no numbers for.
         """
         backend = backend_of(X)
         if backend is not None:
@@ -120,7 +121,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
             return elsewhere
         X = validate_data(self, X, dtype=self.centers_.dtype, reset=False)
         kernel = fitted_kernel(self)
-        return kernel_sum(X, kernel, self.centers_, self.coef_, self.memory_limit)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = kernel_sum(X, kernel, self.centers_, self.coef_, self.memory_limit)
+        if not np.isfinite(found).all():
+            raise LearningError(
+                f"Predictions are beyond the numbers of {found.dtype}: scale inputs and outputs, or "
+                f"raise the penalty."
+            )
+        return found
 
     def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
         """Store centres (m, d) and coefficients (m, T) as fitted attributes."""

@@ -20,6 +20,8 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.kernels import (
+    NO_VALUE,
+    NOT_FINITE,
     SCALE_ROWS,
     Kernel,
     as_inputs,
@@ -166,11 +168,13 @@ class NystromBasis:
         """
         K = np.empty((centers.shape[0],) * 2)
         evaluate_into(self.kernel.bind(centers), centers, K)
-        if not (np.isfinite(K.min(initial=0.0)) and np.isfinite(K.max(initial=0.0))):
-            raise LearningError("The kernel has values that are not finite: scale the inputs.")
+        largest = float(np.finfo(self.dtype).max)  # that rows' kernels may have
+        if not (K.min(initial=0.0) >= -largest and K.max(initial=0.0) <= largest):
+            raise LearningError(NOT_FINITE)
         jitter = self.jitter * np.diag(K)
         K[np.diag_indices_from(K)] += jitter
-        return K, 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
+        # Of a duplicate, its own and its twin's are left: 2 of it.
+        return K, np.maximum(10.0 * jitter, NO_VALUE)
 
     def _append(self, rows: slice) -> None:
         """Fill the expansion's `rows`."""
@@ -344,7 +348,7 @@ def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
     Y /= np.maximum(np.sqrt(np.mean(Y**2, axis=0)), np.finfo(Y.dtype).tiny)
     rows = ArrayRows(some.X, Y, None if equal else some.weights.astype(some.X.dtype))
     basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
-    if not (basis.n_features and 0.0 < scale < np.inf):
+    if not (basis.n_features and NO_VALUE < scale < np.inf):
         return np.full(len(RIDGES), np.inf)
     stream = partial(feature_blocks, rows, nystrom_map(basis, rows.dtype))
     system = NestedRidge(basis.n_features, rows.n_outputs)

@@ -90,6 +90,9 @@ def squared_norms(X: Any) -> Array:
 
 Bound = Callable[[Array], Array]
 
+# Values up to this one are zero: their inverses overflow, and they have lost digits.
+NO_VALUE = float(np.finfo(float).tiny / np.finfo(float).eps)
+NOT_FINITE = "The kernel has values that are not finite: scale the inputs."
 # What a message says where a kernel's values may have lost their digits.
 FAR_ROWS = (
     "Or some rows are so far from the others that the kernel between them is rounding: look for "

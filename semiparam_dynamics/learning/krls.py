@@ -26,7 +26,7 @@ from semiparam_dynamics.learning.base import (
     fitted_rows,
     kernel_sum,
 )
-from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel
+from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, NOT_FINITE, Kernel
 from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal, upper_factor
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require
 
@@ -92,7 +92,7 @@ def gradient_step(
                 f'step must be "spectral", "kernel" or a number, not {step!r}.'
             )
         largest = largest_eigenvalue() if step == "spectral" else largest_diagonal()
-        return 1.0 / largest if largest > 0.0 else 1.0
+        return 1.0 / largest if largest > NO_VALUE else 1.0
     return positive(step, "step")
 
 
@@ -150,7 +150,7 @@ def nu_method(eigenvalues: Array, counts: Sequence[int], nu: float = 1.0) -> lis
 def _scaled(eigenvalues: Array) -> tuple[float, Array]:
     """gamma = 1 / max sigma, and gamma sigma; with no eigenvalue above zero any step will do."""
     largest = float(eigenvalues.max())
-    step = 1.0 / largest if largest > 0.0 else 1.0
+    step = 1.0 / largest if largest > NO_VALUE else 1.0
     return step, np.minimum(eigenvalues * step, 1.0)
 
 
@@ -203,7 +203,7 @@ class Problem:
         K *= self.roots
         K *= self.roots[:, None]
         if not (np.isfinite(K.min()) and np.isfinite(K.max())):
-            raise LearningError("The kernel has values that are not finite: scale the inputs.")
+            raise LearningError(NOT_FINITE)
         return K
 
     def rounding(self, K: Array) -> float:

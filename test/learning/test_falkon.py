@@ -112,6 +112,7 @@ def test_hard_problems_are_solved(
 def test_more_rows_in_the_preconditioner_save_iterations(weighted: bool) -> None:
     weights = RNG.uniform(0.1, 3.0, len(X)) if weighted else None
     model = Falkon(Gaussian(1.5), 1e-6, 150, max_iter=1000, random_state=0)
+    model.set_params(preconditioner_rows=None)
     few = clone(model).fit(X, y, weights)
     many = clone(model).set_params(preconditioner_rows=900).fit(X, y, weights)
     all_of_them = clone(model).set_params(preconditioner_rows=10**6).fit(X, y, weights)

@@ -18,7 +18,6 @@ from semiparam_dynamics.learning import (
     Falkon,
     Gaussian,
     KernelClassifier,
-    Laplacian,
     Linear,
     Matern,
     NystromAggregator,
