@@ -125,8 +125,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
             found = kernel_sum(X, kernel, self.centers_, self.coef_, self.memory_limit)
         if not np.isfinite(found).all():
             raise LearningError(
-                f"Predictions are beyond the numbers of {found.dtype}: scale inputs and outputs, or "
-                f"raise the penalty."
+                f"Predictions are beyond the numbers of {found.dtype}: scale inputs and outputs, "
+                f"or raise the penalty."
             )
         return found
 
@@ -217,7 +217,8 @@ class RegularisationPath(ABC):
         self, X: Any, y: Any, grid: Grid, sample_weight: Any
     ) -> tuple[Any, Rows, dict[str, list[Any]]]:
         """A copy that has found what `fit` finds in the rows, the rows, and :meth:`_chosen`."""
-        chosen, other = self._chosen(grid), copy.copy(self)
+        other: Any = copy.copy(self)
+        chosen = self._chosen(grid)
         if "penalty" in grid and other.penalty is None:  # of leverage scores, if they are asked for
             other.penalty = float(np.median(chosen["penalty"]))
         rows = fitted_rows(other, X, y, sample_weight)

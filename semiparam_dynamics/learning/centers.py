@@ -294,12 +294,13 @@ def distinct_rows(rows: Rows, count: int) -> Block:
     same = np.array([first.setdefault(_bytes(some, i), len(first)) for i in range(len(some))])
     w = np.ones(len(some)) if weights is None else weights[numbers].astype(float)
     places = np.unique(same, return_index=True)[1]
-    return Block(some.X[places], some.Y[places], np.bincount(same, w))
+    return Block(some.X[places], some.Y[places], np.bincount(same, w).astype(float))
 
 
 def _bytes(block: Block, i: int) -> bytes:
     """What is equal for equal rows alone."""
-    x, y = block.X[i : i + 1], block.Y[i].tobytes()
+    x: Any = block.X[i : i + 1]
+    y = block.Y[i].tobytes()
     parts = (x.indices, x.data) if is_sparse(x) else (x,)
     return b"".join([*(np.ascontiguousarray(part).tobytes() for part in parts), y])
 
@@ -354,13 +355,13 @@ def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
     system = NestedRidge(basis.n_features, rows.n_outputs)
     for block in stream():
         system.add(*block)
-    penalties = RIDGES * (scale / len(some))
+    penalties = (RIDGES * (scale / len(some))).tolist()
     sizes_ = [basis.n_features]
     ((_, predicted),) = leave_one_out_predictions(system, rows, stream, sizes_, penalties)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.mean((predicted - Y) ** 2, axis=2)
         errors = np.average(squares, axis=1, weights=some.weights)
-    return np.nan_to_num(errors, nan=np.inf, posinf=np.inf)
+    return np.asarray(np.nan_to_num(errors, nan=np.inf, posinf=np.inf))
 
 
 @dataclass(frozen=True)

@@ -574,4 +574,4 @@ def _cheap_rows(rows: Rows, n_centers: int, memory_limit: int | None) -> int:
     row_bytes = rows.row_numbers * rows.dtype.itemsize
     room = max(memory_budget(memory_limit) // (4 * row_bytes), 1)
     cheap = max(int(CHEAP_PRODUCTS / n_centers**2), n_centers)
-    return min(rows.n_samples, cheap, room)
+    return int(min(rows.n_samples, cheap, room))

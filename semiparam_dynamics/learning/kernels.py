@@ -411,7 +411,7 @@ def fitted_kernel(estimator: Any) -> Kernel:
 SCALE_ROWS = 500  # at most, whose distances are looked at
 
 
-def median_distance(X: Array, metric: str = "euclidean") -> float:
+def median_distance(X: Any, metric: str = "euclidean") -> float:
     """The median of the distances between rows X (k, d) that differ, in X's unit; 1 without any.
 
     Neither a column's offset nor a few rows far away have a part in it, however large they are.

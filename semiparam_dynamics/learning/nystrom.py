@@ -292,7 +292,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         parameter = parameter_of(self.filter)
         count = positive_count(self.max_iter, "max_iter") if parameter == "max_iter" else None
         rows = fitted_rows(self, X, y, sample_weight)
-        values = [self.penalty_ if parameter == "penalty" else count]
+        values: list[Any] = [self.penalty_ if parameter == "penalty" else count]
         problem = self._problem(rows, self.n_centers, values)
         if self.filter == "tikhonov":
             beta = problem.system.factor(values[0] * rows.total_weight).weights()
