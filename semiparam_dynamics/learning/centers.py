@@ -298,7 +298,7 @@ def distinct_rows(rows: Rows, count: int) -> Block:
 
 
 def _bytes(block: Block, i: int) -> bytes:
-    """What is equal for equal rows alone."""
+    """The row's numbers, equal for equal rows alone."""
     x: Any = block.X[i : i + 1]
     y = block.Y[i].tobytes()
     parts = (x.indices, x.data) if is_sparse(x) else (x,)

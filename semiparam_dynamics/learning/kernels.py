@@ -132,7 +132,7 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def needs_scale(self) -> bool:
-        """Whether a width is still to come from the data."""
+        """True where a width is still to come from the data."""
         return isinstance(getattr(self, "length_scale", None), str)
 
     def scaled_to(self, X: Array, factor: float = 1.0) -> Kernel:
