@@ -385,6 +385,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     centers_ : (q, d), without those that the ones before them explain to rounding.
     coef_ : (q,), or (q, T) where y had two dimensions.
     intercept_ : a number, or (T,) where y had two dimensions; zero without `fit_intercept`.
+    kernel_, penalty_ : with what `fit` found where it was not given.
     n_iter_ : iterations done, t.
     residuals_ : (t,), what is compared with the tolerance, after each iteration, the outputs'
         largest.

@@ -48,9 +48,10 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, H
 
     Parameters
     ----------
-    kernel : Gaussian, Laplacian or Matern, with one width or one for each input; None:
-        ``Gaussian(1.0)``.
-    penalty : lambda. It multiplies n, or the sum of the sample weights.
+    kernel : Gaussian, Laplacian or Matern, with one width or one for each input, or its name; None:
+        as in :class:`~.falkon.Falkon`.
+    penalty : lambda. It multiplies n, or the sum of the sample weights; None: the one of the
+        features' kernel, as in :class:`~.falkon.Falkon`.
     n_features : m. With kind "pair" an odd number is rounded down.
     kind : "phase", sqrt(2) cos(w'x + b), or "pair", a cosine and a sine of each frequency.
     random_state : seed of the frequencies.
