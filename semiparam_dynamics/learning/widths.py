@@ -81,8 +81,8 @@ def learn_widths(
     by L-BFGS-B with the analytic gradient (:func:`leave_one_out`), until ten steps bring less than
     one percent: with half of the rows and centres first, from there with all. Time
     O(n_rows n_centers^2 + n_rows n_centers d) a step. The search begins at the estimator's
-    Gaussian kernel, or, for the width "scale", at sqrt(d) standard deviations, with the best of four
-    common factors.
+    Gaussian kernel, or, for the width "scale", at sqrt(d) standard deviations, with the best of
+    four common factors.
 
     Parameters
     ----------
