@@ -118,6 +118,7 @@ def estimator(centers: int, penalty: float, iterations: int, limit: int | None) 
         tolerance=0.0,
         random_state=0,
         memory_limit=limit,
+        preconditioner_rows=None,
     )
 
 

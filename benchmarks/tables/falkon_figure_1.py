@@ -120,6 +120,7 @@ def run(
     floor = float(np.mean((direct.predict(part.X_test) - part.y_test) ** 2))
     tested, curves = problem.tested, {}
     falkon = Falkon(kernel, penalty, centers=centers, max_iter=iterations, tolerance=0.0)
+    falkon.set_params(preconditioner_rows=None)
     errors = list(falkon.fit(part.X, part.y, validation_data=tested).validation_errors_)
     # It ends by itself where rounding lets nothing more be gained.
     curves["FALKON"] = errors + errors[-1:] * (iterations - len(errors))

@@ -11,12 +11,12 @@ from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import ConfigurationError, positive_count, positive_penalty
-from semiparam_dynamics.learning.base import KernelRegressor, hold_out
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel, stacked
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
+from semiparam_dynamics.learning.base import KernelRegressor, fitted_rows, hold_out
+from semiparam_dynamics.learning.kernels import Kernel, stacked
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
 from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Block, Rows, training_rows
+from semiparam_dynamics.learning.rows import Block, Rows
 
 MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
@@ -53,7 +53,7 @@ class NystromAggregator(KernelRegressor):
     """
 
     kernel: Any = None
-    penalty: float = 1e-3
+    penalty: float | None = None
     n_centers: Any = (100, 300, 1000)
     centers: Any = "uniform"
     independent: bool = False
@@ -63,15 +63,14 @@ class NystromAggregator(KernelRegressor):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> NystromAggregator:
         """Fit to inputs X (n, d) and outputs y (n,) or (n, T), or to :class:`Rows` alone."""
-        positive_penalty(self.penalty)
         each = np.atleast_1d(np.asarray(self.n_centers, dtype=object))  # values as they are
         sizes = [positive_count(m, "n_centers") for m in each]
         if not sizes:
             raise ConfigurationError("n_centers must be one number or more, not none.")
         if self.independent and not isinstance(self.centers, str):
             raise ConfigurationError("Centres that are given can't be drawn independently.")
-        rows = training_rows(self, X, y, sample_weight)
-        kernel, held = as_kernel(self.kernel), None
+        rows = fitted_rows(self, X, y, sample_weight)
+        kernel, held = self.kernel_, None
         if self.validation is not None:
             rows, held = hold_out(rows, self.validation, check_random_state(self.random_state))
         together = self._independent if self.independent else self._nested
@@ -88,9 +87,9 @@ class NystromAggregator(KernelRegressor):
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
         """Candidates (centres (m, d), coefficients (m, T)), G (T, l, l) and g (T, l)."""
-        problem = NystromProblem.of(self, rows, max(sizes), self.penalty, self.random_state)
+        problem = NystromProblem.of(self, rows, max(sizes), self.penalty_, self.random_state)
         basis, T = problem.basis, rows.n_outputs
-        factor = problem.system.factor(self.penalty * rows.total_weight)
+        factor = problem.system.factor(self.penalty_ * rows.total_weight)
         betas = np.zeros((T, basis.n_features, len(sizes)))
         candidates = []
         for i, m in enumerate(sizes):
@@ -108,8 +107,8 @@ class NystromAggregator(KernelRegressor):
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:
-            problem = NystromProblem.of(self, rows, m, self.penalty, draw.randint(MAX_SEED))
-            beta = problem.system.factor(self.penalty * rows.total_weight).weights()
+            problem = NystromProblem.of(self, rows, m, self.penalty_, draw.randint(MAX_SEED))
+            beta = problem.system.factor(self.penalty_ * rows.total_weight).weights()
             candidates.append((problem.basis.centers, problem.basis.coefficients(beta)))
         return candidates, *_moments(rows, kernel, candidates, self.memory_limit)
 
@@ -127,7 +126,8 @@ class NystromAggregator(KernelRegressor):
 
     def _estimator(self, rows: Rows, centers: Array, alpha: Array) -> NystromKRLS:
         size, limit = len(alpha), self.memory_limit
-        estimator = NystromKRLS(self.kernel, self.penalty, size, self.centers, memory_limit=limit)
+        estimator = NystromKRLS(self.kernel_, self.penalty_, size, self.centers, memory_limit=limit)
+        estimator.kernel_, estimator.penalty_ = self.kernel_, self.penalty_
         estimator._keep(rows, centers, alpha)
         estimator.n_features_in_ = rows.n_features
         return estimator
@@ -159,9 +159,12 @@ def combination_weights(G: Array, g: Array, rounding: float) -> Array:
     """c (l, T) with G c = g for each output, from G (T, l, l) and g (T, l); any scale of both.
 
     Directions in which the candidates, scaled to the same norm, are equal to relative `rounding`
-    of G's entries get nothing. A candidate that is zero gets no weight.
+    of G's entries get nothing. A candidate that is zero gets no weight. Raises LearningError where
+    the squares of outputs overflow.
     """
     n_outputs, n_candidates = g.shape
+    if not (np.isfinite(G).all() and np.isfinite(g).all()):
+        raise LearningError("The outputs' squares overflow: scale y.")
     result = np.zeros((n_candidates, n_outputs))
     for t in range(n_outputs):
         norms = np.sqrt(np.maximum(np.diag(G[t]), 0.0))

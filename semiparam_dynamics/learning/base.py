@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from semiparam_dynamics.base.arrays import Array
@@ -22,12 +22,16 @@ from semiparam_dynamics.base.errors import (
     not_negative,
     positive,
     positive_count,
+    positive_penalty,
 )
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.learning.centers import chosen_by_leave_one_out, scaled_kernel
 from semiparam_dynamics.learning.kernels import (
+    HasKernel,
     Kernel,
     as_inputs,
     as_kernel,
+    fitted_kernel,
     in_format,
     is_sparse,
     require_sparse_form,
@@ -47,7 +51,32 @@ from semiparam_dynamics.learning.rows import (
 )
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+def fitted_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, on_device: bool = False
+) -> Rows:
+    """:func:`~.rows.training_rows`, with what an estimator finds in them before anything else.
+
+    Sets `kernel_`, whose width is a number, and `penalty_` of an estimator with a penalty: those
+    that were given, or :func:`~.centers.chosen_by_leave_one_out`. One without, whose steps
+    regularise, would take too many of them in a wide kernel: its width is the median distance.
+    """
+    regularised = hasattr(estimator, "penalty")
+    if regularised and estimator.penalty is not None:
+        positive_penalty(estimator.penalty)
+    rows = training_rows(estimator, X, y, sample_weight, on_device=on_device)
+    kernel = estimator._kernel_for(rows)
+    if not regularised:
+        estimator.kernel_ = scaled_kernel(kernel, rows)
+        return rows
+    penalty = estimator.penalty
+    if penalty is None or kernel.needs_scale:
+        kernel, found = chosen_by_leave_one_out(rows, kernel, estimator.memory_limit)
+        penalty = found if penalty is None else penalty
+    estimator.kernel_, estimator.penalty_ = kernel, penalty
+    return rows
+
+
+class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ignore[misc]
     """Base of the estimators whose function is a sum of kernels at centres.
 
     A subclass has the parameters `kernel` and `memory_limit`, and its `fit` ends in `_keep`.
@@ -60,10 +89,11 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
     ----------
     centers_ : (m, d), compressed rows of scipy.sparse where the training inputs were sparse.
     coef_ : (m,), or (m, T) where y had two dimensions.
+    kernel_ : the kernel, with the width that `fit` found where none was given.
+    penalty_ : lambda, given or found, of an estimator with a penalty.
     n_features_in_ : d.
     """
 
-    kernel: Any
     memory_limit: int | None
     centers_: Array
     coef_: Array
@@ -83,13 +113,22 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type:
 
         Of an array of another library, with scikit-learn's `array_api_dispatch`, one of its own;
         of a Dask array a Dask array, in the same chunks of rows. In the precision of the fit.
+        Raises LearningError for predictions that it has no numbers for.
         """
         backend = backend_of(X)
         if backend is not None:
             elsewhere: Array = backend.predict(self, X)
             return elsewhere
         X = validate_data(self, X, dtype=self.centers_.dtype, reset=False)
-        return kernel_sum(X, as_kernel(self.kernel), self.centers_, self.coef_, self.memory_limit)
+        kernel = fitted_kernel(self)
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = kernel_sum(X, kernel, self.centers_, self.coef_, self.memory_limit)
+        if not np.isfinite(found).all():
+            raise LearningError(
+                f"Predictions are beyond the numbers of {found.dtype}: scale inputs and outputs, "
+                f"or raise the penalty."
+            )
+        return found
 
     def _keep(self, rows: Rows, centers: Array, coefficients: Array) -> None:
         """Store centres (m, d) and coefficients (m, T) as fitted attributes."""
@@ -168,12 +207,24 @@ class RegularisationPath(ABC):
         settings are all combinations, in an order of the estimator's own. The estimator stays as it
         is, fitted or not. Raises ConfigurationError for another name, and for one without values.
         """
-        chosen, other = self._chosen(grid), copy.copy(self)  # for checks, which set attributes
-        rows = training_rows(other, X, y, sample_weight)
+        other, rows, chosen = self._begun(X, y, grid, sample_weight)
         X_validation = validate_data(other, to_numpy(X_validation), dtype=FLOATS, reset=False)
         X_validation = in_format(X_validation, rows.sparse)
-        for setting, predicted in self._path(rows, chosen, X_validation):
+        for setting, predicted in other._path(rows, chosen, X_validation):
             yield {name: setting[name] for name in grid}, predicted
+
+    def _begun(
+        self, X: Any, y: Any, grid: Grid, sample_weight: Any
+    ) -> tuple[Any, Rows, dict[str, list[Any]]]:
+        """A copy that has found what `fit` finds in the rows, the rows, and :meth:`_chosen`."""
+        other: Any = copy.copy(self)
+        chosen = self._chosen(grid)
+        if "penalty" in grid and other.penalty is None:  # of leverage scores, if they are asked for
+            other.penalty = float(np.median(chosen["penalty"]))
+        rows = fitted_rows(other, X, y, sample_weight)
+        if chosen.get("penalty") == [None]:
+            chosen["penalty"] = [other.penalty_]
+        return other, rows, chosen
 
     @abstractmethod
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
@@ -189,7 +240,7 @@ class RegularisationPath(ABC):
             )
         chosen = {name: [getattr(self, name)] for name in names} | values_of(grid)
         for name, values in chosen.items():
-            if name in CHECKS:
+            if name in CHECKS and (name in grid or values != [None]):
                 chosen[name] = [CHECKS[name](value, name) for value in values]
         return chosen
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,26 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
-from semiparam_dynamics.learning.kernels import Kernel, as_inputs, as_kernel, in_format, stacked
+from semiparam_dynamics.learning.kernels import (
+    NO_VALUE,
+    NOT_FINITE,
+    SCALE_ROWS,
+    Kernel,
+    as_inputs,
+    as_kernel,
+    in_format,
+    is_sparse,
+    stacked,
+)
 from semiparam_dynamics.learning.products import evaluate_into, upper_factor
-from semiparam_dynamics.learning.ridge import FeatureMap, NestedRidge, accumulate, feature_blocks
-from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, on_host
+from semiparam_dynamics.learning.ridge import (
+    FeatureMap,
+    NestedRidge,
+    accumulate,
+    feature_blocks,
+    leave_one_out_predictions,
+)
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Block, Rows, memory_budget, on_host
 
 # -------------------------------------------------------------------------------------------------
 # An orthonormal basis of the span of K(c_1, .), ..., K(c_M, .), in the centres' order.
@@ -151,11 +168,13 @@ class NystromBasis:
         """
         K = np.empty((centers.shape[0],) * 2)
         evaluate_into(self.kernel.bind(centers), centers, K)
-        if not (np.isfinite(K.min(initial=0.0)) and np.isfinite(K.max(initial=0.0))):
-            raise LearningError("The kernel has values that are not finite on the centres.")
+        largest = float(np.finfo(self.dtype).max)  # that rows' kernels may have
+        if not (K.min(initial=0.0) >= -largest and K.max(initial=0.0) <= largest):
+            raise LearningError(NOT_FINITE)
         jitter = self.jitter * np.diag(K)
         K[np.diag_indices_from(K)] += jitter
-        return K, 10.0 * jitter  # of a duplicate, its own and its twin's are left: 2 of it
+        # Of a duplicate, its own and its twin's are left: 2 of it.
+        return K, np.maximum(10.0 * jitter, NO_VALUE)
 
     def _append(self, rows: slice) -> None:
         """Fill the expansion's `rows`."""
@@ -251,6 +270,100 @@ def subsampling_size(
     return penalty, min(max(n_centers, 1), n)
 
 
+# -------------------------------------------------------------------------------------------------
+# The kernel's width and the penalty where none are given, by the leave-one-out error of some rows.
+
+CHOICE_ROWS, CHOICE_CENTERS = 2000, 500  # at most, by which both are chosen
+WIDTH_FACTORS = (4.0, 2.0, 1.0, 0.5)  # of the scale, that are compared
+RIDGES = 10.0 ** np.arange(3.0, -8.25, -0.5)  # penalty n, in units of the mean K(x, x)
+FEWEST_ROWS = 3  # of which a leave-one-out error says something
+PENALTY_OF_FEW = 1e-3  # of fewer, in those units
+
+
+def distinct_rows(rows: Rows, count: int) -> Block:
+    """At most `count` rows (k, d) of weight above zero, drawn uniformly, in random order.
+
+    Equal ones are there once, with the sum of their weights (k,): otherwise one left out would
+    still be among the others. The draws are always the same.
+    """
+    weights = rows.weights()
+    numbers = np.arange(rows.n_samples) if weights is None else np.flatnonzero(weights > 0.0)
+    numbers = np.random.RandomState(0).permutation(numbers)[:count]
+    some = rows.pick(numbers)
+    first: dict[bytes, int] = {}
+    same = np.array([first.setdefault(_bytes(some, i), len(first)) for i in range(len(some))])
+    w = np.ones(len(some)) if weights is None else weights[numbers].astype(float)
+    places = np.unique(same, return_index=True)[1]
+    return Block(some.X[places], some.Y[places], np.bincount(same, w).astype(float))
+
+
+def _bytes(block: Block, i: int) -> bytes:
+    """The row's numbers, equal for equal rows alone."""
+    x: Any = block.X[i : i + 1]
+    y = block.Y[i].tobytes()
+    parts = (x.indices, x.data) if is_sparse(x) else (x,)
+    return b"".join([*(np.ascontiguousarray(part).tobytes() for part in parts), y])
+
+
+def scaled_kernel(kernel: Any, rows: Rows) -> Kernel:
+    """The kernel that a parameter stands for, with the scale of the rows for its width."""
+    known = as_kernel(kernel)
+    return known.scaled_to(distinct_rows(rows, SCALE_ROWS).X) if known.needs_scale else known
+
+
+def chosen_by_leave_one_out(
+    rows: Rows, kernel: Kernel, memory_limit: int | None = None
+) -> tuple[Kernel, float]:
+    """The kernel, with a number for its width, and the penalty for all rows.
+
+    Both are those of the least leave-one-out error of Nyström kernel ridge regression on some
+    rows and centres, over some multiples of the scale and a grid of penalties that one
+    decomposition each serves; each output in units of its root mean square. The ridge,
+    penalty times the weights' sum, stays what it is for more rows: it is the noise's variance over
+    the function's (Rasmussen, Williams 2006, section 2.2). Time O(k m^2) for k rows and m centres.
+    """
+    row_bytes = 8 * (4 * CHOICE_CENTERS + 2 * len(RIDGES) * rows.n_outputs)
+    room = max(memory_budget(memory_limit) // row_bytes, 10 * FEWEST_ROWS)
+    some = distinct_rows(rows, min(CHOICE_ROWS, room))
+    factors = WIDTH_FACTORS if kernel.needs_scale else (1.0,)
+    if len(some) < FEWEST_ROWS:
+        return kernel.scaled_to(some.X), PENALTY_OF_FEW
+    kernels = [kernel.scaled_to(some.X, factor) for factor in factors]
+    kernels[0].bind(some.X[:1])  # checks the parameters
+    scales = [float(np.mean(one.diagonal(some.X).astype(float))) for one in kernels]
+    errors = np.array([_errors(some, *each) for each in zip(kernels, scales, strict=True)])
+    if not np.isfinite(errors).any():
+        return kernel.scaled_to(some.X), PENALTY_OF_FEW
+    best, ridge = np.unravel_index(int(np.argmin(errors)), errors.shape)
+    assert some.weights is not None
+    share = float(some.weights.mean()) / rows.total_weight
+    return kernels[best], float(RIDGES[ridge]) * scales[best] * share
+
+
+def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
+    """The mean squared leave-one-out errors of the ridges, (r,); infinite where there is none."""
+    assert some.weights is not None
+    equal = some.weights.min() == some.weights.max()
+    sizes = np.abs(some.Y).max(axis=0, initial=0.0).astype(float)
+    Y = some.Y / np.where(sizes > 0.0, sizes, 1.0)
+    Y /= np.maximum(np.sqrt(np.mean(Y**2, axis=0)), np.finfo(Y.dtype).tiny)
+    rows = ArrayRows(some.X, Y, None if equal else some.weights.astype(some.X.dtype))
+    basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
+    if not (basis.n_features and NO_VALUE < scale < np.inf):
+        return np.full(len(RIDGES), np.inf)
+    stream = partial(feature_blocks, rows, nystrom_map(basis, rows.dtype))
+    system = NestedRidge(basis.n_features, rows.n_outputs)
+    for block in stream():
+        system.add(*block)
+    penalties = (RIDGES * (scale / len(some))).tolist()
+    sizes_ = [basis.n_features]
+    ((_, predicted),) = leave_one_out_predictions(system, rows, stream, sizes_, penalties)
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.mean((predicted - Y) ** 2, axis=2)
+        errors = np.average(squares, axis=1, weights=some.weights)
+    return np.asarray(np.nan_to_num(errors, nan=np.inf, posinf=np.inf))
+
+
 @dataclass(frozen=True)
 class Centers:
     """Chosen centres.
@@ -342,7 +455,8 @@ def approximate_leverage_scores(
     itself over penalty n. With all rows as the sketch the scores are exact. Time O(n m^2), memory
     O(m^2) in addition to the limit.
     """
-    rows, the_kernel = _rows(X), as_kernel(kernel)
+    rows = _rows(X)
+    the_kernel = scaled_kernel(kernel, rows)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
     if not basis.n_features:
         raise LearningError("The kernel is zero on every centre of the sketch.")
@@ -410,7 +524,7 @@ def basis_of(
 
     Raises LearningError for a kernel that is zero on all of them.
     """
-    kernel, penalty = as_kernel(estimator.kernel), 1.0 / np.sqrt(rows.n_samples)
+    kernel, penalty = estimator.kernel_, 1.0 / np.sqrt(rows.n_samples)
     centers = choose_centers(
         estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
     )

@@ -24,7 +24,6 @@ from semiparam_dynamics.base.errors import (
     ConfigurationError,
     not_negative,
     positive_count,
-    positive_penalty,
 )
 from semiparam_dynamics.learning.base import (
     Callback,
@@ -32,6 +31,7 @@ from semiparam_dynamics.learning.base import (
     KernelRegressor,
     Path,
     RegularisationPath,
+    fitted_rows,
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
@@ -44,14 +44,14 @@ from semiparam_dynamics.learning.falkon_system import (
     conjugate_gradient,
     sample_by_weight,
 )
-from semiparam_dynamics.learning.kernels import as_kernel, weight_columns
+from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
 from semiparam_dynamics.learning.rows import (
     Rows,
     backend_of,
     chunk_by_chunk,
-    training_rows,
+    memory_budget,
 )
 
 # -------------------------------------------------------------------------------------------------
@@ -333,9 +333,8 @@ class Falkon(RegularisationPath, KernelRegressor):
     exact estimator's (theorem 3). Where the penalty is far below 1 / n_centers the centres alone
     say too little about the rows, and many more iterations are needed. A ConvergenceWarning says
     where, by estimate, a tenth of the objective could still be gained after the last.
-    Then `preconditioner_rows`, four times n_centers for instance, saves most of them: an addition
-    to the paper, in which the centres are the preconditioner's only sample of the data. So are rows
-    of weights that differ: as many as there are centres, if these are not given, are drawn for it.
+    `preconditioner_rows` save most of them: an addition to the paper, in which the centres are the
+    preconditioner's only sample of the data.
 
     Time O(n M t + M^3) for M centres and t iterations. Memory: kernel blocks, or all of K_nM if
     it fits, within `memory_limit`; in addition two matrices (M, M) of float64, and a third with
@@ -356,8 +355,12 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     Parameters
     ----------
-    kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.
+    kernel : a kernel, a function of two matrices of rows, or "gaussian", "laplacian", "matern",
+        "linear" or "polynomial"; None: "gaussian". A name's kernel has the width "scale", which
+        is found in the data (:class:`~.kernels.Stationary`).
     penalty : lambda; the objective is the mean squared error plus lambda times the squared norm.
+        None: the one of the least leave-one-out error of some rows and centres
+        (:func:`~.centers.chosen_by_leave_one_out`).
     n_centers : M; all rows where there are no more.
     centers : "uniform", "leverage_scores" or the centres, (M, d).
     max_iter : iterations at most; with the logistic loss, Newton steps.
@@ -367,8 +370,10 @@ class Falkon(RegularisationPath, KernelRegressor):
     random_state : seed or generator of the centres' choice.
     memory_limit : bytes for kernel matrices; None: a quarter of what is free.
     preconditioner_rows : rows, drawn uniformly or by their weights, that the preconditioner sees
-        in addition to the centres, in time O(rows M^2) and with one more matrix (M, M); None: the
-        centres alone, as in the paper, or n_centers rows where weights differ.
+        in addition to the centres, in time O(rows M^2) and with one more matrix (M, M); "auto":
+        all, where that takes a second or so and the first iteration is the answer then, or as
+        many as do, n_centers at least; None: the centres alone, as in the paper, or n_centers rows
+        where weights differ.
     callback : called with an :class:`Iteration` after each; a true answer ends the fit.
     verbose : whether to draw a progress bar.
     loss : "square" or "logistic".
@@ -380,6 +385,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     centers_ : (q, d), without those that the ones before them explain to rounding.
     coef_ : (q,), or (q, T) where y had two dimensions.
     intercept_ : a number, or (T,) where y had two dimensions; zero without `fit_intercept`.
+    kernel_, penalty_ : with what `fit` found where it was not given.
     n_iter_ : iterations done, t.
     residuals_ : (t,), what is compared with the tolerance, after each iteration, the outputs'
         largest.
@@ -389,14 +395,14 @@ class Falkon(RegularisationPath, KernelRegressor):
     """
 
     kernel: Any = None
-    penalty: float = 1e-3
+    penalty: float | None = None
     n_centers: int = 1000
     centers: Any = "uniform"
     max_iter: int = 20
     tolerance: float = 1e-10
     random_state: Any = None
     memory_limit: int | None = None
-    preconditioner_rows: int | None = None
+    preconditioner_rows: int | str | None = "auto"
     callback: Callback | None = None
     verbose: bool = False
     loss: str = "square"
@@ -420,10 +426,9 @@ class Falkon(RegularisationPath, KernelRegressor):
         With `validation_data`, (X, y) or Rows, the error there is computed after each iteration.
         Raises ConfigurationError for parameters out of range, LearningError for unusable data.
         """
-        penalty = positive_penalty(self.penalty)
         max_iter = positive_count(self.max_iter, "max_iter")
         loss = self._loss()
-        rows = training_rows(self, X, y, sample_weight, on_device=loss.name == "square")
+        rows = fitted_rows(self, X, y, sample_weight, on_device=loss.name == "square")
         held_out = None
         if validation_data is not None:
             held_out = validation_rows(self, validation_data, rows).whole()
@@ -440,7 +445,7 @@ class Falkon(RegularisationPath, KernelRegressor):
             return log.done(number, error)
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
-            found = solver.solve(penalty, max_iter, self.tolerance, done)
+            found = solver.solve(self.penalty_, max_iter, self.tolerance, done)
         self._keep(rows, system.data.centers, found.coefficients)
         self.intercept_: Any = float(solver.offsets[0]) if rows.one_output else solver.offsets
         self.n_iter_ = len(found.residuals)
@@ -456,7 +461,7 @@ class Falkon(RegularisationPath, KernelRegressor):
             return
         ended = "" if whole else ", but rounding ended them"
         more, rows_needed = "max_iter, or " if whole else "", 4 * len(self.coef_)
-        seen = self.preconditioner_rows or 0
+        seen = self._seen_rows
         set_rows = f"set preconditioner_rows to {rows_needed}, or " * (seen < rows_needed)
         warnings.warn(
             f"After {self.n_iter_} iterations {far}{ended}: {set_rows}raise {more}n_centers "
@@ -528,18 +533,21 @@ class Falkon(RegularisationPath, KernelRegressor):
 
     def _solver(self, rows: Rows, validated: bool) -> tuple[FalkonSystem, Solver]:
         """The system of the centres, and what solves it for the loss."""
-        kernel, limit = as_kernel(self.kernel), self.memory_limit
+        kernel, limit = self.kernel_, self.memory_limit
         not_negative(self.tolerance, "tolerance")
         if limit is not None and validated:
             limit -= limit // 4  # a quarter is the validation data's
-        n_rows = self.preconditioner_rows
-        if n_rows is not None:
-            n_rows = positive_count(n_rows, "preconditioner_rows")
         # One stream of draws: a seed used twice would draw the centres again, and no other rows.
         draw = check_random_state(self.random_state)
         centers = choose_centers(
-            self.centers, rows, self.n_centers, kernel, self.penalty, draw, limit
+            self.centers, rows, self.n_centers, kernel, self.penalty_, draw, limit
         )
+        n_rows = self.preconditioner_rows
+        if isinstance(n_rows, str) and n_rows == "auto":
+            n_rows = _cheap_rows(rows, centers.points.shape[0], limit)
+        elif n_rows is not None:
+            n_rows = positive_count(n_rows, "preconditioner_rows")
+        self._seen_rows = n_rows or 0
         # Uniform draws say too little of rows whose weights differ: what a heavy row adds that is
         # not drawn is missing, and so is what the centres of light ones share with other rows.
         sample = sample_by_weight(rows, centers, n_rows, draw)
@@ -554,6 +562,17 @@ class Falkon(RegularisationPath, KernelRegressor):
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
         limit = None if self.memory_limit is None else max(self.memory_limit // 4, 1)
-        rows, kernel = system.data.rows.like(X), as_kernel(self.kernel)
+        rows, kernel = system.data.rows.like(X), self.kernel_
         data = kernel_rows(rows, kernel, system.data.centers, limit)
         return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+
+
+CHEAP_PRODUCTS = 1.6e10  # multiplications for the preconditioner's rows, about a second's
+
+
+def _cheap_rows(rows: Rows, n_centers: int, memory_limit: int | None) -> int:
+    """The number of rows that a preconditioner with so many centres sees by itself."""
+    row_bytes = rows.row_numbers * rows.dtype.itemsize
+    room = max(memory_budget(memory_limit) // (4 * row_bytes), 1)
+    cheap = max(int(CHEAP_PRODUCTS / n_centers**2), n_centers)
+    return int(min(rows.n_samples, cheap, room))

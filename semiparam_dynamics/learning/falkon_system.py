@@ -245,6 +245,7 @@ def mean_products(
     """
     q = basis.n_features
     gram = np.zeros((q, q), order="F")
+    evaluate = basis.kernel.bind(basis.centers[basis.kept])
     for part in parts:
         X = part.X
         if X is None and q == len(part.share):
@@ -252,7 +253,10 @@ def mean_products(
             return triangle_products(basis.expansion, share)
         for i in range(0, len(part.share), MOMENT_BLOCK_ROWS):
             here = slice(i, i + MOMENT_BLOCK_ROWS)
-            phi = basis.expansion[here] if X is None else basis.transform(X[here].astype(float))
+            if X is None:
+                phi = basis.expansion[here]
+            else:
+                phi = basis.from_coefficients(evaluate(X[here].astype(float)).T).T
             each = part.share[here] if curvature is None else part.share[here] * curvature(phi)
             gram = add_products(gram, phi * np.sqrt(each)[:, None])
     return gram

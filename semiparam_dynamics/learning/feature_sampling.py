@@ -25,6 +25,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
     positive_penalty,
 )
+from semiparam_dynamics.learning.centers import scaled_kernel
 from semiparam_dynamics.learning.kernels import (
     Gaussian,
     Kernel,
@@ -153,7 +154,8 @@ class SpectralSampler:
 
     def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
         """See :class:`FeatureSampler`."""
-        drawn = SpectralFeatures(as_kernel(self.kernel), n, n_inputs, "phase", random)
+        kernel = Gaussian(1.0) if self.kernel is None else as_kernel(self.kernel)
+        drawn = SpectralFeatures(kernel, n, n_inputs, "phase", random)
         assert drawn.offsets is not None
         return np.column_stack((drawn.frequencies, drawn.offsets))
 
@@ -324,7 +326,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     Parameters
     ----------
     features : a sampler with sample(n, n_inputs, random) and psi(X, omega), see
-        :class:`FeatureSampler`; None: ``SpectralSampler()``.
+        :class:`FeatureSampler`; None: those of a Gaussian as wide as the rows' median distance.
     n_features : m.
     importance : None, "leverage", or a function q of omega (N, p) and inputs (k, d) that returns
         (N,) numbers, known up to a factor: see :func:`draw_features`.
@@ -351,10 +353,11 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Raises as :func:`draw_features`.
         """
         X = validate_data(self, X, dtype=FLOATS)
+        rows, features = ArrayRows(X), self.features
         drawn = draw_features(
-            SpectralSampler() if self.features is None else self.features,
+            SpectralSampler(scaled_kernel(None, rows)) if features is None else features,
             self.n_features,
-            ArrayRows(X),
+            rows,
             self.importance,
             self.n_candidates,
             self.penalty,

@@ -26,9 +26,14 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
-from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
+from semiparam_dynamics.learning.centers import (
+    NystromBasis,
+    choose_centers,
+    nystrom_map,
+    scaled_kernel,
+)
 from semiparam_dynamics.learning.feature_sampling import kernel_widths
-from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
+from semiparam_dynamics.learning.kernels import Gaussian, HasKernel, Kernel, as_kernel
 from semiparam_dynamics.learning.products import evaluate_into
 from semiparam_dynamics.learning.recursion.features import (
     IncrementalNystromFeatures,
@@ -41,7 +46,7 @@ BLOCK_VALUES = 2**21  # of features or scores that estimators hold at a time: 16
 
 
 @dataclass(eq=False, repr=False)
-class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasKernel):  # type: ignore[misc]
     """Map inputs to features whose inner products are the kernel's Nyström approximation.
 
     phi(x)'phi(x') = K(x, C) K(C, C)^+ K(C, x'), exact wherever x or x' is a centre. The features
@@ -50,7 +55,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
 
     Parameters
     ----------
-    kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.
+    kernel : as that of :class:`Falkon`; the width "scale" is the rows' median distance.
     n_centers : m, at most as many as there are rows.
     centers : "uniform", "leverage_scores" (of penalty 1e-3), or the centres themselves, (m, d).
     random_state : seed of the centres.
@@ -72,7 +77,7 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         Raises LearningError if the kernel is zero at every centre.
         """
         X = validate_data(self, X, dtype=FLOATS)
-        kernel = as_kernel(self.kernel)
+        self.kernel_ = kernel = scaled_kernel(self.kernel, ArrayRows(X))
         self.centers_ = choose_centers(
             self.centers, ArrayRows(X), self.n_centers, kernel, 1e-3, self.random_state
         ).points
@@ -110,7 +115,8 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     Parameters
     ----------
     n_features : features, half cosines and half sines (an odd number is rounded down, 1 up).
-    length_scale : the kernel's width sigma, in the inputs' unit; or one width for each input, (d,).
+    length_scale : the kernel's width sigma, in the inputs' unit; or one width for each input, (d,);
+        "scale": the rows' median distance.
     random_state : seed or generator of the frequencies.
 
     Attributes
@@ -119,7 +125,7 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
     """
 
     n_features: int = 500
-    length_scale: Any = 1.0
+    length_scale: Any = "scale"
     random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> RandomFourierFeatures:
@@ -129,7 +135,7 @@ class RandomFourierFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, B
         """
         X = validate_data(self, X, dtype=FLOATS)
         half = max(positive_count(self.n_features, "n_features") // 2, 1)
-        widths = kernel_widths(Gaussian(self.length_scale), X.shape[1])
+        widths = kernel_widths(scaled_kernel(Gaussian(self.length_scale), ArrayRows(X)), X.shape[1])
         random = check_random_state(self.random_state)
         self.frequencies_ = draw_frequencies(half, X.shape[1], 1.0, random) / widths
         self._n_features_out = 2 * half
@@ -201,7 +207,7 @@ def feature_option(features: Any, kernel: Any, n_features: int, random_state: An
         return features
     if features == "random_relu":
         return RandomReLUFeatures(n_features, random_state).fit(X)
-    known = as_kernel(kernel)
+    known = _stream_kernel(kernel, X)
     if features == "nystrom":
         return NystromFeatures(kernel=known, n_centers=n_features, random_state=random_state).fit(X)
     if features != "random_fourier":
@@ -213,18 +219,23 @@ def feature_option(features: Any, kernel: Any, n_features: int, random_state: An
     return RandomFourierFeatures(n_features, scale, random_state).fit(X)
 
 
-def gaussian_width(kernel: Any, what: str) -> float:
-    """The width of a Gaussian kernel.
+def gaussian_width(kernel: Any, what: str, X: Array) -> float:
+    """The width of a Gaussian kernel, for rows X (n, d).
 
     Raises ConfigurationError for any other kernel, and for one with a width for each input.
     """
-    scale = _gaussian(kernel, what).length_scale
+    scale = _gaussian(_stream_kernel(kernel, X), what).length_scale
     if np.ndim(scale):
         raise ConfigurationError(
             f"{what} have one width for all inputs: divide the inputs by the kernel's widths, and "
             f"take Gaussian(1.0)."
         )
     return positive(scale, "length_scale")
+
+
+def _stream_kernel(kernel: Any, X: Array) -> Kernel:
+    """The kernel of a learner of rows that come one by one: only "scale" looks at the first X."""
+    return Gaussian(1.0) if kernel is None else scaled_kernel(kernel, ArrayRows(X))
 
 
 def _gaussian(kernel: Any, what: str) -> Gaussian:

@@ -729,7 +729,7 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         front: FixedFeatures | GrowingFeatures
         if isinstance(features, str) and features == "nystrom":
-            width = gaussian_width(self.kernel, "Growing features")
+            width = gaussian_width(self.kernel, "Growing features", X)
             front = self.features_ = GrowingFeatures(
                 X.shape[1], width, self.n_features, MIN_UNEXPLAINED
             )

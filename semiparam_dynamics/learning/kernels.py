@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
-from scipy.spatial.distance import cdist
-from sklearn.base import BaseEstimator
+from scipy.spatial.distance import cdist, pdist
+from sklearn.base import BaseEstimator, clone
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import (
@@ -90,6 +90,9 @@ def squared_norms(X: Any) -> Array:
 
 Bound = Callable[[Array], Array]
 
+# Values up to this one are zero: their inverses overflow, and they have lost digits.
+NO_VALUE = float(np.finfo(float).tiny / np.finfo(float).eps)
+NOT_FINITE = "The kernel has values that are not finite: scale the inputs."
 # What a message says where a kernel's values may have lost their digits.
 FAR_ROWS = (
     "Or some rows are so far from the others that the kernel between them is rounding: look for "
@@ -127,13 +130,50 @@ class Kernel(BaseEstimator, ABC):  # type: ignore[misc]
         """K(x_i, x_i), (n,)."""
         return np.ones(X.shape[0], X.dtype)
 
+    @property
+    def needs_scale(self) -> bool:
+        """True where a width is still to come from the data."""
+        return isinstance(getattr(self, "length_scale", None), str)
 
-class Gaussian(Kernel):
+    def scaled_to(self, X: Array, factor: float = 1.0) -> Kernel:
+        """This kernel; in place of "scale" with `factor` times the scale of rows X (k, d).
+
+        Raises ConfigurationError for another name than that.
+        """
+        return self
+
+
+class Stationary(Kernel):
+    """Base of the kernels of the differences between rows, over a width.
+
+    Parameters
+    ----------
+    length_scale : the width, in the inputs' unit; or one for each input, (d,); or "scale": what
+        `fit` finds in the data. That is the median distance between rows, as the kernel measures
+        it, or, of an estimator with a penalty, the multiple of it
+        (:data:`~.centers.WIDTH_FACTORS`) with the smallest leave-one-out error.
+    """
+
+    length_scale: Any
+    _metric: ClassVar[str] = "euclidean"
+
+    def scaled_to(self, X: Array, factor: float = 1.0) -> Kernel:
+        """See :class:`Kernel`."""
+        if not self.needs_scale:
+            return self
+        if self.length_scale != SCALE:
+            _widths(self.length_scale, X.shape[1])  # raises
+        width = factor * median_distance(X, self._metric)
+        scaled: Kernel = clone(self).set_params(length_scale=width)
+        return scaled
+
+
+class Gaussian(Stationary):
     """exp(-|x - x'|^2 / 2 sigma^2).
 
     Parameters
     ----------
-    length_scale : the width sigma, in the inputs' unit; or one width for each input, (d,).
+    length_scale : the width sigma: see :class:`Stationary`.
     """
 
     takes_sparse = True
@@ -147,15 +187,17 @@ class Gaussian(Kernel):
         return sparse_gaussian(C, widths) if is_sparse(C) else GaussianBlocks(C, widths)
 
 
-class Laplacian(Kernel):
+class Laplacian(Stationary):
     """exp(-|x - x'|_1 / sigma), with the sum of absolute differences, as scikit-learn has it.
 
     With the Euclidean distance it is ``Matern(length_scale, nu=0.5)``.
 
     Parameters
     ----------
-    length_scale : the width sigma, or one for each input, (d,).
+    length_scale : the width sigma: see :class:`Stationary`.
     """
+
+    _metric = "cityblock"
 
     def __init__(self, length_scale: Any = 1.0) -> None:
         self.length_scale = length_scale
@@ -165,12 +207,12 @@ class Laplacian(Kernel):
         return _of_distances(C, self.length_scale, "cityblock", lambda r: np.exp(-r, out=r))
 
 
-class Matern(Kernel):
+class Matern(Stationary):
     """The Matern kernel of smoothness nu on Euclidean distances.
 
     Parameters
     ----------
-    length_scale : the width, or one for each input, (d,).
+    length_scale : the width: see :class:`Stationary`.
     nu : 0.5 (exponential), 1.5 or 2.5: the closed forms.
     """
 
@@ -306,21 +348,94 @@ class CallableKernel(Kernel):
             ) from problem
 
 
-def as_kernel(kernel: Any) -> Kernel:
-    """The kernel that an estimator's parameter names; None is the Gaussian of width 1.
+SCALE = "scale"  # a width that is found in the data
+NAMED: dict[str, Callable[[], Kernel]] = {
+    "gaussian": lambda: Gaussian(SCALE),
+    "laplacian": lambda: Laplacian(SCALE),
+    "matern": lambda: Matern(SCALE),
+    "linear": Linear,
+    "polynomial": Polynomial,
+}
 
-    Raises ConfigurationError for anything that is neither a kernel nor callable.
+
+def as_kernel(kernel: Any) -> Kernel:
+    """The kernel that an estimator's parameter stands for; None is "gaussian".
+
+    Of a name's kernel the width is that of the data. Raises ConfigurationError for anything that
+    is neither a kernel, nor a name, nor callable.
     """
-    if kernel is None:
-        return Gaussian()
     if isinstance(kernel, Kernel):
         return kernel
+    named = NAMED.get("gaussian" if kernel is None else kernel) if _is_name(kernel) else None
+    if named is not None:
+        return named()
     if callable(kernel) and not isinstance(kernel, type):
         return CallableKernel(kernel)
     raise ConfigurationError(
-        f"kernel must be a kernel such as Gaussian(length_scale=1.0), or a function of two "
-        f"matrices of rows, not {kernel!r}."
+        f"kernel must be a kernel such as Gaussian(length_scale=1.0), one of {', '.join(NAMED)}, "
+        f"or a function of two matrices of rows, not {kernel!r}."
     )
+
+
+def _is_name(kernel: Any) -> bool:
+    return kernel is None or isinstance(kernel, str)
+
+
+class HasKernel(BaseEstimator):  # type: ignore[misc]
+    """Base of what has a parameter `kernel`, whose own parameters can be set in every form."""
+
+    kernel: Any
+
+    def _kernel_for(self, rows: Any) -> Kernel:
+        """The kernel, of which the width may still be missing, for these rows."""
+        return as_kernel(self.kernel)
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; ``kernel__length_scale`` of None or a name is that of its kernel."""
+        kernel = params.get("kernel", self.kernel)
+        if _is_name(kernel) and any(name.startswith("kernel__") for name in params):
+            params["kernel"] = as_kernel(kernel)
+        return super().set_params(**params)
+
+
+def fitted_kernel(estimator: Any) -> Kernel:
+    """The kernel of a fitted estimator, with the width that its fit has found.
+
+    What was fitted and saved before widths were found in data has no `kernel_`, and its None is
+    the Gaussian of width 1.
+    """
+    found = getattr(estimator, "kernel_", estimator.kernel)
+    return Gaussian(1.0) if found is None else as_kernel(found)
+
+
+SCALE_ROWS = 500  # at most, whose distances are looked at
+
+
+def median_distance(X: Any, metric: str = "euclidean") -> float:
+    """The median of the distances between rows X (k, d) that differ, in X's unit; 1 without any.
+
+    Neither a column's offset nor a few rows far away have a part in it, however large they are.
+    """
+    some = X[:SCALE_ROWS].astype(float)
+    if is_sparse(some):
+        unit = float(np.abs(some.data).max(initial=0.0)) or 1.0
+        some = some / unit
+        norms = squared_norms(some)
+        squares = norms + norms[:, None] - 2.0 * (some @ some.T).toarray()
+        distances = np.sqrt(squares[np.triu_indices(len(norms), 1)].clip(0.0))
+        distances[distances < np.sqrt(np.finfo(float).eps * norms.max(initial=0.0))] = 0.0
+    else:
+        moved = some - middle(some)
+        sizes = np.abs(moved[moved != 0.0])
+        unit = float(np.median(sizes)) if sizes.size else 1.0
+        with np.errstate(over="ignore"):
+            distances = pdist(np.clip(moved / unit, -FAR, FAR), metric)
+    distances = distances[distances > 0.0]
+    found = unit * float(np.median(distances)) if distances.size else 1.0
+    return found if np.isfinite(found) and found > 0.0 else 1.0
+
+
+FAR = 1e150  # whose square has a number
 
 
 def require_sparse_form(kernel: Kernel) -> None:
@@ -371,6 +486,10 @@ def _widths_of_arrays(C: Array, length_scale: Any) -> Array:
 
 def _widths(length_scale: Any, n_inputs: int) -> Array:
     needed = f"length_scale must be a number or one for each of the {n_inputs} inputs, not"
+    if isinstance(length_scale, str) and length_scale == SCALE:
+        raise ConfigurationError(
+            f'length_scale="{SCALE}" is found by an estimator\'s fit: outside one pass a number.'
+        )
     try:
         widths = np.asarray(length_scale, dtype=float)
     except (TypeError, ValueError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,11 +23,12 @@ from semiparam_dynamics.learning.base import (
     KernelRegressor,
     Path,
     RegularisationPath,
+    fitted_rows,
     kernel_sum,
 )
-from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, NOT_FINITE, Kernel
 from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal, upper_factor
-from semiparam_dynamics.learning.rows import Rows, memory_budget, require, training_rows
+from semiparam_dynamics.learning.rows import Rows, memory_budget, require
 
 # -------------------------------------------------------------------------------------------------
 # Spectral filters: functions g of the eigenvalues of K/n that stand for their inverse.
@@ -92,7 +92,7 @@ def gradient_step(
                 f'step must be "spectral", "kernel" or a number, not {step!r}.'
             )
         largest = largest_eigenvalue() if step == "spectral" else largest_diagonal()
-        return 1.0 / largest if largest > 0.0 else 1.0
+        return 1.0 / largest if largest > NO_VALUE else 1.0
     return positive(step, "step")
 
 
@@ -150,7 +150,7 @@ def nu_method(eigenvalues: Array, counts: Sequence[int], nu: float = 1.0) -> lis
 def _scaled(eigenvalues: Array) -> tuple[float, Array]:
     """gamma = 1 / max sigma, and gamma sigma; with no eigenvalue above zero any step will do."""
     largest = float(eigenvalues.max())
-    step = 1.0 / largest if largest > 0.0 else 1.0
+    step = 1.0 / largest if largest > NO_VALUE else 1.0
     return step, np.minimum(eigenvalues * step, 1.0)
 
 
@@ -203,7 +203,7 @@ class Problem:
         K *= self.roots
         K *= self.roots[:, None]
         if not (np.isfinite(K.min()) and np.isfinite(K.max())):
-            raise LearningError("The kernel has values that are not finite: scale the inputs.")
+            raise LearningError(NOT_FINITE)
         return K
 
     def rounding(self, K: Array) -> float:
@@ -312,8 +312,9 @@ class KRLS(RegularisationPath, KernelRegressor):
 
     Parameters
     ----------
-    kernel : a kernel or a function; None: Gaussian(1.0).
-    penalty : lambda, of "tikhonov"; the smallest eigenvalue of K/n that "cutoff" keeps.
+    kernel : as that of :class:`Falkon`.
+    penalty : lambda, of "tikhonov"; the smallest eigenvalue of K/n that "cutoff" keeps; None: as
+        in :class:`Falkon`.
     filter : "tikhonov"; "cutoff" (principal components); "landweber" (gradient descent stopped
         early) and "nu" (the same, accelerated), regularised by `max_iter`; "ols" (none).
     max_iter : iterations of "landweber" and "nu".
@@ -330,7 +331,7 @@ class KRLS(RegularisationPath, KernelRegressor):
     """
 
     kernel: Any = None
-    penalty: float = 1e-3
+    penalty: float | None = None
     filter: str = "tikhonov"
     max_iter: int = 100
     step: Any = "spectral"
@@ -350,14 +351,14 @@ class KRLS(RegularisationPath, KernelRegressor):
         LearningError where K doesn't fit into the memory limit.
         """
         parameter = parameter_of(self.filter)
-        rows = training_rows(self, X, y, sample_weight)
-        problem, kernel = Problem.of(rows), as_kernel(self.kernel)
+        rows = fitted_rows(self, X, y, sample_weight)
+        problem, kernel = Problem.of(rows), self.kernel_
         alpha = None
         if self.filter == "tikhonov":
-            alpha = _solve(problem, kernel, positive_penalty(self.penalty), self.memory_limit)
+            alpha = _solve(problem, kernel, self.penalty_, self.memory_limit)
         if alpha is None:
             spectrum = Spectrum(problem, kernel, self.memory_limit)
-            values = [None if parameter is None else getattr(self, parameter)]
+            values = [{"penalty": self.penalty_, "max_iter": self.max_iter}.get(parameter or "")]
             (g,) = self._filter_values(spectrum, rows, kernel, values)
             alpha = spectrum.coefficients(g)
         self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
@@ -379,7 +380,7 @@ class KRLS(RegularisationPath, KernelRegressor):
         """One eigendecomposition serves all values of the filter's parameter; each is O(n^2 T)."""
         settings = [{name: value} for name, values in chosen.items() for value in values] or [{}]
         values = [next(iter(setting.values()), None) for setting in settings]
-        problem, kernel = Problem.of(rows), as_kernel(self.kernel)
+        problem, kernel = Problem.of(rows), self.kernel_
         spectrum = Spectrum(problem, kernel, self.memory_limit)
         filters = self._filter_values(spectrum, rows, kernel, values)
         T = problem.targets.shape[1]
@@ -398,9 +399,9 @@ class KRLS(RegularisationPath, KernelRegressor):
         Exactly what n fits to n - 1 rows each would predict, for one eigendecomposition and
         O(n^2 T) a penalty. Only of the filter "tikhonov"; other filters don't have the method.
         """
-        penalties = self._chosen(grid)["penalty"]
-        rows, kernel = training_rows(copy.copy(self), X, y, sample_weight), as_kernel(self.kernel)
-        found = leave_one_out_predictions(rows, kernel, penalties, self.memory_limit)
+        other, rows, chosen = self._begun(X, y, grid, sample_weight)
+        penalties = chosen["penalty"]
+        found = leave_one_out_predictions(rows, other.kernel_, penalties, self.memory_limit)
         yield from zip([{"penalty": penalty} for penalty in penalties], found, strict=True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -17,22 +16,21 @@ from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
     positive_count,
-    positive_penalty,
 )
 from semiparam_dynamics.learning.base import (
-    CHECKS,
     Grid,
     IterationLog,
     KernelRegressor,
     Path,
     RegularisationPath,
     StoppingRule,
+    fitted_rows,
     kernel_sum,
     mean_squared_error,
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
-from semiparam_dynamics.learning.kernels import Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.krls import filter_values, gradient_step, parameter_of
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import (
@@ -46,7 +44,7 @@ from semiparam_dynamics.learning.ridge import (
     leave_one_out_predictions,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, training_rows
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget
 
 # -------------------------------------------------------------------------------------------------
 # Nyström kernel ridge regression whose centres grow, without starting again.
@@ -171,7 +169,7 @@ class NystromProblem:
 
         With `relative`, in units of the largest K(c, c).
         """
-        kernel = as_kernel(estimator.kernel)
+        kernel = estimator.kernel_
         centers = centers_of(estimator, rows, n_centers, random_state)
         basis = NystromBasis(kernel, centers, dtype=rows.dtype)
         features = nystrom_map(basis, rows.dtype)
@@ -217,8 +215,8 @@ def centers_of(estimator: Any, rows: Rows, n_centers: int, random_state: Any) ->
         estimator.centers,
         rows,
         n_centers,
-        as_kernel(estimator.kernel),
-        estimator.penalty,
+        estimator.kernel_,
+        estimator.penalty_,
         random_state,
         estimator.memory_limit,
     ).points
@@ -245,8 +243,9 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
 
     Parameters
     ----------
-    kernel : a kernel, or a function of two matrices of rows; None: ``Gaussian(1.0)``.
-    penalty : lambda. It multiplies n, or the sum of the sample weights.
+    kernel : as that of :class:`Falkon`.
+    penalty : lambda. It multiplies n, or the sum of the sample weights; None: as in
+        :class:`Falkon`.
     n_centers : m, at most as many as there are rows.
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     random_state : seed of the centres.
@@ -268,7 +267,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     """
 
     kernel: Any = None
-    penalty: float = 1e-3
+    penalty: float | None = None
     n_centers: int = 1000
     centers: Any = "uniform"
     random_state: Any = None
@@ -291,17 +290,16 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         "landweber" diverges.
         """
         parameter = parameter_of(self.filter)
-        values: list[Any] = [None]
-        if parameter is not None:
-            values = [CHECKS[parameter](getattr(self, parameter), parameter)]
-        rows = training_rows(self, X, y, sample_weight)
+        count = positive_count(self.max_iter, "max_iter") if parameter == "max_iter" else None
+        rows = fitted_rows(self, X, y, sample_weight)
+        values: list[Any] = [self.penalty_ if parameter == "penalty" else count]
         problem = self._problem(rows, self.n_centers, values)
         if self.filter == "tikhonov":
             beta = problem.system.factor(values[0] * rows.total_weight).weights()
         else:
             (weights,) = self._weights(problem, rows, [problem.basis.n_features], values)
             (beta,) = weights
-        self.n_iter_ = values[0] if parameter == "max_iter" else 1
+        self.n_iter_ = count or 1
         self.__dict__.pop("validation_errors_", None)  # of `grow`
         self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
@@ -344,12 +342,11 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         What n fits to n - 1 rows each, with these same centres, would predict; from two passes
         over the data and one eigendecomposition for each number of centres.
         """
-        chosen = self._chosen(grid)
+        other, rows, chosen = self._begun(X, y, grid, sample_weight)
         sizes, penalties = chosen["n_centers"], chosen["penalty"]
-        rows = training_rows(copy.copy(self), X, y, sample_weight)
         if rows.n_samples < 2:
             raise LearningError("Leave-one-out needs at least two rows.")
-        problem = self._problem(rows, max(sizes), penalties)
+        problem = other._problem(rows, max(sizes), penalties)
         features = [problem.basis.n_features_of(t) for t in sizes]
         stream = partial(feature_blocks, rows, problem.features, self.memory_limit)
         for i, predictions in leave_one_out_predictions(
@@ -380,12 +377,11 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         with the smallest error is kept. `stopping`, an :class:`ErrorSlope` or a function of the
         root mean squared errors so far, takes the place of tolerance and patience.
         """
-        step, penalty = positive_count(step, "step"), positive_penalty(self.penalty)
-        rows = training_rows(self, X, y, sample_weight)
-        kernel = as_kernel(self.kernel)
+        step, rows = positive_count(step, "step"), fitted_rows(self, X, y, sample_weight)
+        kernel = self.kernel_
         points = centers_of(self, rows, self.n_centers, self.random_state)
         m = points.shape[0]
-        growing = GrowingNystrom(rows, kernel, penalty, m, self.memory_limit)
+        growing = GrowingNystrom(rows, kernel, self.penalty_, m, self.memory_limit)
         held_out = validation_rows(self, validation_data, rows).whole()
         log = IterationLog(
             m, tolerance=tolerance, patience=patience, stopping=stopping, squared=True
@@ -409,7 +405,7 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         if self.filter != "landweber":
             return None
         asked = isinstance(self.step, str) and self.step == "kernel"
-        diagonal = largest_diagonal(rows, as_kernel(self.kernel)) if asked else 0.0
+        diagonal = largest_diagonal(rows, self.kernel_) if asked else 0.0
         return lambda largest: gradient_step(self.step, lambda: largest, lambda: diagonal)
 
     def _problem(self, rows: Rows, n_centers: int, values: Sequence[Any]) -> NystromProblem:

@@ -25,6 +25,7 @@ from semiparam_dynamics.learning.base import (
     Path,
     StoppedEarly,
     StoppingRule,
+    fitted_rows,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.krls import gradient_step
@@ -36,7 +37,6 @@ from semiparam_dynamics.learning.rows import (
     Rows,
     memory_budget,
     require,
-    training_rows,
 )
 
 # -------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class NYTRO(StoppedEarly):
 
     Parameters
     ----------
-    kernel : a kernel or a function; None: Gaussian(1.0).
+    kernel : as that of :class:`Falkon`.
     n_centers : m; all rows if there are no more.
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     max_iter : t, or the most iterations where there are validation data.
@@ -209,7 +209,7 @@ class NYTRO(StoppedEarly):
         the parameter `validation`. Weights take the place of 1 / n by their share of the sum.
         """
         total = positive_count(self.max_iter, "max_iter")
-        rows = training_rows(self, X, y, sample_weight)
+        rows = fitted_rows(self, X, y, sample_weight)
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.

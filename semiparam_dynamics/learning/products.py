@@ -21,8 +21,10 @@ from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.base.jit import compiled, take_widest_vectors
 from semiparam_dynamics.learning.kernels import (
+    NOT_FINITE,
     Bound,
     GaussianBlocks,
     Kernel,
@@ -313,12 +315,19 @@ def kernel_rows(
 
 
 def largest_diagonal(rows: Rows, kernel: Kernel) -> float:
-    """kappa^2 = max K(x, x) over the rows whose weight isn't zero."""
+    """kappa^2 = max K(x, x) over the rows whose weight isn't zero.
+
+    Raises LearningError for a value that is not finite.
+    """
     largest = 0.0
     for block in rows.blocks(4096):
         X = block.X if block.weights is None else block.X[block.weights > 0.0]
         if X.shape[0]:
-            largest = max(largest, float(kernel.diagonal(X).max()))
+            with np.errstate(over="ignore"):
+                here = float(kernel.diagonal(X).max())
+            if not np.isfinite(here):
+                raise LearningError(NOT_FINITE)
+            largest = max(largest, here)
     return largest
 
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import ConfigurationError, positive_penalty
-from semiparam_dynamics.learning.base import Path, RegularisationPath
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.learning.base import Path, RegularisationPath, fitted_rows
 from semiparam_dynamics.learning.centers import uniform
 from semiparam_dynamics.learning.feature_sampling import (
     DrawnFeatures,
@@ -19,7 +19,7 @@ from semiparam_dynamics.learning.feature_sampling import (
     SpectralSampler,
     draw_features,
 )
-from semiparam_dynamics.learning.kernels import as_kernel
+from semiparam_dynamics.learning.kernels import CallableKernel, HasKernel, Kernel, as_kernel
 from semiparam_dynamics.learning.ridge import (
     FeatureMap,
     NestedRidge,
@@ -31,7 +31,6 @@ from semiparam_dynamics.learning.rows import (
     ArrayRows,
     Rows,
     chunk_by_chunk,
-    training_rows,
     validate_data,
 )
 
@@ -39,7 +38,7 @@ SCALE_ROWS = 100  # rows that the features' scale is measured on
 
 
 @dataclass(eq=False, repr=False)
-class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, HasKernel):  # type: ignore[misc]
     """Ridge regression on random features of a stationary kernel, or any (thesis 5.3; Rudi,
     Camoriano, Rosasco 2016, equations 5.6 and 5.7 in the thesis).
 
@@ -49,9 +48,10 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
 
     Parameters
     ----------
-    kernel : Gaussian, Laplacian or Matern, with one width or one for each input; None:
-        ``Gaussian(1.0)``.
-    penalty : lambda. It multiplies n, or the sum of the sample weights.
+    kernel : Gaussian, Laplacian or Matern, with one width or one for each input, or its name; None:
+        as in :class:`~.falkon.Falkon`.
+    penalty : lambda. It multiplies n, or the sum of the sample weights; None: the one of the
+        features' kernel, as in :class:`~.falkon.Falkon`.
     n_features : m. With kind "pair" an odd number is rounded down.
     kind : "phase", sqrt(2) cos(w'x + b), or "pair", a cosine and a sine of each frequency.
     random_state : seed of the frequencies.
@@ -82,7 +82,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
     path_parameters: ClassVar[tuple[str, ...]] = ("n_features", "penalty")
 
     kernel: Any = None
-    penalty: float = 1e-3
+    penalty: float | None = None
     n_features: int = 500
     kind: str = "phase"
     random_state: Any = None
@@ -98,8 +98,8 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
         Raises ConfigurationError for parameters that are out of range or exclude each other,
         LearningError for features or an importance that can't be used.
         """
-        penalty = positive_penalty(self.penalty)
-        rows = training_rows(self, X, y, sample_weight)
+        rows = fitted_rows(self, X, y, sample_weight)
+        penalty = self.penalty_
         drawn = self._drawn(rows, self.n_features, penalty)
         psi = drawn.map(rows.dtype)
         m = psi.n_features
@@ -173,15 +173,27 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
                 weights[:m, columns] = system.factor(penalty * n).weights(m)
         return weights
 
-    def _drawn(
-        self, rows: Rows, n_features: int, penalty: float
-    ) -> SpectralFeatures | DrawnFeatures:
-        if self.features is not None and self.kernel is not None:
+    def _kernel_for(self, rows: Rows) -> Kernel:
+        """See :class:`~.kernels.HasKernel`; of other features it is the mean of their products."""
+        if self.features is None:
+            return as_kernel(self.kernel)
+        if self.kernel is not None:
             raise ConfigurationError(
                 "features have a kernel of their own: leave out either kernel or features."
             )
+        count, limit = self.n_features, self.memory_limit
+        drawn = draw_features(
+            self.features, count, rows, None, count, 1.0, self.random_state, limit
+        )
+        psi = drawn.map(rows.dtype)
+        share = 1.0 / psi.n_features if self.scaled else 1.0
+        return CallableKernel(lambda X, C: share * (psi(X) @ psi(C).T))
+
+    def _drawn(
+        self, rows: Rows, n_features: int, penalty: float
+    ) -> SpectralFeatures | DrawnFeatures:
         if self.features is None and self.importance is None:
-            kernel, d = as_kernel(self.kernel), rows.n_features
+            kernel, d = self.kernel_, rows.n_features
             return SpectralFeatures(kernel, n_features, d, self.kind, self.random_state)
         if self.features is None and self.kind != "phase":
             raise ConfigurationError(
@@ -189,7 +201,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, B
                 f'"{self.kind}".'
             )
         return draw_features(
-            SpectralSampler(self.kernel) if self.features is None else self.features,
+            SpectralSampler(self.kernel_) if self.features is None else self.features,
             n_features,
             rows,
             self.importance,

@@ -181,7 +181,7 @@ class Rows:
         return Block(X, Y, self.weights())
 
     def take(self, indices: Indices) -> Array:
-        """The inputs (k, d) at the given row numbers, in their order; one pass over the data."""
+        """The inputs (k, d) at the given row numbers, in their order; see :meth:`pick`."""
         return self.pick(indices).X
 
     def pick(self, indices: Indices) -> Block:
@@ -384,7 +384,7 @@ def _warn_of_narrow_kernel(kernel: Kernel, X: Array) -> None:
     Looks at the nearest of some thousand rows to each of a few. Where none is near, predictions are
     the same everywhere but at the rows themselves: inputs that nobody scaled, mostly.
     """
-    if not hasattr(kernel, "length_scale") or len(X) < PROBE_ROWS:
+    if not hasattr(kernel, "length_scale") or kernel.needs_scale or len(X) < PROBE_ROWS:
         return
     probes = np.linspace(0, len(X) - 1, PROBE_ROWS).astype(int)
     others = np.unique(np.linspace(0, len(X) - 1, NEIGHBOUR_ROWS).astype(int))

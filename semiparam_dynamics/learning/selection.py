@@ -216,8 +216,7 @@ def with_setting(estimator: Any, setting: Setting) -> Any:
         return clone(estimator).set_params(**setting)
     except (ValueError, AttributeError) as problem:
         raise ConfigurationError(
-            f"{type(estimator).__name__} cannot take {tuple(setting)}: {problem} (A kernel's "
-            f"parameters need a kernel in the estimator, such as kernel=Gaussian().)"
+            f"{type(estimator).__name__} cannot take {tuple(setting)}: {problem}"
         ) from problem
 
 

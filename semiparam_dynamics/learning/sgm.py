@@ -31,9 +31,10 @@ from semiparam_dynamics.learning.base import (
     Path,
     StoppedEarly,
     StoppingRule,
+    fitted_rows,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
-from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel, as_kernel
+from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss, descend, scatter
 from semiparam_dynamics.learning.products import (
     MATRIX_SPEEDUP,
@@ -48,7 +49,6 @@ from semiparam_dynamics.learning.rows import (
     Rows,
     memory_budget,
     rows_within,
-    training_rows,
 )
 
 DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
@@ -404,7 +404,7 @@ class StochasticRegressor(StoppedEarly):
         where the steps diverge, and for sample weights, which uniform draws don't have.
         """
         passes = positive_count(self.max_iter, "max_iter")
-        rows = training_rows(self, X, y)
+        rows = fitted_rows(self, X, y)
         loss = self._loss(rows)
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
@@ -491,7 +491,7 @@ class StochasticRegressor(StoppedEarly):
             raise ConfigurationError(
                 f'replacement must be True, False or "{FIXED}", not {self.replacement!r}.'
             )
-        kernel, n = as_kernel(self.kernel), rows.n_samples
+        kernel, n = self.kernel_, rows.n_samples
         default = universal_step(n, self._batch(n), largest_diagonal(rows, kernel))
         steps = [default if step is None else positive(step, "step") for step, _ in settings]
         decays = [not_negative(decay, "decay") for _, decay in settings]
@@ -518,7 +518,7 @@ class SGM(StochasticRegressor):
 
     Parameters
     ----------
-    kernel : a kernel or a function; None: Gaussian(1.0).
+    kernel : as that of :class:`~.falkon.Falkon`.
     loss : "square", "hinge", "logistic", "absolute", "epsilon_insensitive" or "exponential"; for
         "hinge", "logistic" and "exponential" y is -1 or 1, and a prediction's sign is the class.
     step : the first step size; None: 1 / (kappa^2 sqrt(n)) with kappa^2 = max K(x, x).
@@ -584,7 +584,7 @@ class NystromSGM(StochasticRegressor):
 
     Parameters
     ----------
-    kernel : a kernel or a function; None: Gaussian(1.0).
+    kernel : as that of :class:`~.falkon.Falkon`.
     n_centers : m; all rows if there are no more.
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     loss : "square", or another of :class:`SGM`'s.

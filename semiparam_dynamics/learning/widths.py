@@ -24,7 +24,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.base import ErrorSlope
-from semiparam_dynamics.learning.kernels import Gaussian
+from semiparam_dynamics.learning.kernels import Gaussian, as_kernel
 from semiparam_dynamics.learning.rows import training_rows
 
 JITTER = 1e-9  # added to K(c, c) = 1
@@ -81,8 +81,8 @@ def learn_widths(
     by L-BFGS-B with the analytic gradient (:func:`leave_one_out`), until ten steps bring less than
     one percent: with half of the rows and centres first, from there with all. Time
     O(n_rows n_centers^2 + n_rows n_centers d) a step. The search begins at the estimator's
-    Gaussian kernel, or, for ``kernel=None``, at sqrt(d) standard deviations, with the best of four
-    common factors.
+    Gaussian kernel, or, for the width "scale", at sqrt(d) standard deviations, with the best of
+    four common factors.
 
     Parameters
     ----------
@@ -145,14 +145,15 @@ def learn_widths(
 
 def _gaussian_or_none(estimator: Any) -> Gaussian | None:
     """The estimator's kernel. Raises ConfigurationError for another kind, or without a penalty."""
-    kernel = estimator.get_params().get("kernel")
-    if not (kernel is None or isinstance(kernel, Gaussian)) or not hasattr(estimator, "penalty"):
+    given = estimator.get_params().get("kernel")
+    kernel = as_kernel(given) if hasattr(estimator, "penalty") else None
+    if not isinstance(kernel, Gaussian):
         alone = " Pass its last step alone, with X scaled." if hasattr(estimator, "steps") else ""
         raise ConfigurationError(
             f"Widths are learned for an estimator with a penalty and a Gaussian kernel, or None, "
             f"not for {estimator!r}.{alone}"
         )
-    return kernel
+    return None if kernel.needs_scale else kernel
 
 
 def _best_start(

@@ -360,7 +360,7 @@ WRONG: list[tuple[Any, str]] = [
     (Falkon(penalty=np.nan), "penalty must be a positive"),
     *(
         (KRLS(penalty=one), "penalty must be a positive number")  # type: ignore[arg-type]
-        for one in (None, "small", [1e-3, 1e-4], np.ones(2))
+        for one in ("small", [1e-3, 1e-4], np.ones(2))
     ),
     *(
         (NystromKRLS(n_centers=one), "n_centers must be a whole number")  # type: ignore[arg-type]
@@ -529,7 +529,14 @@ def test_validation_data_that_do_not_fit_are_refused(model: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Falkon(KERNEL, 1e-6, 15), NYTRO(KERNEL), SGM(KERNEL), NystromSGM(KERNEL)], ids=str
+    "model",
+    [
+        Falkon(KERNEL, 1e-6, 15, preconditioner_rows=None),
+        NYTRO(KERNEL),
+        SGM(KERNEL),
+        NystromSGM(KERNEL),
+    ],
+    ids=str,
 )
 def test_validation_errors_are_those_met_and_a_callback_ends_the_fit(model: Any) -> None:
     seen: list[Iteration] = []

@@ -79,7 +79,9 @@ def test_public_tables(
     inputs = StandardScaler().fit_transform(inputs[some].astype(float))
     targets = (targets[some] - targets[some].mean()) / targets[some].std()
     kernel = Gaussian(width)
-    model = Falkon(kernel, penalty, 800, random_state=0).fit(inputs[500:], targets[500:])
+    model = Falkon(kernel, penalty, 800, random_state=0, preconditioner_rows=None).fit(
+        inputs[500:], targets[500:]
+    )
     expected = direct(kernel, model.centers_, penalty, inputs[500:], targets[500:], inputs[:500])
     assert model.n_iter_ <= 20
     assert relative(model.predict(inputs[:500]), expected) < 1e-6
@@ -94,7 +96,9 @@ def test_hard_problems_are_solved(
     width: float, penalty: float, n_centers: int, least: int, most: int
 ) -> None:
     inputs, targets = X[:600], y[:600]
-    model = Falkon(Gaussian(width), penalty, n_centers, max_iter=most, random_state=0)
+    model = Falkon(
+        Gaussian(width), penalty, n_centers, max_iter=most, random_state=0, preconditioner_rows=None
+    )
     model.fit(inputs, targets)
     expected = in_long_double(width, model.centers_, penalty, inputs, targets, NEW)
     assert least < model.n_iter_ < most
@@ -105,6 +109,7 @@ def test_hard_problems_are_solved(
 def test_more_rows_in_the_preconditioner_save_iterations(weighted: bool) -> None:
     weights = RNG.uniform(0.1, 3.0, len(X)) if weighted else None
     model = Falkon(Gaussian(1.5), 1e-6, 150, max_iter=1000, random_state=0)
+    model.set_params(preconditioner_rows=None)
     few = clone(model).fit(X, y, weights)
     many = clone(model).set_params(preconditioner_rows=900).fit(X, y, weights)
     all_of_them = clone(model).set_params(preconditioner_rows=10**6).fit(X, y, weights)
@@ -141,7 +146,9 @@ def test_without_other_rows_the_centres_stand_for_all() -> None:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_hardly_any_penalty(penalty: float, dtype: Any) -> None:
     for iterations in (1, 20, 400):
-        model = Falkon(WIDE, penalty, 200, max_iter=iterations, random_state=0)
+        model = Falkon(
+            WIDE, penalty, 200, max_iter=iterations, random_state=0, preconditioner_rows=None
+        )
         model.fit(X.astype(dtype), y.astype(dtype))
         assert np.isfinite(model.coef_).all()
         error = np.mean((model.predict(X) - y) ** 2)
@@ -168,7 +175,9 @@ def objective(model: Any, w: Array) -> float:
 def test_it_warns_where_much_can_still_be_gained(
     penalty: float, iterations: int, warns: bool
 ) -> None:
-    model = Falkon(Gaussian(2.0), penalty, 200, max_iter=iterations, random_state=0)
+    model = Falkon(
+        Gaussian(2.0), penalty, 200, max_iter=iterations, random_state=0, preconditioner_rows=None
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
@@ -179,7 +188,7 @@ def test_it_warns_where_much_can_still_be_gained(
 
 
 def test_what_was_done_is_not_advised() -> None:
-    model = Falkon(WIDE, 1e-9, 100, max_iter=5, random_state=0)
+    model = Falkon(WIDE, 1e-9, 100, max_iter=5, random_state=0, preconditioner_rows=None)
     advice = f"set preconditioner_rows to {4 * 100}, or raise max_iter"
     with pytest.warns(ConvergenceWarning, match=advice):
         model.fit(X, y)
@@ -188,7 +197,7 @@ def test_what_was_done_is_not_advised() -> None:
 
 
 def test_one_output_of_many_warns_and_a_fit_that_was_ended_does_not() -> None:
-    model = Falkon(Gaussian(2.0), 1e-6, 200, random_state=0)
+    model = Falkon(Gaussian(2.0), 1e-6, 200, random_state=0, preconditioner_rows=None)
     easy = np.ones(len(X)) + 1e-3 * y  # hardly more than what the first iterations find
     with pytest.warns(ConvergenceWarning, match="raise max_iter"):
         model.fit(X, np.column_stack((np.zeros(len(X)), 1e-6 * y, easy)))
@@ -205,7 +214,9 @@ def test_it_warns_where_rounding_ends_the_iterations_far_from_the_minimiser() ->
         noise = 1e-4 * draw.standard_normal((len(A), len(B)))
         return np.asarray(WIDE(A, B) + noise * (len(A) != len(B)))
 
-    model = Falkon(noisy, 1e-9, centers=X[:101], max_iter=1000, memory_limit=2**19)
+    model = Falkon(
+        noisy, 1e-9, centers=X[:101], max_iter=1000, memory_limit=2**19, preconditioner_rows=None
+    )
     with pytest.warns(ConvergenceWarning, match="rounding"):
         model.fit(X, y)
     assert model.n_iter_ < 1000

@@ -38,7 +38,7 @@ def test_cutoff_keeps_the_eigenvectors_from_the_penalty_up(penalty: float) -> No
     K = rbf_kernel(X, gamma=0.5) / len(X)
     inverse = np.linalg.pinv(K, rcond=penalty / np.linalg.norm(K, 2), hermitian=True)
     alpha = inverse @ Y / len(X)
-    predicted = KRLS(penalty=penalty, filter="cutoff").fit(X, Y).predict(X_new)
+    predicted = KRLS(Gaussian(1.0), penalty, "cutoff").fit(X, Y).predict(X_new)
     np.testing.assert_allclose(predicted, rbf_kernel(X_new, X, gamma=0.5) @ alpha, atol=1e-8)
 
 
@@ -52,7 +52,7 @@ def test_landweber_is_gradient_descent_on_the_coefficients(step: Any) -> None:
     alpha = np.zeros_like(Y)
     for _ in range(30):
         alpha += gamma / n * (Y - K @ alpha)
-    model = KRLS(filter="landweber", max_iter=30, step=step).fit(X, Y)
+    model = KRLS(Gaussian(1.0), filter="landweber", max_iter=30, step=step).fit(X, Y)
     assert model.n_iter_ == 30
     np.testing.assert_allclose(model.coef_, alpha, rtol=1e-9, atol=1e-12)
 

@@ -261,7 +261,7 @@ def test_a_limit_must_be_positive(limit: Any) -> None:
 
 def test_inputs_that_nobody_scaled_are_told() -> None:
     inputs = np.random.default_rng(1).uniform(0.0, 1000.0, (300, 6))
-    model = NystromKRLS(n_centers=50)
+    model = NystromKRLS(Gaussian(1.0), n_centers=50)
     with pytest.warns(UserWarning, match="nearly zero between all rows of X.*StandardScaler"):
         model.fit(inputs, inputs[:, 0])
     with warnings.catch_warnings():

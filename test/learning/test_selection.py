@@ -225,7 +225,7 @@ def test_the_share_done_is_told() -> None:
     ("settings", "message"),
     [
         ({"grid": {"width": [1.0]}}, "cannot take"),
-        ({"grid": {"kernel__length_scale": [1.0]}}, "need a kernel in the estimator"),
+        ({"grid": {"kernel__width": [1.0]}}, "cannot take"),
         ({"grid": {"penalty": []}}, "one value or more for penalty, not none"),
         ({"grid": {"penalty": 1e-3}}, "one value or more for penalty, not 0.001"),
         ({"grid": {"filter": "nu"}}, "one value or more for filter, not 'nu'"),

@@ -167,5 +167,7 @@ def falkon(centers: str) -> Arrays:
     """Preconditioned conjugate gradients, at a few iterations and at many."""
     from semiparam_dynamics.learning import Falkon
 
-    model = Falkon(gaussian(), 1e-4, 60, centers, max_iter=5, random_state=3)
+    model = Falkon(
+        gaussian(), 1e-4, 60, centers, max_iter=5, random_state=3, preconditioner_rows=None
+    )
     return fitted(model, {"penalty": PENALTIES, "max_iter": (2, 5, 15)}, n=1200)

@@ -137,18 +137,19 @@ class DaskRows(Rows):
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
             return self.client.submit(_same, value, pure=False)
 
-    def take(self, indices: Indices) -> Array:
+    def pick(self, indices: Indices) -> Block:
         """See :class:`Rows`; only the chosen rows come here."""
         owners = np.searchsorted(self._starts, indices, side="right") - 1
-        result = np.empty((len(indices), self.n_features), self.dtype)
+        X = np.empty((len(indices), self.n_features), self.dtype)
+        Y = np.empty((len(indices), self.n_outputs), self.dtype)
         asked = np.unique(owners)
         places = [np.flatnonzero(owners == k) for k in asked]
         numbers = [indices[here] - self._starts[k] for k, here in zip(asked, places, strict=True)]
         parts = [self._parts[k] for k in asked]
-        found = self.client.gather(self.client.map(Part.take, parts, numbers, pure=False))
+        found = self.client.gather(self.client.map(Part.pick, parts, numbers, pure=False))
         for here, rows in zip(places, found, strict=True):
-            result[here] = rows
-        return result
+            X[here], Y[here] = rows.X, rows.Y
+        return Block(X, Y, None)
 
     def weights(self) -> Array | None:
         """See :class:`Rows`."""

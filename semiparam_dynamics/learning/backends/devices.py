@@ -22,7 +22,7 @@ from semiparam_dynamics.learning.kernels import (
     Kernel,
     Linear,
     Polynomial,
-    as_kernel,
+    fitted_kernel,
 )
 from semiparam_dynamics.learning.products import kernel_rows
 from semiparam_dynamics.learning.rows import (
@@ -109,7 +109,7 @@ def predict(estimator: Any, X: Any) -> Any:
     assert there is not None
     centers, coefficients = estimator.centers_, estimator.coef_
     X = validate_data(estimator, X, dtype=getattr(there.xp, centers.dtype.name), reset=False)
-    kernel, rows = as_kernel(estimator.kernel), DeviceRows(there, X)
+    kernel, rows = fitted_kernel(estimator), DeviceRows(there, X)
     data = DeviceKernelRows(rows, kernel, centers, estimator.memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
     result = there.xp.concat(list(data.multiply_there(columns)))
@@ -145,10 +145,11 @@ class DeviceRows(Rows):
             self.total_weight = float(checked_weights(known, self.n_samples, self.dtype).sum())
             self._check_total()
 
-    def take(self, indices: Indices) -> Array:
-        """See :class:`Rows`."""
-        numbers = self.there.array(indices)
-        return self.there.numpy(self.there.xp.take(self._block.X, numbers, axis=0))
+    def pick(self, indices: Indices) -> Block:
+        """See :class:`Rows`; in NumPy."""
+        numbers, there = self.there.array(indices), self.there
+        X, Y = (there.xp.take(each, numbers, axis=0) for each in (self._block.X, self._block.Y))
+        return Block(there.numpy(X), there.numpy(Y), None)
 
     def weights(self) -> Array | None:
         """See :class:`Rows`."""
