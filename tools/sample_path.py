@@ -22,6 +22,7 @@ import tempfile
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -111,10 +112,6 @@ class Follower:
         return f"{found}\n{rows}"
 
 
-def _calls(follower: Follower) -> int:
-    return follower.calls
-
-
 def counted(files: int, calls: int, changes: int) -> str:
     """The counts in words."""
     return f"{files} files, {calls} Python calls, {changes} changes of file"
@@ -180,7 +177,8 @@ def message() -> Iterator[tuple[str, Follower]]:
         threading.setprofile(None)
         node.destroy_node()
         rclpy.try_shutdown()
-    yield "A joint state to its published prediction", sorted(answers, key=_calls)[ANSWERED // 2]
+    answers.sort(key=attrgetter("calls"))
+    yield "A joint state to its published prediction", answers[ANSWERED // 2]
     yield "From there to being learned, in the learner's thread", learned
 
 

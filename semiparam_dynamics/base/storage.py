@@ -34,6 +34,7 @@ from semiparam_dynamics.base.errors import (
 
 HEADER = "header"
 SEAL = b"sha256:"
+PREVIOUS = ".previous"  # in the name of the file before
 SEAL_LENGTH = len(SEAL) + 64
 QUOTED = 120  # characters of a value in a sentence
 KINDS = "biufU"  # types of arrays: bool, integers, floats, text
@@ -183,9 +184,6 @@ def check_finite(state: State) -> None:
 # Two files: the newest, and the one before it.
 
 
-PREVIOUS = ".previous"
-
-
 def previous_of(path: str | Path) -> Path:
     """The place of the one before: model.previous.npz beside model.npz."""
     path = Path(path)
@@ -329,9 +327,10 @@ class ModelLock:
         try:
             lock.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             about = os.fstat(handle)
-            own = stat.S_ISREG(about.st_mode) and about.st_nlink == 1  # and no other file's content
+            if not stat.S_ISREG(about.st_mode):
+                raise OSError(0, "it is no file")
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             note = os.pread(handle, QUOTED, 0).decode(errors="replace")
             os.close(handle)
@@ -349,7 +348,7 @@ class ModelLock:
             )
         self._handle = handle
         with contextlib.suppress(OSError):  # a full disk: the lock holds without it
-            if own:
+            if about.st_nlink == 1:  # else it is another file, too, whose content stays
                 os.ftruncate(handle, 0)
                 os.pwrite(handle, self._owner.encode(errors="replace")[:QUOTED], 0)
         return ""

@@ -31,7 +31,6 @@ from semiparam_dynamics.learning.kernels import (
     Kernel,
     as_inputs,
     as_kernel,
-    fitted_kernel,
     in_format,
     is_sparse,
     require_sparse_form,
@@ -120,9 +119,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
             elsewhere: Array = backend.predict(self, X)
             return elsewhere
         X = validate_data(self, X, dtype=self.centers_.dtype, reset=False)
-        kernel = fitted_kernel(self)
         with np.errstate(over="ignore", invalid="ignore"):
-            found = kernel_sum(X, kernel, self.centers_, self.coef_, self.memory_limit)
+            found = kernel_sum(X, self.kernel_, self.centers_, self.coef_, self.memory_limit)
         if not np.isfinite(found).all():
             raise LearningError(
                 f"Predictions are beyond the numbers of {found.dtype}: scale inputs and outputs, "

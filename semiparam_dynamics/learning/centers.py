@@ -356,8 +356,8 @@ def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
     for block in stream():
         system.add(*block)
     penalties = (RIDGES * (scale / len(some))).tolist()
-    sizes_ = [basis.n_features]
-    ((_, predicted),) = leave_one_out_predictions(system, rows, stream, sizes_, penalties)
+    whole = [basis.n_features]
+    ((_, predicted),) = leave_one_out_predictions(system, rows, stream, whole, penalties)
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.mean((predicted - Y) ** 2, axis=2)
         errors = np.average(squares, axis=1, weights=some.weights)

@@ -398,16 +398,6 @@ class HasKernel(BaseEstimator):  # type: ignore[misc]
         return super().set_params(**params)
 
 
-def fitted_kernel(estimator: Any) -> Kernel:
-    """The kernel of a fitted estimator, with the width that its fit has found.
-
-    What was fitted and saved before widths were found in data has no `kernel_`, and its None is
-    the Gaussian of width 1.
-    """
-    found = getattr(estimator, "kernel_", estimator.kernel)
-    return Gaussian(1.0) if found is None else as_kernel(found)
-
-
 SCALE_ROWS = 500  # at most, whose distances are looked at
 
 

@@ -27,7 +27,7 @@ from semiparam_dynamics.learning.features import (
     RandomFourierFeatures,
     feature_option,
 )
-from semiparam_dynamics.learning.kernels import Kernel, fitted_kernel, is_sparse
+from semiparam_dynamics.learning.kernels import Kernel, is_sparse
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
@@ -331,7 +331,7 @@ def nystrom_start(model: Any, capacity: int | None = None) -> tuple[NystromBasis
         )
     if np.any(getattr(model, "intercept_", 0.0)):
         raise LearningError("Recursive learning needs a model without an intercept.")
-    kernel = fitted_kernel(model)
+    kernel = model.kernel_
     centers = np.asarray(model.centers_, dtype=float)
     coefficients = np.asarray(model.coef_, dtype=float).reshape(len(centers), -1)
     if capacity is None or len(centers) <= capacity:
@@ -407,7 +407,7 @@ def random_start(model: Any) -> tuple[RandomFourierFeatures | RandomFeatures, Ar
         omega, factors = model.omega_, model.weights_
     else:
         omega = np.column_stack((model.frequencies_, model.offsets_))
-    sampler = SpectralSampler(fitted_kernel(model)) if model.features is None else model.features
+    sampler = SpectralSampler(model.kernel_) if model.features is None else model.features
     drawn = DrawnFeatures(sampler, omega, factors)
     return RandomFeatures.of(drawn, model.n_features_in_), weights
 

@@ -84,3 +84,9 @@ def test_a_lock_changes_no_content_of_a_file_that_is_linked_there(tmp_path: Path
     assert lock.take() == "" and other.read_text() == "content"
     with pytest.raises(StorageError, match="in use"):
         ModelLock(model).take()
+
+
+def test_a_pipe_in_place_of_the_lock_is_no_lock(tmp_path: Path) -> None:
+    model = tmp_path / "model.npz"
+    os.mkfifo(lock_of(model))
+    assert "can't lock" in ModelLock(model).take() and "no file" in ModelLock(model).take()

@@ -113,14 +113,6 @@ def test_rows_that_are_there_twice_count_as_their_weight() -> None:
     np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=0.05)
 
 
-def test_a_model_that_was_saved_before_has_the_width_one() -> None:
-    old = KRLS(Gaussian(1.0), 1e-3).fit(X, Y)
-    expected = old.predict(X)
-    del old.kernel_, old.penalty_
-    old.kernel = None
-    np.testing.assert_array_equal(old.predict(X), expected)
-
-
 def test_what_has_no_outputs_or_no_penalty_takes_the_median_distance() -> None:
     expected = median_distance(X)
     for model in (NystromFeatures(random_state=0), NYTRO(random_state=0, max_iter=5)):

@@ -10,58 +10,46 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+import semiparam_dynamics.learning as learning
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning import (
-    KRLS,
-    NYTRO,
-    SGM,
-    Falkon,
-    Gaussian,
-    KernelClassifier,
-    Linear,
-    Matern,
-    NystromAggregator,
-    NystromFeatures,
-    NystromKRLS,
-    NystromSGM,
-    Polynomial,
-    RandomFeatures,
-    RandomFeaturesKRLS,
-    RandomFourierFeatures,
-    RandomReLUFeatures,
-    RecursiveRLS,
-)
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
 Y = X[:, 0] + np.sin(X[:, 1])
-KERNELS = [None, "laplacian", Gaussian(1.0), Matern("scale", 2.5), Linear(), Polynomial(3)]
+KERNELS = [
+    None,
+    "laplacian",
+    learning.Gaussian(1.0),
+    learning.Matern("scale", 2.5),
+    learning.Linear(),
+    learning.Polynomial(3),
+]
 MODELS: list[Any] = [
-    KRLS(),
-    KRLS(filter="cutoff"),
-    KRLS(filter="nu", max_iter=20),
-    NystromKRLS(n_centers=20, random_state=0),
-    NystromKRLS(n_centers=20, penalty=1e-14, random_state=0),
-    NystromKRLS(n_centers=20, filter="landweber", random_state=0),
-    Falkon(n_centers=20, random_state=0),
-    Falkon(n_centers=20, penalty=1e-14, random_state=0),
-    NYTRO(n_centers=20, max_iter=20, random_state=0),
-    SGM(max_iter=2, random_state=0),
-    NystromSGM(n_centers=20, max_iter=2, random_state=0),
-    NystromAggregator(n_centers=(5, 20), random_state=0),
-    RandomFeaturesKRLS(n_features=20, random_state=0),
-    RecursiveRLS(n_features=20, random_state=0),
-    RecursiveRLS(features="nystrom", n_features=20, random_state=0),
-    NystromFeatures(n_centers=20, random_state=0),
-    *(RandomFourierFeatures(20, width, random_state=0) for width in ("scale", 1.0)),
-    RandomFeatures(n_features=20, random_state=0),
-    RandomReLUFeatures(20, random_state=0),
+    learning.KRLS(),
+    learning.KRLS(filter="cutoff"),
+    learning.KRLS(filter="nu", max_iter=20),
+    learning.NystromKRLS(n_centers=20, random_state=0),
+    learning.NystromKRLS(n_centers=20, penalty=1e-14, random_state=0),
+    learning.NystromKRLS(n_centers=20, filter="landweber", random_state=0),
+    learning.Falkon(n_centers=20, random_state=0),
+    learning.Falkon(n_centers=20, penalty=1e-14, random_state=0),
+    learning.NYTRO(n_centers=20, max_iter=20, random_state=0),
+    learning.SGM(max_iter=2, random_state=0),
+    learning.NystromSGM(n_centers=20, max_iter=2, random_state=0),
+    learning.NystromAggregator(n_centers=(5, 20), random_state=0),
+    learning.RandomFeaturesKRLS(n_features=20, random_state=0),
+    learning.RecursiveRLS(n_features=20, random_state=0),
+    learning.RecursiveRLS(features="nystrom", n_features=20, random_state=0),
+    learning.NystromFeatures(n_centers=20, random_state=0),
+    *(learning.RandomFourierFeatures(20, width, random_state=0) for width in ("scale", 1.0)),
+    learning.RandomFeatures(n_features=20, random_state=0),
+    learning.RandomReLUFeatures(20, random_state=0),
 ]
 LABELS: list[Any] = [
-    KernelClassifier(Falkon(n_centers=20, random_state=0)),
-    KernelClassifier(Falkon(n_centers=20, loss="logistic", random_state=0)),
-    SGM(loss="hinge", max_iter=2, random_state=0),
-    SGM(loss="logistic", max_iter=2, random_state=0),
+    learning.KernelClassifier(learning.Falkon(n_centers=20, random_state=0)),
+    learning.KernelClassifier(learning.Falkon(n_centers=20, loss="logistic", random_state=0)),
+    learning.SGM(loss="hinge", max_iter=2, random_state=0),
+    learning.SGM(loss="logistic", max_iter=2, random_state=0),
 ]
 
 
@@ -121,5 +109,7 @@ def test_predictions_are_finite_or_a_sentence_says_why(
             finite_or_said(one, inputs, outputs)
     for model in LABELS:
         one, name = clone(model), "estimator__kernel"
-        one.set_params(**{name if isinstance(model, KernelClassifier) else "kernel": kernel})
+        one.set_params(
+            **{name if isinstance(model, learning.KernelClassifier) else "kernel": kernel}
+        )
         finite_or_said(one, inputs, np.where(outputs > 0.0, 1.0, -1.0))

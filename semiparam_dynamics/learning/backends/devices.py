@@ -22,7 +22,6 @@ from semiparam_dynamics.learning.kernels import (
     Kernel,
     Linear,
     Polynomial,
-    fitted_kernel,
 )
 from semiparam_dynamics.learning.products import kernel_rows
 from semiparam_dynamics.learning.rows import (
@@ -109,7 +108,7 @@ def predict(estimator: Any, X: Any) -> Any:
     assert there is not None
     centers, coefficients = estimator.centers_, estimator.coef_
     X = validate_data(estimator, X, dtype=getattr(there.xp, centers.dtype.name), reset=False)
-    kernel, rows = fitted_kernel(estimator), DeviceRows(there, X)
+    kernel, rows = estimator.kernel_, DeviceRows(there, X)
     data = DeviceKernelRows(rows, kernel, centers, estimator.memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
     result = there.xp.concat(list(data.multiply_there(columns)))
