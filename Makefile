@@ -18,6 +18,7 @@ export ROS_AUTOMATIC_DISCOVERY_RANGE ?= LOCALHOST
 unexport PYTHONDONTWRITEBYTECODE
 
 READY := $(VENV)/.ready
+COMPILED := $(VENV)/.compiled
 
 .PHONY: help demo test lint ruff types oldest-types bandit docs audit clean
 .DELETE_ON_ERROR:
@@ -30,10 +31,10 @@ help:
 	@echo 'make audit   known vulnerabilities of what is installed'
 	@echo 'make clean   remove what these made'
 
-demo: $(READY)
+demo: $(COMPILED)
 	@$(VENV)/bin/semiparam demo $(ARGS)
 
-test: $(READY)
+test: $(COMPILED)
 	@$(VENV)/bin/python -m pytest -n $(JOBS) --dist loadfile $(ARGS)
 
 lint: ruff types oldest-types bandit
@@ -89,4 +90,9 @@ $(READY): setup.py pyproject.toml
 	    { echo "    once more, with pip (a minute or two)"; \
 	      $(VENV)/bin/python -m pip install -q -e '.[ros,sim,vision,camera,distributed,test]'; }; \
 	fi
+	@touch $@
+
+# Once, for all processes: each of several that find nothing would compile for itself.
+$(COMPILED): $(READY)
+	@$(VENV)/bin/semiparam compile
 	@touch $@
