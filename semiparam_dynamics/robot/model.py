@@ -276,7 +276,7 @@ class RobotModel:
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
         self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
-        states = _random_states(tree, self.joint_names, self.n_parameters)
+        states = _random_states(tree, self.joint_names, self.n_parameters / self.n_axes)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
@@ -745,16 +745,18 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
 
 
 def _random_states(
-    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
+    tree: UrdfTree, joints: tuple[str, ...], of_axis: float
 ) -> tuple[Array, Array, Array]:
-    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
+    """States enough to tell columns apart: within the limits, or a turn where none are set.
+
+    of_axis : columns for each axis. A body moves one axis at least, and those before it move it.
+    """
     low, high = _limits(tree, joints)
     low, high = (
         np.where(np.isfinite(low), low, -math.pi),
         np.where(np.isfinite(high), high, math.pi),
     )
     rng = np.random.default_rng(0)
-    # Proximal joints see every column, a distal one only its own: count states, not rows.
-    n = 2 * n_columns
+    n = math.ceil(8 * of_axis)
     q = rng.uniform(low, high, (n, len(joints)))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)

@@ -111,10 +111,8 @@ def evaluate_bags(
         BagToRead(path, bags, model, config, progresses.of(path, *passes)) for path in bags.test
     ]
     try:
-        with threadpool_limits(limits=1):  # a sample's products are too small to be spread
-            # As in the node: the same numbers, and matrices are too small for threads to pay.
-            with threadpool_limits(limits=1):
-                evaluation = evaluate(model, config, test, train, start=start)
+        with threadpool_limits(limits=1):  # as in the node; products are too small to be spread
+            evaluation = evaluate(model, config, test, train, start=start)
     except NothingScoredError as error:
         if any(bag.facts.measured for bag in test):
             raise
