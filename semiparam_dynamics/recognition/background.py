@@ -28,7 +28,7 @@ class Background:
     def __init__(self, seen: Array | None = None, first: Array | None = None) -> None:
         self._seen: list[Array] = [] if seen is None else list(seen)
         self._first: list[Array] = [] if first is None else list(first)
-        self._found: tuple[float, float | None] = -1.0, None
+        self._found: tuple[tuple[float, int], float | None] = (0.0, 0), None
 
     def add(self, x: Array) -> None:
         """Take a frame (d,) that came before anything was taught."""
@@ -56,9 +56,9 @@ class Background:
         before teaching, whatever their distribution (V. Vovk et al.: Algorithmic learning in a
         random world, 2005). Where the object is far from them it is halfway to the object's own.
         """
-        shown = float(recursion.classes.shown.sum())
-        if self._found[0] != shown:
-            self._found = shown, self._limit(recursion)
+        of = float(recursion.classes.shown.sum()), len(recursion.classes)
+        if self._found[0] != of:
+            self._found = of, self._limit(recursion)
         return self._found[1]
 
     def _limit(self, recursion: ClassRecursion) -> float | None:

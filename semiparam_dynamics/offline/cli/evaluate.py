@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rerun",
         metavar="FILE",
         default="",
-        help="also write the last predictions for the viewer Rerun, as out.rrd",
+        help="also write predictions for the viewer Rerun",
     )
     add_workers(parser, jobs="processes for --each (default 0: one a core)")
     add_topics(parser)

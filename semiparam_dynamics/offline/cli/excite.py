@@ -79,7 +79,7 @@ class ExciteConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_urdf(parser, "the robot", required=True)
+    add_urdf(parser, "the robot: file, or name as ur10", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
         "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"

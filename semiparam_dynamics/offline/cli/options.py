@@ -143,7 +143,7 @@ def add_bags(
     parser.add_argument(
         name, metavar="BAG", nargs=nargs, help="rosbag2 folder, bare .db3 or .mcap file"
     )
-    add_urdf(parser, "default: the bag's robot_description", default="")
+    add_urdf(parser, "file, or name as ur10; default: the bag's own", default="")
 
 
 def add_topics(parser: argparse.ArgumentParser, target: str = "what is predicted") -> None:

@@ -18,9 +18,7 @@ ROOTS = (*os.environ.get("AMENT_PREFIX_PATH", "").split(":"), sys.prefix, "/usr"
 
 def add_urdf(parser: argparse.ArgumentParser, text: str, **options: Any) -> None:
     """Add ``--urdf`` with the help `text`."""
-    parser.add_argument(
-        "--urdf", metavar="FILE", type=urdf_file, help=f"{text}; or its name, as ur10", **options
-    )
+    parser.add_argument("--urdf", metavar="FILE", type=urdf_file, help=text, **options)
 
 
 def urdf_file(text: str) -> str:

@@ -140,6 +140,6 @@ def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypat
     assert (found("ur10.urdf"), found("./ur10")) == ("ur10.urdf", "./ur10")  # paths stay
     with pytest.raises(SystemExit):
         found("ur1O")
-    assert "near are: ur10, ur5" in capsys.readouterr().err
+    assert "near are ur10, ur5" in capsys.readouterr().err
     (tmp_path / "ur10").touch()
     assert found("ur10") == "ur10"
