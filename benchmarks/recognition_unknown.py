@@ -12,6 +12,10 @@ had no part in anything, are asked for:
   of classes taught the share that is recognised rightly, of all and of what it was without a limit;
 - the probability that an object was taught, in bins, beside the share that was, with as many rows
   of both kinds.
+
+Then one class alone is taught to the node's recognizer, single frames without smoothing, after rows
+of half of the other classes came as background (0: none did): the share recognised of its other
+rows, and of rows of these classes and of the classes never seen.
 """
 
 from __future__ import annotations
@@ -27,7 +31,10 @@ from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.arrays import Array, Indices
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learning import IncrementalRLSC
+from semiparam_dynamics.recognition.config import RecognitionConfig
+from semiparam_dynamics.recognition.recognizer import Recognizer
 
 SHARES = (0.01, 0.05, 0.2)
 BINS = np.linspace(0.0, 1.0, 6)
@@ -48,7 +55,9 @@ def main() -> None:
             title, sizes = f"{name}, 3 of 10 classes held out", (3, 300)
             if name == "objects":
                 title, sizes = "150 objects, 50 held out", (50, 30)
-            predicted[title] = report(title, *rows_of(name, args, 150), sizes, args)
+            X, y = rows_of(name, args, 150)
+            predicted[title] = report(title, X, y, sizes, args)
+            report_alone(name, X, y, args.trials)
     if args.figure is not None:
         draw(predicted, args.figure)
 
@@ -83,6 +92,41 @@ def report(
         f"{title}: probability", ("head", "predicted", "mean predicted", "taught"), calibration
     )
     return calibration
+
+
+def report_alone(name: str, X: Array, y: Indices, trials: int) -> None:
+    """Print the shares recognised as the only object taught."""
+    rows = []
+    for before in (0, 60, 200):
+        for taught in (10, 30):
+            found = np.array([alone(X, y, before, taught, k) for k in range(2 * trials)])
+            shares = (spread((100.0 * column).tolist()) for column in found.T)
+            rows.append([str(before), str(taught), *shares])
+    header = ("frames before", "taught", "the object [%]", "the background [%]", "others [%]")
+    print_table(f"{name}: one object taught, recognised in rows of", header, rows)
+
+
+def alone(X: Array, y: Indices, before: int, taught: int, seed: int) -> list[float]:
+    """The shares of rows of the object, of the background's classes and of others recognised."""
+    rng = np.random.default_rng(seed)
+    own, *others = rng.permutation(np.unique(y))
+    half = len(others) // 2
+    parts = [
+        rng.permutation(np.flatnonzero(np.isin(y, c))) for c in (own, others[:half], others[half:])
+    ]
+    config = replace(RecognitionConfig(), smoothing__frames=1)
+    recognizer = Recognizer(config, {"input": "features"})
+    for row in parts[1][:before]:
+        recognizer.recognize(X[row])
+    for row in parts[0][:taught]:
+        recognizer.learn(X[row], "object")
+    while recognizer.refresh():
+        pass
+    asked = (parts[0][taught:], parts[1][before:], parts[2])
+    return [
+        float(np.mean([recognizer.recognize(x).label == "object" for x in X[rows[:300]]]))
+        for rows in asked
+    ]
 
 
 def draw(predicted: dict[str, list[list[str]]], path: Path) -> None:

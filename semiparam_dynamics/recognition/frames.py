@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, count, islice
@@ -46,18 +46,23 @@ class Frames:
     rate : frames a second at which it is to be shown; 0 where frames come at their own time.
     once : goes through it; each frame is (H, W, 3) uint8, red, green and blue.
     objects : name -> goes through the pictures of that object, where the source has such.
+    background : goes through pictures of no object.
     """
 
     rate: float
     once: Callable[[], Iterator[Picture]]
     objects: Mapping[str, Callable[[], Iterator[Picture]]] = field(default_factory=dict)
+    background: Callable[[], Iterator[Picture]] = lambda: iter(())
 
     def lesson(self, n_taught: int) -> Iterator[tuple[str, Picture]]:
         """Labels, empty for none, and pictures that teach one object after the other.
 
-        The first `n_taught` pictures of each object come under its name. After them, without a
-        name, come some further pictures of all objects so far: they are never taught.
+        Those of no object come first, without a name. The first `n_taught` pictures of each object
+        come under its name. After them, without a name, come some further pictures of all objects
+        so far: they are never taught.
         """
+        for picture in self.background():
+            yield "", picture
         others: list[Iterator[Picture]] = []
         for name, pictures in self.objects.items():
             others.append(pictures())
@@ -136,22 +141,22 @@ def _folder(folder: Path, rate: float, longest: int) -> Frames:
     if not any(True for _ in read([file for some in files.values() for file in some])):
         raise ConfigurationError(f"{folder} has no picture that is whole ({', '.join(SUFFIXES)})")
     groups = {one: partial(read, some) for one, some in files.items() if some}
-    loose = [groups.pop(folder)] if folder in groups else []
+    loose = groups.pop(folder, Frames.background)
     return _pictures({one.name: group for one, group in groups.items()}, rate, loose)
 
 
 def _pictures(
     objects: Mapping[str, Callable[[], Iterator[Picture]]],
     rate: float,
-    loose: Sequence[Callable[[], Iterator[Picture]]] = (),
+    loose: Callable[[], Iterator[Picture]] = Frames.background,
 ) -> Frames:
     """Frames of pictures in groups, those without a name first."""
 
     def once() -> Iterator[Picture]:
-        for group in (*loose, *objects.values()):
+        for group in (loose, *objects.values()):
             yield from group()
 
-    return Frames(rate or FOLDER_RATE, once, objects)
+    return Frames(rate or FOLDER_RATE, once, objects, loose)
 
 
 def _digits() -> dict[str, Callable[[], Iterator[Picture]]]:

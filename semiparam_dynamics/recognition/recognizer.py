@@ -23,6 +23,7 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.base.storage import MALFORMED, State, load_state, save_state
 from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
 from semiparam_dynamics.learning.held_out import MIN_FOR_ACCEPTANCE, MIN_FOR_NOVELTY
+from semiparam_dynamics.recognition.background import Background, similarity
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
 
@@ -172,6 +173,7 @@ class Recognizer:
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
         self._unknown_frames.clear()
+        self._background = Background()
         self._learned_prototypes = set()
         self._learn_prototypes()
 
@@ -226,41 +228,62 @@ class Recognizer:
         config = self._config
         if not self._labels:
             self._keep(x, unknown=True)
+            self._background.add(x)
             return Recognition(config.unknown, 0.0, (), np.zeros(0))
-        probabilities, (novelty, familiarity) = self._smoothing.add(
-            self._labels, *self._model.assess(x)
+        least, limit = self._model.least_familiarity(config.false_accepts), self._background_limit()
+        similar = 0.0 if limit is None else similarity(x, self._model.recursion_)
+        probabilities, (novelty, familiarity, similar) = self._smoothing.add(
+            self._labels, *self._model.assess(x), similar
         )
         best = int(probabilities.argmax())
         confidence = float(probabilities[best])
         known = confidence >= config.threshold
         known = known and (config.max_novelty == 0.0 or novelty <= config.max_novelty)
-        least = self._model.least_familiarity(config.false_accepts)
         known = known and (least is None or familiarity > least)
+        known = known and (limit is None or similar > limit)
         self._keep(x, unknown=not known)
         label = self._labels[best] if known else config.unknown
         chance = float(self._model.known_at(np.array(familiarity)))
         return Recognition(label, confidence, self._labels, probabilities, novelty, chance)
 
-    def why_none_unknown(self) -> str:
-        """The reason why neither `max_novelty` nor `false_accepts` makes a frame unknown yet.
+    def _background_limit(self) -> float | None:
+        """The least similarity to an object taught, while no second object sets a limit."""
+        if self._config.false_accepts == 0.0 or self._model.recursion_.acceptance() is not None:
+            return None
+        return self._background.limit(self._model.recursion_)
 
-        Empty where one of them does, where both are switched off, and while nothing is taught.
+    def unknown_told(self) -> tuple[bool, str]:
+        """True where a frame can be unknown, and a sentence on what is missing, or empty.
+
+        Nothing is missing where `max_novelty` or `false_accepts` rests on enough held-out examples,
+        where both are switched off, and while nothing is taught.
         """
         config, model = self._config, self._model
         novelty, acceptance = config.max_novelty > 0.0, config.false_accepts > 0.0
         if not self._labels or not (novelty or acceptance):
-            return ""
+            return True, ""
         looked_at, compared = model.recursion_.held_out.compared(model.recursion_.chosen_ridge)
-        if novelty and looked_at >= MIN_FOR_NOVELTY:
-            return ""
-        if acceptance and compared >= MIN_FOR_ACCEPTANCE:
-            return ""
+        if (
+            novelty
+            and looked_at >= MIN_FOR_NOVELTY
+            or acceptance
+            and compared >= MIN_FOR_ACCEPTANCE
+        ):
+            return True, ""
+        few = "too few examples held out to tell unknown objects apart: "
         if config.classifier.hold_out == 0:
-            return "no examples are held out (hold_out is 0) to tell unknown objects apart"
-        few = "too few examples held out to tell unknown objects apart"
-        if novelty:
-            return f"{few}: {looked_at} of {MIN_FOR_NOVELTY}"
-        return f"{few}: {compared} of {MIN_FOR_ACCEPTANCE}, of two objects"
+            few, more = "no examples are held out (hold_out is 0) to tell unknown objects apart", ""
+        elif novelty:
+            frames = config.classifier.hold_out * MIN_FOR_NOVELTY
+            few += f"{looked_at} of {MIN_FOR_NOVELTY}"
+            more = f"show two more objects, or one for {frames} frames"
+        else:
+            few += f"{compared} of {MIN_FOR_ACCEPTANCE}, of two objects"
+            more = "show two more objects"
+        if self._background_limit() is not None:
+            few = "unknown is what was seen before teaching; to tell other objects apart"
+            return True, f"{few} {more}" if more else ""
+        return False, f"{few}; {more}" if more else few
 
     def _keep(self, x: Array, *, unknown: bool) -> None:
         if unknown and not self._was_unknown:  # a known object was shown in between
@@ -277,6 +300,8 @@ class Recognizer:
 
     def _learn(self, x: Array, label: str) -> None:
         new = label not in self.classes
+        if self._labels in ((), (label,)):
+            self._background.note_taught(x)
         self._model.partial_fit(x[None], [label])
         self._unknown_frames.clear()  # what is shown now has its name
         if new:
@@ -315,6 +340,7 @@ class Recognizer:
                 done = f"'{edit.label}' is part of '{edit.other}' now"
             else:
                 self._model.forget_class(edit.label)
+                self._background = Background()  # which may show it
                 done = f"'{edit.label}' is forgotten"
                 if self._config.classifier.features == "nystrom":
                     done += ", but for feature vectors of it that are centres"
@@ -327,8 +353,8 @@ class Recognizer:
     def _name(self, text: str) -> str:
         label = checked_label(text, self._config.limits, self._config.unknown)
         if not (frames := self._unknown_frames.frames):
-            reason = self.why_none_unknown() if self._config.remember else ""
-            why = f": {reason}" if reason else ""
+            told, missing = self.unknown_told()
+            why = "" if told or not self._config.remember else f": {missing}"
             raise RefusedError(
                 f"no frame of an unknown object is kept (remember){why}", reason="no unknown object"
             )
@@ -361,7 +387,7 @@ class Recognizer:
         if self.n_inputs is None:
             raise NothingToSaveError("nothing was taught yet, so there is nothing to save")
         learned = {"prototypes": np.array(sorted(self._learned_prototypes), dtype=np.str_)}
-        return self._model.state() | learned
+        return self._model.state() | learned | self._background.state(self.n_inputs)
 
     def load(self, path: str | Path) -> None:
         """Resume from a file. Raises StorageError, and keeps what was taught before."""
@@ -370,6 +396,8 @@ class Recognizer:
         try:
             model.restore(state)
             learned = {str(name) for name in state["prototypes"].ravel().tolist()}
+            frames = (state[name] for name in ("background", "background_object"))
+            background = Background(*(rows.reshape(-1, model.n_features_in_) for rows in frames))
         except LearningError as error:
             raise StorageError(f"{path} belongs to another configuration: {error}") from None
         except (KeyError, ValueError, IndexError, TypeError) as error:
@@ -387,6 +415,7 @@ class Recognizer:
                 f"{most} are allowed (max_classes)"
             )
         self._model, self._learned_prototypes = model, learned
+        self._background = background
         self.restart_smoothing()
         self._unknown_frames.clear()
         self._note_labels()

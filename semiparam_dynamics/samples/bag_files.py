@@ -10,6 +10,7 @@ messages before that are intact: those of a database are copied to one that is w
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import sqlite3
 import tempfile
@@ -25,6 +26,7 @@ from semiparam_dynamics.samples.storages import McapFile, SqliteFile, zstd
 
 STORAGES = (".db3", ".mcap")
 COMPRESSED = ".zstd"
+LOGS = (".csv", ".npz")  # what `semiparam convert` reads
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 ZSTD_BLOCK = 1 << 20
 MAX_PARTS = 10_000  # of a split recording: a larger number in a file's name is something else
@@ -49,6 +51,10 @@ def open_recording(path: Path, stack: ExitStack, warnings: list[str]) -> list[Ba
             raise BagError(f"there is no bag {path}")
         if path.suffix == ".bag":
             raise BagError(f"{path} is a ROS 1 bag; convert it first: rosbags-convert --src {path}")
+        if Path(path, "meta", "info.json").is_file() or path.suffix in LOGS:
+            bag = path.with_name(f"{path.stem}_bag").name
+            how = shlex.join(["semiparam", "convert", str(path), bag])
+            raise BagError(f"{path} is a log, not a bag; make one of it: {how} --urdf FILE_OR_NAME")
         if path.is_dir():
             return _open_folder(path, stack, warnings)
     except OSError as error:  # a folder that may not be entered

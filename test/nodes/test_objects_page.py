@@ -321,7 +321,7 @@ def test_what_comes_from_strangers_ends_nothing(peer, open_page, tmp_path) -> No
 
 
 def test_a_browser_teaches_by_button_and_by_key(peer, start, open_page, tmp_path) -> None:
-    start(NODE, input="features", smoothing__frames=1)
+    start(NODE, input="features", smoothing__frames=1, hold_out=600)
     _, port = open_page()
     page, table = Page(port), Table(peer)
     peer.until(lambda: "status" in page.newest, "the page")
@@ -368,6 +368,10 @@ def test_a_browser_teaches_by_button_and_by_key(peer, start, open_page, tmp_path
         until(f"byId('mark').hidden && {rows}.length === 1")
         assert browser.value("document.querySelectorAll('#view b, td b, #answer b').length") == 0
         until(f"{rows}[0].cells[1].textContent === {json.dumps(NAMES[2])}")
+        until(
+            "byId('missing').textContent.includes('show two more objects, or one for 3000 frames')"
+        )
+        assert browser.value("byId('sure').textContent") == "the only object taught"
         # The name and Enter, twice; then the first object again by its key, held.
         table.shown = 1
         browser.value("byId('name').value = 'book'; byId('name').focus()")

@@ -105,5 +105,6 @@ def test_says_while_there_is_too_little_to_tell_unknown_objects_by():
                 pass
             told.append(report.values()["unknown objects"])
     few = "too few examples held out to tell unknown objects apart"
-    assert told[0] == f"{few}: 0 of 5" and told[28] == f"{few}: 4 of 5"
+    more = "show two more objects, or one for 30 frames"
+    assert told[0] == f"{few}: 0 of 5; {more}" and told[28] == f"{few}: 4 of 5; {more}"
     assert told[29] == "told apart"

@@ -94,7 +94,7 @@ def test_a_lesson_teaches_each_object_and_shows_what_it_does_not_teach(tmp_path:
         Image.fromarray(shade(k)).save(tmp_path / name)
     lesson = open_frames(str(tmp_path), teach=1).lesson(1)
     shown = [(name, round(float(picture[..., 0].mean()) / 10)) for name, picture in lesson]
-    assert shown == [("a", 3), ("", 4), ("b", 0), ("", 1), ("", 2)]
+    assert shown == [("", 5), ("a", 3), ("", 4), ("b", 0), ("", 1), ("", 2)]
     for source in (tmp_path / "a", tmp_path / "c.png"):
         with pytest.raises(ConfigurationError, match="has no objects to teach"):
             open_frames(str(source), teach=1)

@@ -230,7 +230,8 @@ def test_bytes_that_are_no_message_are_counted(database: Path, tmp_path: Path) -
     ("name", "content", "message"),
     [
         ("missing.mcap", None, "there is no bag"),
-        ("log.csv", b"1,2", "is no bag: it must be a rosbag2 folder"),
+        ("notes.txt", b"1,2", "is no bag: it must be a rosbag2 folder"),
+        ("my log.csv", b"1,2", "semiparam convert '/.*/my log.csv' 'my log_bag'"),
         ("old.bag", b"#ROSBAG V2.0", "is a ROS 1 bag"),
         ("empty.mcap", b"", "can't be read"),
         ("text.mcap", b"nothing of the kind", "can't be read"),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+
+from semiparam_dynamics.offline.cli.urdf_option import add_urdf
 
 DESCRIPTION = """\
 Write a log in an npz or CSV file, or an episode of a LeRobot data set, to a rosbag2 folder in MCAP.
@@ -27,11 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B,...",
         help="the joints' names, in the log's order; of q1, q2, ... by number",
     )
-    parser.add_argument(
-        "--urdf",
-        metavar="FILE",
-        default="",
-        help="take the names of its actuated joints, in order, and put it into the bag",
+    add_urdf(
+        parser, "take its actuated joints' names, in order, and put it into the bag", default=""
     )
     parser.add_argument(
         "--start", type=float, default=1.0, metavar="S", help="first stamp, s (default %(default)s)"
@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
     warn(done.warnings)
     print(
         f"{args.bag}: {done.samples} samples at {done.rate:.6g} Hz on {', '.join(done.topics)};"
-        f" joints {', '.join(done.names)}"
+        f" joints {', '.join(done.names)}\n"
+        f"next: semiparam evaluate {shlex.quote(args.bag)} --out results"
+        f"{'' if args.urdf else ' --urdf FILE'}"
     )
     return 0

@@ -17,6 +17,7 @@ from semiparam_dynamics.offline.cli.options import (
     node_config,
     warn,
 )
+from semiparam_dynamics.offline.cli.urdf_option import add_urdf
 from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
@@ -78,7 +79,7 @@ class ExciteConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    parser.add_argument("--urdf", metavar="FILE", required=True, help="the robot")
+    add_urdf(parser, "the robot: file, or name as ur10", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
         "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"

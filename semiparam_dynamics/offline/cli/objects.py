@@ -11,8 +11,9 @@ DESCRIPTION = """\
 Watch objects being taught, without a camera: as `semiparam teach`, but the names are those of the
 subfolders of SOURCE, which have each an object's pictures. One object after the other is taught by
 its first pictures; after each, some later pictures of all objects so far are shown, which are never
-taught. Without SOURCE they are handwritten digits. It begins anew each time, ends with the pictures
-and says how many of those held out were recognised."""
+taught. Pictures beside the subfolders come first: they show no object. Without SOURCE they are
+handwritten digits. It begins anew each time, ends with the pictures and says how many of those held
+out were recognised."""
 EXAMPLES = (
     "semiparam objects",
     "semiparam objects --open",

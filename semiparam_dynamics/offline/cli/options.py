@@ -20,6 +20,7 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.cli.cluster import cluster_executor
+from semiparam_dynamics.offline.cli.urdf_option import add_urdf
 
 C = TypeVar("C")
 BASIC = "basic"  # the group of those that most users set
@@ -142,9 +143,7 @@ def add_bags(
     parser.add_argument(
         name, metavar="BAG", nargs=nargs, help="rosbag2 folder, bare .db3 or .mcap file"
     )
-    parser.add_argument(
-        "--urdf", metavar="FILE", default="", help="default: the bag's robot_description"
-    )
+    add_urdf(parser, "file, or name as ur10; default: the bag's own", default="")
 
 
 def add_topics(parser: argparse.ArgumentParser, target: str = "what is predicted") -> None:

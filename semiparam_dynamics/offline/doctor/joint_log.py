@@ -212,7 +212,11 @@ def read_description(paths: Sequence[str | Path]) -> tuple[str | Path, str]:
             if (text := bag.robot_description()) is not None:
                 return path, text
     told, hold = " and ".join(map(str, paths)), "hold" if len(paths) > 1 else "holds"
-    raise BagError(f"{told} {hold} no robot_description: name the robot's file with --urdf")
+    raise BagError(
+        f"{told} {hold} no robot_description: add --urdf FILE, its URDF, or --urdf NAME, such as "
+        "ur10 (pip install example-robot-data); where the robot runs, ros2 param get --hide-type "
+        "/robot_state_publisher robot_description > robot.urdf writes the file"
+    )
 
 
 def read_locks(

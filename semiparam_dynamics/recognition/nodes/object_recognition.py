@@ -141,7 +141,7 @@ class RecognitionReport:
             "recoding exponent": f"{model.recoding_:.2f}",
             "ridge": f"{model.ridge_:g}",
             "held-out examples to update": str(model.recursion_.outdated()),
-            "unknown objects": self._session.recognizer.why_none_unknown() or "told apart",
+            "unknown objects": self._session.recognizer.unknown_told()[1] or "told apart",
         }
 
     def _classes(self) -> dict[str, str]:

@@ -67,6 +67,7 @@ SHOWN = (
     "frame p99 [us]",
     "its novelty",
     "probability that it was taught",
+    "unknown objects",
     "examples",
     "changes not saved",
     "resumed from",

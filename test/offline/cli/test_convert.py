@@ -20,7 +20,9 @@ def test_a_log_becomes_a_bag_and_the_user_is_told(log, tmp_path: Path, capsys) -
     bag = tmp_path / "bag"
     assert main(["convert", str(log), str(bag), "--names", "hip, knee", "--start", "2"]) == 0
     told = capsys.readouterr()
-    assert told.out == f"{bag}: 3 samples at 2 Hz on /joint_states; joints hip, knee\n"
+    assert told.out == f"{bag}: 3 samples at 2 Hz on /joint_states; joints hip, knee\n" + (
+        f"next: semiparam evaluate {bag} --out results --urdf FILE\n"
+    )
     assert told.err == "semiparam: warning: not used: note\n"
     given = read_measurements(bag, ["hip", "knee"]).measurements
     assert [m.stamp for m in given] == [2_000_000_000, 2_500_000_000, 3_000_000_000]

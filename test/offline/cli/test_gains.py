@@ -57,7 +57,7 @@ def test_the_robot_description_in_the_bag_is_enough(
     assert capsys.readouterr().out == said
     assert "relative: their common factor is that of the URDF's masses" in said
     assert main(["gains", str(bare)]) == 2
-    assert f"{bare} holds no robot_description: name the robot's" in capsys.readouterr().err
+    assert f"{bare} holds no robot_description: add --urdf FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("apart", [True, False])

@@ -112,7 +112,7 @@ def test_a_mistyped_option_is_told_the_nearest(capsys, option: str, hint: str) -
     told = f"semiparam: error: evaluate has no option {name}: {hint}\n"
     assert capsys.readouterr() == ("", told)
     with pytest.raises(SystemExit):  # abbreviations are argparse's, and what is after -- no option
-        main(["evaluate", "bag", "--urd", "x", "--", "--trian"])
+        main(["evaluate", "bag", "--urd", "x.urdf", "--", "--trian"])
     assert "required: --out" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,12 +11,14 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.offline.cli import urdf_option
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
     add_workers,
     config_from,
     workers,
 )
+from semiparam_dynamics.offline.cli.urdf_option import add_urdf
 
 
 @dataclass(frozen=True)
@@ -112,3 +115,31 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
         assert executor is None
     with pytest.raises(ConfigurationError, match="can't be less than one process"):
         workers(work("--jobs", "-1"))
+
+
+def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypatch, capsys):
+    """The package example-robot-data as pip installs it, and robot_descriptions' interface."""
+    parser = argparse.ArgumentParser()
+    add_urdf(parser, "the robot")
+
+    def found(name: str) -> str:
+        return str(parser.parse_args(["--urdf", name]).urdf)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(urdf_option, "ROOTS", ())
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
+    with pytest.raises(SystemExit):
+        found("ur10")
+    assert "pip install example-robot-data" in capsys.readouterr().err
+    file = tmp_path / "cmeel.prefix/share/example-robot-data/robots/ur_description/urdf"
+    file.mkdir(parents=True)
+    for name in ("ur10_robot.urdf", "ur5_robot.urdf"):
+        (file / name).touch()
+    assert found("ur10") == str(file / "ur10_robot.urdf")
+    assert (found("ur10.urdf"), found("./ur10")) == ("ur10.urdf", "./ur10")  # paths stay
+    with pytest.raises(SystemExit):
+        found("ur1O")
+    assert "near are ur10, ur5" in capsys.readouterr().err
+    (tmp_path / "ur10").touch()
+    assert found("ur10") == "ur10"
