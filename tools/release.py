@@ -65,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if earlier := [path.name for path in given.out.iterdir()]:
         print(f"{given.out} is not empty: {', '.join(earlier)}", file=sys.stderr)
         return 1
+    os.umask(0o022)  # files' modes are the wheel's
     python = [sys.executable, "-m"]
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "commit.tar"
