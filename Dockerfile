@@ -15,11 +15,13 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends python3-venv \
     && rm -rf /var/lib/apt/lists/*
 
-# What only PyPI has: bags, the simulator and its robot. The distribution's Python is not touched.
+# What only PyPI has: bags, the simulator and its robot; and for Humble, whose messages need NumPy 1,
+# what Ubuntu 22.04 has too old. The distribution's Python is not touched.
 ENV VIRTUAL_ENV=/opt/semiparam
 RUN python3 -m venv --system-site-packages "${VIRTUAL_ENV}" \
     && "${VIRTUAL_ENV}/bin/pip" install --no-cache-dir \
-       'rosbags>=0.11.7' 'mujoco>=3.2' 'icub-models>=3'
+       'rosbags>=0.11.7' 'mujoco>=3.2' 'icub-models>=3' \
+       $([ "${ROS_DISTRO}" != humble ] || echo 'numpy<2 scipy>=1.11 numba>=0.58.1 scikit-learn>=1.4 matplotlib>=3.6')
 ENV PATH="${VIRTUAL_ENV}/bin:${PATH}"
 
 COPY . src/semiparam_dynamics

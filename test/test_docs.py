@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import runpy
 import subprocess
@@ -17,9 +18,12 @@ from sklearn.base import BaseEstimator
 from semiparam_dynamics import learning
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.parameters import to_flat
+from semiparam_dynamics.dynamics.filtering import REASONS
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.offline.cli.main import VERBS, make_parser
 from semiparam_dynamics.samples.bag_writer import write_measurements
+from semiparam_dynamics.samples.measurement import number_problem
+from semiparam_dynamics.samples.sensor_faults import SATURATED, SUSPECTED
 
 from .documents import DOCUMENTS, PATHS, ROOT, commands
 from .dynamics.arms import URDF, measurements, small_arm
@@ -156,6 +160,39 @@ def fetched(site: Path) -> Iterator[str]:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         yield from re.findall(r"<(?:link|script|img)[^>]*(?:href|src)=\"(https?://[^\"]+)", text)
+
+
+def reasons() -> set[str]:
+    """What the node counts messages and samples by."""
+    found = {*REASONS.values(), SATURATED, SUSPECTED, "effort stuck", "wrench stuck"}
+    found |= {number_problem([value]) for value in (np.nan, 1e300)}
+    key = r'("[^"]+"|[A-Z_]+)'
+    drop, add = rf"(?:drop|_count)\(\s*{key}", rf"(?:dropped|lost|learned|counts)\[{key}\] \+="
+    for room in ("samples", "dynamics", "learner", "base/nodes"):
+        for path in (ROOT / "semiparam_dynamics" / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            for named in {*re.findall(drop, text), *re.findall(add, text)}:
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                constants = vars(importlib.import_module(module))
+                found.add(named.strip('"') if named[0] == '"' else constants[named])
+    return {reason for reason in found if isinstance(reason, str)}
+
+
+def test_the_page_of_the_node_says_what_to_do_on_each_diagnostic() -> None:
+    pytest.importorskip("rclpy", reason="the node's own reasons are in its modules")
+    _, _, section = DOCUMENTS["node.md"].partition("## What to do on each diagnostic")
+    rows = re.findall(r"^\| (`.*`) \| \S", section, re.MULTILINE)
+    told = {one for row in rows for one in re.findall(r"`([^`]+)`", row)}
+    counted = reasons()
+    assert len(counted) > 40 and not counted - told
+
+
+def test_the_page_of_the_doctor_has_each_finding() -> None:
+    rows = re.findall(r"^\| (.+?) \|", DOCUMENTS["doctor.md"], re.MULTILINE)
+    listed = ", ".join(rows).lower()
+    for path in (ROOT / "semiparam_dynamics" / "offline" / "doctor").glob("*.py"):
+        for kind in re.findall(r'Finding\(\s*"([^"]+)"', path.read_text(encoding="utf-8")):
+            assert kind.removeprefix("wrench: ").lower() in listed, kind
 
 
 def test_the_page_of_commands_is_that_of_the_parsers() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import shutil
@@ -67,6 +68,22 @@ def test_contents_are_counted_by_folder(tmp_path: Path) -> None:
         for name in ("some-1/a.txt", "some-1/docs/b.md", "some-1/docs/c.md"):
             archive.add(tmp_path / "a.txt", name)
     assert RELEASE["contents"](path) == {"(top)": (1, 5), "docs/": (2, 10)}
+
+
+def test_a_source_distribution_does_not_tell_when_and_by_whom_it_was_made(tmp_path: Path) -> None:
+    made = []
+    for moment, mode, names in ((1.0, 0o600, "ab"), (2e9, 0o664, "ba")):
+        path = tmp_path / "some-1.tar.gz"
+        with tarfile.open(path, "w:gz") as archive:
+            for name in names:
+                (tmp_path / name).write_text(name)
+                (tmp_path / name).chmod(mode)
+                os.utime(tmp_path / name, (moment, moment))
+                archive.add(tmp_path / name, f"some-1/{name}")
+        made.append(RELEASE["without_circumstances"](path, 7))
+    assert made[0] == made[1]
+    path.write_bytes(made[0])
+    assert RELEASE["contents"](path) == {"(top)": (2, 2)}
 
 
 def test_links_lead_from_another_site_to_the_files_of_the_version(

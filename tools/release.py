@@ -6,12 +6,17 @@
 Refuses while the version differs between the files that name it, the newest section of the
 changelog is not that version's, or a maintainer's name, address or the repository's URL is still a
 placeholder; --trial prints these and builds all the same. The commit is built, not the working
-tree. Needs git, `build` and `twine`.
+tree, and the same commit gives the same bytes, whose SHA-256 is printed: times are the commit's.
+Needs git and the tools of `TOOLS`, installed: they are not fetched while it builds.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
+import hashlib
+import io
+import os
 import re
 import subprocess
 import sys
@@ -24,6 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "semiparam_dynamics"
+# With others the bytes may be others.
+TOOLS = ("build==1.3.0", "setuptools==80.9.0", "twine==6.2.0", "wheel==0.45.1")
 # What stands for a person, an address or a place until somebody fills it in.
 PLACEHOLDERS = {
     "setup.py": (r"\.example\b", r"\b" + NAME + r" maintainers\b"),
@@ -58,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if earlier := [path.name for path in given.out.iterdir()]:
         print(f"{given.out} is not empty: {', '.join(earlier)}", file=sys.stderr)
         return 1
+    os.umask(0o022)  # files' modes are the wheel's
     python = [sys.executable, "-m"]
     with tempfile.TemporaryDirectory() as folder:
         archive = Path(folder) / "commit.tar"
@@ -66,12 +74,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         source = Path(folder) / "source"
         with tarfile.open(archive) as commit:
             commit.extractall(source, filter="data")
-        build = [*python, "build", "--outdir", str(given.out.resolve()), str(source)]
-        subprocess.run(build, check=True, stdout=subprocess.DEVNULL)
+        moment = int(max(path.stat().st_mtime for path in source.rglob("*")))  # of the commit
+        place = os.environ | {"SOURCE_DATE_EPOCH": str(moment)}
+        build = [*python, "build", "--no-isolation", "--outdir", str(given.out.resolve())]
+        subprocess.run([*build, str(source)], check=True, env=place, stdout=subprocess.DEVNULL)
+    for path in given.out.glob("*.tar.gz"):
+        path.write_bytes(without_circumstances(path, moment))
     built = sorted(given.out.iterdir())
     subprocess.run([*python, "twine", "check", "--strict", *map(str, built)], check=True)
     for path in built:
         print(f"\n{path.name}, {path.stat().st_size / 1e6:.2f} MB")
+        print(f"  SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()}")
         for folder, (count, size) in contents(path).items():
             print(f"  {count:5d} files {size / 1e6:7.2f} MB  {folder}")
     return 0
@@ -91,6 +104,18 @@ def find_problems(root: Path) -> Iterator[str]:
         for number, line in enumerate(lines, 1):
             if any(re.search(pattern, line) for pattern in patterns):
                 yield f"{name}:{number}: a placeholder: {line.strip()}"
+
+
+def without_circumstances(path: Path, moment: int) -> bytes:
+    """A source distribution without the time of its making (s) and who made it."""
+    plain = io.BytesIO()
+    with tarfile.open(path) as given, tarfile.open(fileobj=plain, mode="w") as made:
+        for member in sorted(given.getmembers(), key=lambda one: one.name):
+            member.mtime, member.uid, member.gid, member.uname, member.gname = moment, 0, 0, "", ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            member.pax_headers = {}
+            made.addfile(member, given.extractfile(member) if member.isfile() else None)
+    return gzip.compress(plain.getvalue(), mtime=moment)
 
 
 def contents(path: Path) -> dict[str, tuple[int, int]]:

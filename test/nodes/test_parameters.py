@@ -178,6 +178,17 @@ def test_live_parameters_are_set_together_or_not_at_all(make_node):
     assert not put(gains=("a",))[0] and not put(gains=(True,))[0]
 
 
+def test_live_parameters_need_no_callbacks_that_humble_lacks(make_node, monkeypatch):
+    for when in ("pre", "post"):
+        monkeypatch.delattr(Node, f"add_{when}_set_parameters_callback")
+    node, taken = make_node(), []
+    bridge.follow(node, bridge.declare(node, Live), taken.append)
+    given = [Parameter("gain", value=3.0), Parameter("mode", value="b")]
+    assert node.set_parameters_atomically(given).successful
+    refused = node.set_parameters_atomically([Parameter("gain", value=99.0)])
+    assert not refused.successful and taken == [Live(gain=3.0, mode="b")]
+
+
 @pytest.mark.parametrize("name", write_config.FILES)
 def test_the_yaml_files_are_those_of_the_definition(make_node, repository: Path, name: str):
     path = repository / "config" / name

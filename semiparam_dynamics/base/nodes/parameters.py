@@ -125,8 +125,8 @@ def follow(
     """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
 
     Parameters set together are checked together, by the rules and with the sentences of the start;
-    whole numbers are accepted for real ones, and an empty list of any type. `changed` gets the
-    whole configuration.
+    whole numbers are accepted for real ones, and an empty list of any type; not in Humble, which
+    has one callback for all of it. `changed` gets the whole configuration.
 
     config: the one returned by `declare` for this node.
     refuse: raises ConfigurationError for a configuration that the node can't continue with.
@@ -154,6 +154,15 @@ def follow(
         if current != before:
             changed(current)
 
+    def check_and_take(given: list[RosParameter]) -> SetParametersResult:
+        result = check(given)
+        if result.successful:
+            take(given)
+        return result
+
+    if not hasattr(node, "add_post_set_parameters_callback"):  # Humble
+        node.add_on_set_parameters_callback(check_and_take)
+        return
     node.add_pre_set_parameters_callback(in_own_types)
     node.add_on_set_parameters_callback(check)
     node.add_post_set_parameters_callback(take)
