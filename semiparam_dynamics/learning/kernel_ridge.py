@@ -142,7 +142,9 @@ def by_blocks(
                 break
         residual = float(np.max(np.linalg.norm(rest, axis=0) / size))
         if not residual < DIVERGED:
-            raise LearningError(f"The kernel is not positive semidefinite on these rows. {FAR_ROWS}")
+            raise LearningError(
+                f"The kernel is not positive semidefinite on these rows. {FAR_ROWS}"
+            )
         yield Sweep(unit * alpha * problem.roots[:, None], residual)
 
 

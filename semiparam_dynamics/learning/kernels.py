@@ -457,9 +457,9 @@ def _widths(length_scale: Any, n_inputs: int) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------
-# A Gaussian or Matern kernel with its centres prepared: blocks of its matrix, and products with them.
-# The products need less time than the matrix would, and no memory for it: each entry is used while it
-# is in the processor's cache, and never written to memory.
+# A Gaussian or Matern kernel with its centres prepared: blocks of its matrix, and products with
+# them. The products need less time than the matrix would, and no memory for it: each entry is used
+# while it is in the processor's cache, and never written to memory.
 
 TILE_COLUMNS = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 VECTOR_COLUMNS = 16  # columns: a multiple of what a processor's vector holds in either precision

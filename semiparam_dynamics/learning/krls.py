@@ -32,9 +32,10 @@ from semiparam_dynamics.learning.base import (
     kernel_sum,
 )
 from semiparam_dynamics.learning.centers import chosen_by_leave_one_out
+from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernel_ridge import Problem, by_blocks, fits, solve
 from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, Kernel
-from semiparam_dynamics.learning.products import largest_diagonal
+from semiparam_dynamics.learning.products import largest_diagonal, n_threads
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.widths import chosen_within
 
@@ -261,6 +262,10 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
 
 SEARCH_SHARE = 1.0 / 3.0  # of the seconds, for kernel and penalty
 CUBES_PER_SECOND = 1e11  # of a core, a third as many multiplications: the exact solution in time
+SECONDS_A_VALUE = 8e-9  # of a kernel and the product with it, on a core, about
+SWEEPS = 3  # that there must be time for: otherwise centres are better
+PASSES = 20  # of Falkon over the rows, its preconditioner's among them
+FEWEST_CENTERS = 300
 PREDICTED_COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
@@ -291,12 +296,12 @@ class KRLS(RegularisationPath, KernelRegressor):
         in norm, at most this part of the outputs from the exact ones.
     seconds : for `fit`: without a kernel, kernel and penalty are those that
         :func:`~.widths.chosen_within` finds in a third of the time, one width for each input among
-        them; sweeps end with it. Where that is too short for all rows to be swept over, f is a sum
-        over those that were. None: see `kernel` and `penalty`, and no limit.
+        them; sweeps end with it. Where that is too short for a few of them, f is :class:`Falkon`'s,
+        on as many centres as there is time for. None: see `kernel` and `penalty`, and no limit.
 
     Attributes
     ----------
-    centers_ : (n, d), the training rows whose weight isn't zero; with `seconds`, nor coefficient.
+    centers_ : (n, d), the training rows whose weight isn't zero, or centres.
     coef_ : (n,) or (n, T), alpha.
     n_iter_ : iterations, or sweeps; 1 for what doesn't iterate.
     """
@@ -321,12 +326,15 @@ class KRLS(RegularisationPath, KernelRegressor):
         """Learn from inputs X (n, d), outputs y (n,) or (n, T), and weights (n,).
 
         X may be :class:`Rows`, without y. Penalties multiply the sum of the weights. Raises
-        LearningError where K doesn't fit into the memory limit.
+        LearningError where K doesn't fit into the memory limit and the filter needs all of it.
         """
         parameter = parameter_of(self.filter)
         start = time.perf_counter()
         seconds = np.inf if self.seconds is None else positive(self.seconds, "seconds")
         rows = fitted_rows(self, X, y, sample_weight)
+        left = (start + seconds - time.perf_counter()) * n_threads() / rows.n_samples
+        if self.filter == "tikhonov" and SWEEPS * rows.n_samples * SECONDS_A_VALUE > left:
+            return self._fit_centers(rows, int(left / (PASSES * SECONDS_A_VALUE)), start + seconds)
         problem, kernel = Problem.of(rows), self.kernel_
         self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         alpha = None
@@ -337,9 +345,22 @@ class KRLS(RegularisationPath, KernelRegressor):
             values = [{"penalty": self.penalty_, "max_iter": self.max_iter}.get(parameter or "")]
             (g,) = self._filter_values(spectrum, rows, kernel, values)
             alpha = spectrum.coefficients(g)
-        used = np.ones(len(alpha), bool) if self.seconds is None else alpha.any(axis=1)
-        used[:1] |= not used.any()
-        self._keep(rows, problem.X[used], alpha[used])
+        self._keep(rows, problem.X, alpha)
+        return self
+
+    def _fit_centers(self, rows: Rows, count: int, end: float) -> KRLS:
+        """Fit to all rows on so many centres."""
+        model = Falkon(
+            self.kernel_,
+            self.penalty_,
+            max(count, FEWEST_CENTERS),
+            max_iter=PASSES,
+            random_state=0,
+            memory_limit=self.memory_limit,
+            callback=lambda _: time.perf_counter() > end,
+        ).fit(rows)
+        self.n_iter_ = model.n_iter_
+        self._keep(rows, model.centers_, model.coef_.reshape(len(model.coef_), -1))
         return self
 
     def _ridge_regression(self, problem: Problem, end: float) -> Array | None:

@@ -300,7 +300,7 @@ def _drawn(estimator: Any, X: Any, y: Any, n_rows: int, random_state: Any) -> tu
 
 # 2 nu of Matern's kernels, and 0 for the Gaussian one; their first widths over the Gaussian's.
 FAMILIES = {1: 4.0, 3: 2.0, 0: 1.0}
-FIRST_ROWS, LAST_ROWS = 800, 8000  # of the search, and with those that compare what it found
+FIRST_ROWS, LAST_ROWS = 500, 8000  # of the search, and with those that compare what it found
 SEARCH_STEPS = 25
 SHARES = (1.0, 0.5)  # of the differences between the learned widths' logarithms, that are compared
 RIDGES = (0.25, 1.0, 4.0)  # over the learned one
@@ -327,40 +327,40 @@ def chosen_within(rows: Rows, end: float) -> tuple[Kernel, float]:
     unit = X.std(axis=0)
     unit[unit <= 1e-9 * np.abs(X).max(axis=0)] = 1.0  # in these rows; others may differ
     problem = Problem.of(ArrayRows(X / unit, Y, some.weights))
-    first = [np.log(factor * np.sqrt(X.shape[1])) for factor in FAMILIES.values()]
-    ridge = np.log(FIRST_RIDGE)
+    d = X.shape[1]
     starts = {
-        order: np.append(np.full(X.shape[1], width), ridge)
-        for order, width in zip(FAMILIES, first, strict=True)
+        order: np.log(np.append(np.full(d, factor * np.sqrt(d)), FIRST_RIDGE))
+        for order, factor in FAMILIES.items()
     }
-    bounds = [np.log([MIN_WIDTH, MAX_WIDTH])] * X.shape[1] + [np.log(RIDGE_BOUNDS)]
-    n, best = FIRST_ROWS, (np.inf, 0, starts[0])
+    bounds = [np.log([MIN_WIDTH, MAX_WIDTH])] * d + [np.log(RIDGE_BOUNDS)]
+    n, best = FIRST_ROWS, (0, starts[0])
     while True:
         begin, n = time.perf_counter(), min(n, 2 * len(some) // 3)
         few, more = (problem.taken(np.arange(min(k, len(some)))) for k in (n, 2 * n))
-        found = []
-        for order, start in starts.items():
-            search, options = LeaveOneOut(few, order), {"maxiter": SEARCH_STEPS}
-            at = minimize(
-                search, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options,
+        searched = {
+            order: minimize(
+                LeaveOneOut(few, order),
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": SEARCH_STEPS},
                 callback=partial(_stop_at, end),
             ).x
-            compared = LeaveOneOut(more, order)
-            for near in _near(at):
-                found.append((compared.error(near, n), order, near, at))
-        error, order, near, at = min(found, key=lambda one: one[0])
-        if error < best[0]:
-            best = error, order, near
+            for order, start in starts.items()
+        }
+        found = [best, *((order, near) for order, at in searched.items() for near in _near(at))]
+        errors = [LeaveOneOut(more, order).error(at, n) for order, at in found]
+        best = found[int(np.argmin(errors))]
         spent, n = time.perf_counter() - begin, 2 * n
         if n >= len(some) or time.perf_counter() + 8.0 * spent / len(starts) > end:
             break
-        starts = {order: at}
-    if not np.isfinite(best[0]):
+        starts = {best[0]: searched[best[0]]}
+    if not np.isfinite(min(errors)):
         raise LearningError("No width has a finite leave-one-out error.")
-    _, order, at = best
-    share = problem.total / len(X)
-    kernel = _of_order(order, unit * np.exp(at[:-1]))
-    return kernel, float(np.exp(at[-1])) * share / rows.total_weight
+    order, at = best
+    ridge = float(np.exp(at[-1])) * problem.total / len(X)
+    return _of_order(order, unit * np.exp(at[:-1])), ridge / rows.total_weight
 
 
 def _stop_at(end: float, intermediate_result: OptimizeResult) -> None:
@@ -396,7 +396,7 @@ class LeaveOneOut:
         return np.inf if solved is None else float(np.mean(solved[-1][first:] ** 2))
 
     def __call__(self, at: Array) -> tuple[float, Array]:
-        """The mean square's logarithm, and its gradient by `at`, the logarithms of widths and ridge.
+        """The mean square's logarithm, and its gradient by the logarithms of widths and ridge.
 
         G's derivative is -G (dA) G, and K's by log sigma_k is S (x_k - x'_k)^2 / sigma_k^2, where S
         is K, K / r or 3 exp(-3^(1/2) r) for the orders 0, 1 and 3.
