@@ -48,7 +48,8 @@ def main() -> None:
     for name, X, y in data_sets(args.data):
         if args.sets and name not in args.sets:
             continue
-        part = split(X, y, round(TRAINED * len(y)), 0).standardised()
+        order = np.random.default_rng(0).permutation(len(y))
+        part = split(X[order], y[order], round(TRAINED * len(y)), 0).standardised()
         mean, deviation = part.y.mean(), part.y.std()
         outputs, tests = ((y - mean) / deviation for y in (part.y, part.y_test))
         part, model = Split(part.X, outputs, part.X_test, tests), KRLS(seconds=args.seconds)

@@ -260,7 +260,8 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
     return errors
 
 
-SEARCH_SHARE = 1.0 / 3.0  # of the seconds, for kernel and penalty
+SEARCH_SHARE = 1.0 / 3.0  # of the seconds at least, for kernel and penalty
+FIT_MARGIN = 1.5  # of the fit's time, which else is the search's
 CUBES_PER_SECOND = 1e11  # of a core, a third as many multiplications: the exact solution in time
 SECONDS_A_VALUE = 8e-9  # of a kernel and the product with it, on a core, about
 SWEEPS = 3  # that there must be time for: otherwise centres are better
@@ -295,8 +296,8 @@ class KRLS(RegularisationPath, KernelRegressor):
     tolerance : of "tikhonov" by blocks: sweeps end when the predictions at the training rows are,
         in norm, at most this part of the outputs from the exact ones.
     seconds : for `fit`: without a kernel, kernel and penalty are those that
-        :func:`~.widths.chosen_within` finds in a third of the time, one width for each input among
-        them; sweeps end with it. Where that is too short for a few of them, f is :class:`Falkon`'s,
+        :func:`~.widths.chosen_within` finds in what the fit to all rows leaves, a third at least,
+        one width for each input among them; sweeps end with the time. Where that is too short for a few of them, f is :class:`Falkon`'s,
         on as many centres as there is time for. None: see `kernel` and `penalty`, and no limit.
 
     Attributes
@@ -388,7 +389,10 @@ class KRLS(RegularisationPath, KernelRegressor):
     def _choose(self, rows: Rows, kernel: Kernel, limit: int | None) -> tuple[Kernel, float]:
         """Kernel and penalty, see :func:`fitted_rows`."""
         if self.seconds is not None and self.kernel is None and not rows.sparse:
-            end = time.perf_counter() + SEARCH_SHARE * self.seconds
+            n, seconds = rows.n_samples, self.seconds
+            sweeps = 2 * SWEEPS * n * n * SECONDS_A_VALUE / n_threads()
+            fit = FIT_MARGIN * min(n**3 / CUBES_PER_SECOND, sweeps)
+            end = time.perf_counter() + max(SEARCH_SHARE * seconds, seconds - fit)
             with suppress(LearningError):  # rows that no widths can be learned from
                 return chosen_within(rows, end)
         return chosen_by_leave_one_out(rows, kernel, limit)
