@@ -26,6 +26,8 @@ from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, req
 
 # A block's factor takes about half as long as its products with all rows: b^3 / 3 and 200 n b.
 BLOCK_ROWS = 18.0  # times the root of the number of rows
+AT_ONCE = 6000  # rows up to which one factor takes no longer than the sweeps that it saves
+PROBE_ROWS = 1500
 MOST_TRIALS = 20  # of a larger ridge
 DIVERGED = 1e3  # of a residual, which positive definite systems keep near 1 from the first sweep on
 
@@ -146,6 +148,17 @@ def by_blocks(
                 f"The kernel is not positive semidefinite on these rows. {FAR_ROWS}"
             )
         yield Sweep(unit * alpha * problem.roots[:, None], residual)
+
+
+def seconds_a_sweep(rows: Rows, kernel: Kernel) -> float:
+    """About how long a sweep over all rows takes here and now; the time goes by their square."""
+    k = min(rows.n_samples, PROBE_ROWS)
+    block = rows.pick(np.arange(k))
+    problem, start = Problem.of(ArrayRows(block.X, block.Y)), 0.0
+    for _ in range(2):  # what the first one takes is also compilation
+        start = time.perf_counter()
+        next(by_blocks(problem, kernel, 1.0))
+    return (time.perf_counter() - start) * (rows.n_samples / k) ** 2
 
 
 def _solved(

@@ -33,9 +33,16 @@ from semiparam_dynamics.learning.base import (
 )
 from semiparam_dynamics.learning.centers import chosen_by_leave_one_out
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.kernel_ridge import Problem, by_blocks, fits, solve
-from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, Kernel
-from semiparam_dynamics.learning.products import largest_diagonal, n_threads
+from semiparam_dynamics.learning.kernel_ridge import (
+    AT_ONCE,
+    Problem,
+    by_blocks,
+    fits,
+    seconds_a_sweep,
+    solve,
+)
+from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, Kernel, Matern
+from semiparam_dynamics.learning.products import largest_diagonal
 from semiparam_dynamics.learning.rows import Rows
 from semiparam_dynamics.learning.widths import chosen_within
 
@@ -261,10 +268,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
 
 
 SEARCH_SHARE = 1.0 / 3.0  # of the seconds at least, for kernel and penalty
-FIT_MARGIN = 1.5  # of the fit's time, which else is the search's
-CUBES_PER_SECOND = 1e11  # of a core, a third as many multiplications: the exact solution in time
-SECONDS_A_VALUE = 8e-9  # of a kernel and the product with it, on a core, about
-SWEEPS = 3  # that there must be time for: otherwise centres are better
+FEWEST_SWEEPS, USUAL_SWEEPS = 3, 9  # that there must be time for, and that a search leaves it for
 PASSES = 20  # of Falkon over the rows, its preconditioner's among them
 FEWEST_CENTERS = 300
 PREDICTED_COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
@@ -297,8 +301,9 @@ class KRLS(RegularisationPath, KernelRegressor):
         in norm, at most this part of the outputs from the exact ones.
     seconds : for `fit`: without a kernel, kernel and penalty are those that
         :func:`~.widths.chosen_within` finds in what the fit to all rows leaves, a third at least,
-        one width for each input among them; sweeps end with the time. Where that is too short for a few of them, f is :class:`Falkon`'s,
-        on as many centres as there is time for. None: see `kernel` and `penalty`, and no limit.
+        one width for each input among them; sweeps end with the time. Where a few of them take
+        longer, f is :class:`Falkon`'s, on as many centres as there is time for. None: see `kernel`
+        and `penalty`, and no limit.
 
     Attributes
     ----------
@@ -333,9 +338,10 @@ class KRLS(RegularisationPath, KernelRegressor):
         start = time.perf_counter()
         seconds = np.inf if self.seconds is None else positive(self.seconds, "seconds")
         rows = fitted_rows(self, X, y, sample_weight)
-        left = (start + seconds - time.perf_counter()) * n_threads() / rows.n_samples
-        if self.filter == "tikhonov" and SWEEPS * rows.n_samples * SECONDS_A_VALUE > left:
-            return self._fit_centers(rows, int(left / (PASSES * SECONDS_A_VALUE)), start + seconds)
+        if self.seconds is not None and self.filter == "tikhonov":
+            sweep, left = seconds_a_sweep(rows, self.kernel_), start + seconds - time.perf_counter()
+            if FEWEST_SWEEPS * sweep > left:
+                return self._fit_centers(rows, 2.0 * left / (PASSES * sweep), start + seconds)
         problem, kernel = Problem.of(rows), self.kernel_
         self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         alpha = None
@@ -349,12 +355,12 @@ class KRLS(RegularisationPath, KernelRegressor):
         self._keep(rows, problem.X, alpha)
         return self
 
-    def _fit_centers(self, rows: Rows, count: int, end: float) -> KRLS:
-        """Fit to all rows on so many centres."""
+    def _fit_centers(self, rows: Rows, share: float, end: float) -> KRLS:
+        """Fit to all rows on a share of them as centres."""
         model = Falkon(
             self.kernel_,
             self.penalty_,
-            max(count, FEWEST_CENTERS),
+            max(int(share * rows.n_samples), FEWEST_CENTERS),
             max_iter=PASSES,
             random_state=0,
             memory_limit=self.memory_limit,
@@ -367,9 +373,7 @@ class KRLS(RegularisationPath, KernelRegressor):
     def _ridge_regression(self, problem: Problem, end: float) -> Array | None:
         """alpha of "tikhonov", (n, T), at the time `end` at last; None: by the spectrum."""
         kernel, penalty, limit = self.kernel_, self.penalty_, self.memory_limit
-        n = len(problem.roots)
-        left = end - time.perf_counter()
-        if fits(problem, limit) and n**3 <= CUBES_PER_SECOND * left:
+        if fits(problem, limit) and (end == np.inf or len(problem.roots) <= AT_ONCE):
             return solve(problem, kernel, penalty, limit)
         most = positive_count(self.max_iter, "max_iter")
         tolerance = not_negative(self.tolerance, "tolerance")
@@ -389,12 +393,11 @@ class KRLS(RegularisationPath, KernelRegressor):
     def _choose(self, rows: Rows, kernel: Kernel, limit: int | None) -> tuple[Kernel, float]:
         """Kernel and penalty, see :func:`fitted_rows`."""
         if self.seconds is not None and self.kernel is None and not rows.sparse:
-            n, seconds = rows.n_samples, self.seconds
-            sweeps = 2 * SWEEPS * n * n * SECONDS_A_VALUE / n_threads()
-            fit = FIT_MARGIN * min(n**3 / CUBES_PER_SECOND, sweeps)
-            end = time.perf_counter() + max(SEARCH_SHARE * seconds, seconds - fit)
+            start = time.perf_counter()
             with suppress(LearningError):  # rows that no widths can be learned from
-                return chosen_within(rows, end)
+                sweeps = USUAL_SWEEPS * seconds_a_sweep(rows, Matern(1.0, 0.5))
+                share = max(SEARCH_SHARE * self.seconds, self.seconds - sweeps)
+                return chosen_within(rows, start + share)
         return chosen_by_leave_one_out(rows, kernel, limit)
 
     def _filter_values(
