@@ -1,6 +1,6 @@
 """Kernel ridge regression on all rows, chosen and fitted within seconds, beside boosted trees.
 
-    python benchmarks/tables/within_seconds.py DATA [--sets NAME ...] [--seconds N] [--xrfm]
+    python benchmarks/tables/within_seconds.py DATA [--sets NAME ...] [--seconds N] [--seed N] [--xrfm]
     python benchmarks/tables/within_seconds.py DATA --made N [--centers M]
 
 `KRLS(seconds=N)` finds kernel, widths and penalty in the training rows and sweeps over all of them;
@@ -36,6 +36,7 @@ def main() -> None:
     parser = data_parser(__doc__)
     parser.add_argument("--sets", nargs="+", help="names of defaults.py; all without")
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--seed", type=int, default=0, help="of the split")
     parser.add_argument("--xrfm", action="store_true")
     parser.add_argument("--made", type=int, metavar="N", help="rows to make")
     parser.add_argument("--centers", type=int, default=10_000)
@@ -48,8 +49,9 @@ def main() -> None:
     for name, X, y in data_sets(args.data):
         if args.sets and name not in args.sets:
             continue
-        order = np.random.default_rng(0).permutation(len(y))
-        part = split(X[order], y[order], round(TRAINED * len(y)), 0).standardised()
+        order = np.random.default_rng(args.seed).permutation(len(y))
+        n_train = round(TRAINED * len(y))
+        part = split(X[order], y[order], n_train, args.seed).standardised()
         mean, deviation = part.y.mean(), part.y.std()
         outputs, tests = ((y - mean) / deviation for y in (part.y, part.y_test))
         part, model = Split(part.X, outputs, part.X_test, tests), KRLS(seconds=args.seconds)
@@ -79,11 +81,10 @@ def tested(model: Any, part: Split) -> tuple[float, float, float]:
 def made(n: int, centers: int, sweeps: int) -> None:
     """Errors against time of all rows and of centres, on outputs that are a function and noise."""
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((n + MADE_TEST_ROWS, 20)).astype(np.float32)
+    X = rng.standard_normal((n + MADE_TEST_ROWS, 20))
     f = np.sin(X[:, 0] * X[:, 1]) + np.abs(X[:, 2] + X[:, 3]) + np.tanh(X @ rng.standard_normal(20))
     y, kernel = f - f.mean() + 0.1 * rng.standard_normal(len(f)), Matern(MADE_WIDTH, 1.5)
     here, there = slice(n), slice(n, None)
-    y = y.astype(np.float32)
     problem, rows = Problem.of(ArrayRows(X[here], y[here])), []
     clock, start = 0.0, time.process_time()
     for number, sweep in enumerate(by_blocks(problem, kernel, MADE_PENALTY), 1):

@@ -204,7 +204,15 @@ class Laplacian(Stationary):
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
-        return _of_distances(C, self.length_scale, "cityblock", lambda r: np.exp(-r, out=r))
+        widths = _widths_of_arrays(C, self.length_scale)
+        centers = C / widths
+
+        def block(X: Array) -> Array:
+            r = cdist(X / widths, centers, "cityblock")
+            result: Array = np.exp(-r, out=r).astype(C.dtype, copy=False)
+            return result
+
+        return block
 
 
 class Matern(Stationary):
@@ -424,15 +432,6 @@ def require_sparse_form(kernel: Kernel) -> None:
         )
 
 
-def _of_distances(
-    C: Array, length_scale: Any, metric: str, function: Callable[[Array], Array]
-) -> Bound:
-    """X -> function(r) of the distances r (k, m) between rows over widths, which it may use up."""
-    widths = _widths_of_arrays(C, length_scale)
-    centers = C / widths
-    return lambda X: function(cdist(X / widths, centers, metric)).astype(C.dtype, copy=False)
-
-
 def _widths_of_arrays(C: Array, length_scale: Any) -> Array:
     if is_sparse(C):
         raise ConfigurationError("Distances like these have no form for sparse inputs.")
@@ -494,7 +493,7 @@ class GaussianBlocks:
     def __init__(self, C: Array, widths: Array, order: int = 0) -> None:
         m = len(C)
         self.dtype, self._order = C.dtype, order
-        self._inner = np.dtype(float) if order else C.dtype
+        self._inner: Any = np.dtype(float) if order else C.dtype
         self.scale = (1.0 / widths).astype(C.dtype)
         unit = np.sqrt(2.0 * order) * LOG2_E if order else np.sqrt(LOG2_E)
         self._scale = (unit / widths).astype(self._inner)

@@ -268,7 +268,7 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
 
 
 SEARCH_SHARE = 1.0 / 3.0  # of the seconds at least, for kernel and penalty
-FEWEST_SWEEPS, USUAL_SWEEPS = 3, 9  # that there must be time for, and that a search leaves it for
+FEWEST_SWEEPS, USUAL_SWEEPS = 1.5, 9  # that there must be time for; that a search leaves time for
 PASSES = 20  # of Falkon over the rows, its preconditioner's among them
 FEWEST_CENTERS = 300
 PREDICTED_COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
