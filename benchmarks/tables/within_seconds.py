@@ -1,6 +1,6 @@
 """Kernel ridge regression on all rows, chosen and fitted within seconds, beside boosted trees.
 
-    python benchmarks/tables/within_seconds.py DATA [--sets NAME ...] [--seconds N] [--seed N] [--xrfm]
+    python benchmarks/tables/within_seconds.py DATA [--sets NAME ...] [--seconds N] [--xrfm]
     python benchmarks/tables/within_seconds.py DATA --made N [--centers M]
 
 `KRLS(seconds=N)` finds kernel, widths and penalty in the training rows and sweeps over all of them;

@@ -86,7 +86,7 @@ class Problem:
 
 
 def fits(problem: Problem, memory_limit: int | None) -> bool:
-    """Whether the kernel matrix fits into the limit."""
+    """True where the kernel matrix fits into the limit."""
     return 8 * len(problem.roots) ** 2 <= memory_budget(memory_limit)
 
 

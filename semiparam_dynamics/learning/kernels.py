@@ -497,7 +497,7 @@ class GaussianBlocks:
         self.scale = (1.0 / widths).astype(C.dtype)
         unit = np.sqrt(2.0 * order) * LOG2_E if order else np.sqrt(LOG2_E)
         self._scale = (unit / widths).astype(self._inner)
-        self.origin = middle(C)
+        self.origin = middle(C).astype(self._inner, copy=False)
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.

@@ -314,8 +314,8 @@ def chosen_within(rows: Rows, end: float) -> tuple[Kernel, float]:
     Gaussian and Matern kernels have the widths, one for each input, and the ridge that minimise the
     exact leave-one-out error of some rows (:class:`LeaveOneOut`), by L-BFGS-B. These, and such with
     other ridges and widths half-way to their mean, are compared by that error on as many others.
-    The search goes on from the best, with twice as many rows, while there is time. The ridge stays
-    what it is for all rows: see :func:`~.centers.chosen_by_leave_one_out`.
+    The search continues from the best, with twice as many rows, as long as time is left. All rows
+    have the same ridge: see :func:`~.centers.chosen_by_leave_one_out`.
 
     Raises LearningError for less than ten rows, and where no error is finite.
     """
