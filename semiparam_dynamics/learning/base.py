@@ -69,7 +69,8 @@ def fitted_rows(
         return rows
     penalty = estimator.penalty
     if penalty is None or kernel.needs_scale:
-        kernel, found = chosen_by_leave_one_out(rows, kernel, estimator.memory_limit)
+        choose = getattr(estimator, "_choose", chosen_by_leave_one_out)
+        kernel, found = choose(rows, kernel, estimator.memory_limit)
         penalty = found if penalty is None else penalty
     estimator.kernel_, estimator.penalty_ = kernel, penalty
     return rows

@@ -25,7 +25,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.base.jit import compiled, take_widest_vectors
-from semiparam_dynamics.learning.recursion.vectors import LOG2_E, powers_of_two
+from semiparam_dynamics.learning.recursion.vectors import LOG2_E, matern_of_squares, powers_of_two
 from semiparam_dynamics.learning.sparse import sparse_gaussian, sparse_polynomial
 
 # -------------------------------------------------------------------------------------------------
@@ -204,7 +204,15 @@ class Laplacian(Stationary):
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
-        return _of_distances(C, self.length_scale, "cityblock", lambda r: np.exp(-r, out=r))
+        widths = _widths_of_arrays(C, self.length_scale)
+        centers = C / widths
+
+        def block(X: Array) -> Array:
+            r = cdist(X / widths, centers, "cityblock")
+            result: Array = np.exp(-r, out=r).astype(C.dtype, copy=False)
+            return result
+
+        return block
 
 
 class Matern(Stationary):
@@ -221,23 +229,10 @@ class Matern(Stationary):
         self.nu = nu
 
     def bind(self, C: Array) -> Bound:
-        """See :class:`Kernel`. Squared distances come from products, except for nu = 0.5: there the
-        root would amplify what cancels in them, while the others are smooth functions of them.
-        """
+        """See :class:`Kernel`; with products, too, as :class:`GaussianBlocks`."""
         if self.nu not in (0.5, 1.5, 2.5):
             raise ConfigurationError(f"Matern's nu must be 0.5, 1.5 or 2.5, not {self.nu}.")
-        if self.nu == 0.5:
-            return _of_distances(C, self.length_scale, "euclidean", lambda r: np.exp(-r, out=r))
-        distances = _squared_distances(C, self.length_scale, 2.0 * self.nu)
-
-        def block(X: Array) -> Array:
-            r = distances(X)
-            np.sqrt(r, out=r)
-            K = np.exp(-r)
-            K *= 1.0 + r if self.nu == 1.5 else 1.0 + r * (1.0 + r / 3.0)
-            return K.astype(C.dtype, copy=False)
-
-        return block
+        return GaussianBlocks(C, _widths_of_arrays(C, self.length_scale), order=int(2 * self.nu))
 
 
 class Polynomial(Kernel):
@@ -437,37 +432,6 @@ def require_sparse_form(kernel: Kernel) -> None:
         )
 
 
-def _squared_distances(C: Array, length_scale: Any, factor: float) -> Bound:
-    """X -> factor * |x - c|^2 (k, m), of rows over widths, in float64.
-
-    The origin is moved to the centres' median, so that little cancels: their mean would follow a
-    single one that is far away.
-    """
-    widths = _widths_of_arrays(C, length_scale) / np.sqrt(factor)
-    origin = middle(C).astype(float, copy=False)
-    centers = (C - origin) / widths
-    norms = np.einsum("ij,ij->i", centers, centers)
-    transposed = np.ascontiguousarray(-2.0 * centers.T)
-
-    def block(X: Array) -> Array:
-        A = (X - origin) / widths
-        D: Array = A @ transposed
-        D += np.einsum("ij,ij->i", A, A)[:, None]
-        D += norms
-        return np.maximum(D, 0.0, out=D)
-
-    return block
-
-
-def _of_distances(
-    C: Array, length_scale: Any, metric: str, function: Callable[[Array], Array]
-) -> Bound:
-    """X -> function(r) of the distances r (k, m) between rows over widths, which it may use up."""
-    widths = _widths_of_arrays(C, length_scale)
-    centers = C / widths
-    return lambda X: function(cdist(X / widths, centers, metric)).astype(C.dtype, copy=False)
-
-
 def _widths_of_arrays(C: Array, length_scale: Any) -> Array:
     if is_sparse(C):
         raise ConfigurationError("Distances like these have no form for sparse inputs.")
@@ -492,14 +456,15 @@ def _widths(length_scale: Any, n_inputs: int) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------
-# A Gaussian kernel with its centres prepared: blocks of its matrix, and products with them. The
-# products need less time than the matrix would, and no memory for it: each entry is used while it
-# is in the processor's cache, and never written to memory.
+# A Gaussian or Matern kernel with its centres prepared: blocks of its matrix, and products with
+# them. The products need less time than the matrix would, and no memory for it: each entry is used
+# while it is in the processor's cache, and never written to memory.
 
 TILE_COLUMNS = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
 VECTOR_COLUMNS = 16  # columns: a multiple of what a processor's vector holds in either precision
 MAX_KEPT_ROWS = 32  # at most, whose kernels are kept until they have been used twice
 MEDIAN_ROWS = 500  # at most, of which the centres' median is taken
+RESTORED = 1e-7  # of a row's square: distances below it have lost half of their digits
 KEPT_ROWS_BYTES = 2**20  # memory of those rows: a core's second-level cache
 
 
@@ -509,12 +474,14 @@ class GaussianBlocks:
     -|x - c|^2 / 2 is the product of [x, -|x|^2/2, 1] and [c, 1, -|c|^2/2]. The origin is moved to
     the centres' median, so that little cancels: their mean would follow a single one that is far
     away, and leave the others no digits. Inputs are also multiplied by the root of log2(e), so that
-    K is a power of two, which takes less time than one of e.
+    K is a power of two, which takes less time than one of e. Of Matern's kernels the same product
+    is minus a squared distance. Its root amplifies what cancels in it: it is in double precision.
 
     Parameters
     ----------
     C : centres (m, d), float32 or float64.
     widths : sigma, one for each input, (d,).
+    order : 2 nu of Matern's kernel, 1, 3 or 5; 0: the Gaussian one.
 
     Attributes
     ----------
@@ -523,28 +490,30 @@ class GaussianBlocks:
     Raises LearningError when inputs divided by the widths have squares that overflow.
     """
 
-    def __init__(self, C: Array, widths: Array) -> None:
+    def __init__(self, C: Array, widths: Array, order: int = 0) -> None:
         m = len(C)
-        self.dtype = C.dtype
+        self.dtype, self._order = C.dtype, order
+        self._inner: Any = np.dtype(float) if order else C.dtype
         self.scale = (1.0 / widths).astype(C.dtype)
-        self._scale = (np.sqrt(LOG2_E) / widths).astype(C.dtype)
-        self.origin = middle(C)
+        unit = np.sqrt(2.0 * order) * LOG2_E if order else np.sqrt(LOG2_E)
+        self._scale = (unit / widths).astype(self._inner)
+        self.origin = middle(C).astype(self._inner, copy=False)
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
         # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
         self._m, n_tiles = m, max(1, -(-m // TILE_COLUMNS))
         self._width = max(VECTOR_COLUMNS, VECTOR_COLUMNS * -(-m // (VECTOR_COLUMNS * n_tiles)))
-        padded = np.zeros((n_tiles * self._width, centers.shape[1]), C.dtype)
+        padded = np.zeros((n_tiles * self._width, centers.shape[1]), self._inner)
         padded[:m] = centers
         tiles = padded.reshape(n_tiles, self._width, -1).transpose(0, 2, 1)
         self._tiles = np.ascontiguousarray(tiles)
-        near = KEPT_ROWS_BYTES // (8 * max(m, 1) * C.itemsize)
+        near = KEPT_ROWS_BYTES // (8 * max(m, 1) * self._inner.itemsize)
         self._rows = min(MAX_KEPT_ROWS, max(8, 8 * near))
 
     def __call__(self, X: Array) -> Array:
         """K(X, C), (k, m), of rows X (k, d)."""
         K = np.empty((len(X), self._m), self.dtype)
-        evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K)
+        evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K, self._order)
         return K
 
     def multiply(self, X: Array, B: Array) -> Array:
@@ -573,7 +542,8 @@ class GaussianBlocks:
     def _add_products(self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
         """See :func:`add_products`."""
         K, S = self._kernels(X, len(self._tiles) if len(out) else 1), _rows(S)
-        add_products(self._with_norms(X), self._tiles, B, _rows(Y), _rows(w), K, S, out)
+        x = self._with_norms(X)
+        add_products(x, self._tiles, B, _rows(Y), _rows(w), K, S, out, self._order)
 
     def _no_tiles(self, T: int) -> Array:
         """Zeros (T, n_tiles, w)."""
@@ -582,7 +552,7 @@ class GaussianBlocks:
     def _kernels(self, X: Array, n_tiles: int) -> Array:
         """Working memory of so many tiles' kernels, (n_tiles, R, w)."""
         rows = min(self._rows, max(len(X), 1))
-        return np.empty((n_tiles, rows, self._width), self.dtype)
+        return np.empty((n_tiles, rows, self._width), self._inner)
 
     def _in_tiles(self, B: Array) -> Array:
         """B (m, T) as (T, n_tiles, w); zero for the columns that no centre has."""
@@ -596,14 +566,14 @@ class GaussianBlocks:
 
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
-        result = np.empty((len(X), X.shape[1] + 2), self.dtype)
+        result = np.empty((len(X), X.shape[1] + 2), self._inner)
         np.multiply(X - self.origin, self._scale, out=result[:, :-2])
         norms = result[:, -2]
         np.einsum("ij,ij->i", result[:, :-2], result[:, :-2], out=norms)
         if not np.isfinite(norms).all():
             raise LearningError(
                 f"Inputs are so large relative to the kernel's length scale that their squares "
-                f"overflow in {self.dtype}: scale the inputs, or raise length_scale."
+                f"overflow in {self._inner}: scale the inputs, or raise length_scale."
             )
         norms *= -0.5
         result[:, -1] = 1.0
@@ -642,15 +612,15 @@ def _rows(A: Array) -> Array:
 
 
 @compiled
-def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
-    """K = 2^(X C), (k, m), for X (k, p) and the centres C in tiles (m / w, p, w).
+def evaluate(X: Array, C: Array, E: Array, K: Array, order: int) -> None:
+    """K of exponents X C, (k, m), for X (k, p) and the centres C in tiles (m / w, p, w).
 
     E (R, w) is working memory. The last tile may be wider than what is left of m.
     """
     for i in range(0, len(X), len(E)):
         here = min(len(E), len(X) - i)
         for t in range(len(C)):
-            _kernel(X, C[t], E, i, here)
+            _kernel(X, C[t], E, i, here, order)
             first = t * E.shape[1]
             last = min(first + E.shape[1], K.shape[1])
             for r in range(here):
@@ -659,9 +629,9 @@ def evaluate(X: Array, C: Array, E: Array, K: Array) -> None:
 
 @compiled
 def add_products(
-    X: Array, C: Array, B: Array, Y: Array, w: Array, K: Array, S: Array, out: Array
+    X: Array, C: Array, B: Array, Y: Array, w: Array, K: Array, S: Array, out: Array, order: int
 ) -> None:
-    """S += K B, then S = w (S - Y) where there are w, then out += K' S, with K = 2^(X C).
+    """S += K B, then S = w (S - Y) where there are w, then out += K' S, with K of exponents X C.
 
     B and out are transposed and in tiles, (T, m / w, w); either is (0, m / w, w) where its product
     isn't asked for. S (k, T); Y and w (k, T), or (0, T). K (m / w, R, w) is working memory, of one
@@ -672,7 +642,7 @@ def add_products(
         here = min(R, len(X) - i)
         for tile in range(len(C)):
             own = K[min(tile, len(K) - 1)]
-            _kernel(X, C[tile], own, i, here)
+            _kernel(X, C[tile], own, i, here, order)
             forward(own, B, S, i, here, tile)
         for r in range(i, min(i + here, len(w))):
             for t in range(S.shape[1]):
@@ -683,11 +653,30 @@ def add_products(
 
 
 @compiled
-def _kernel(X: Array, C: Array, K: Array, start: int, here: int) -> None:
-    """K = 2^(X C) of the rows from `start` and one tile C (p, w): (here, w) of K (R, w)."""
+def _kernel(X: Array, C: Array, K: Array, start: int, here: int, order: int) -> None:
+    """The kernel of the rows from `start` and one tile C (p, w): (here, w) of K (R, w)."""
     part = K[:here]
     np.dot(X[start : start + here], C, part)
-    powers_of_two(part.reshape(part.size))
+    if order == 0:
+        powers_of_two(part.reshape(part.size))
+    else:
+        if order == 1:
+            _restore(X, C, part, start)
+        matern_of_squares(part.reshape(part.size), order)
+
+
+@compiled
+def _restore(X: Array, C: Array, E: Array, start: int) -> None:
+    """Exponents E (k, w) whose digits cancelled, of rows near a centre, from the differences."""
+    d = X.shape[1] - 2
+    for i in range(len(E)):
+        x = X[start + i]
+        for j in range(E.shape[1]):
+            if E[i, j] > RESTORED * x[d]:
+                squares = 0.0
+                for k in range(d):
+                    squares += (x[k] - C[k, j]) ** 2
+                E[i, j] = -0.5 * squares
 
 
 @compiled

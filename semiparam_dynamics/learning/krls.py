@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, eigh
+from scipy.linalg import eigh
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import (
     ConfigurationError,
     LearningError,
+    not_negative,
     positive,
     positive_count,
     positive_penalty,
@@ -26,9 +31,20 @@ from semiparam_dynamics.learning.base import (
     fitted_rows,
     kernel_sum,
 )
-from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, NOT_FINITE, Kernel
-from semiparam_dynamics.learning.products import evaluate_into, largest_diagonal, upper_factor
-from semiparam_dynamics.learning.rows import Rows, memory_budget, require
+from semiparam_dynamics.learning.centers import chosen_by_leave_one_out
+from semiparam_dynamics.learning.falkon import Falkon
+from semiparam_dynamics.learning.kernel_ridge import (
+    AT_ONCE,
+    Problem,
+    by_blocks,
+    fits,
+    seconds_a_sweep,
+    solve,
+)
+from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, Kernel, Matern
+from semiparam_dynamics.learning.products import largest_diagonal
+from semiparam_dynamics.learning.rows import Rows
+from semiparam_dynamics.learning.widths import chosen_within
 
 # -------------------------------------------------------------------------------------------------
 # Spectral filters: functions g of the eigenvalues of K/n that stand for their inverse.
@@ -162,55 +178,7 @@ def _inverse(eigenvalues: Array, where: Any) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------
-# The eigendecomposition of a kernel matrix, and the least-squares problem that it solves.
-
-
-@dataclass(frozen=True)
-class Problem:
-    """Kernel least squares on the rows whose weight isn't zero.
-
-    Weights w turn K into W^(1/2) K W^(1/2), and Y into W^(1/2) Y: the same problem as if each row
-    were there w times.
-    """
-
-    X: Array  # (n, d), in the rows' precision
-    targets: Array  # W^(1/2) Y, (n, T), in float64
-    roots: Array  # W^(1/2), (n,); ones where there are no weights
-    total: float  # the sum of the weights, which multiplies the penalty
-
-    @classmethod
-    def of(cls, rows: Rows) -> Problem:
-        """All of the rows, in memory."""
-        block = rows.whole()
-        X, Y, weights = block.X, block.Y.astype(float), block.weights
-        if weights is None:
-            return cls(X.copy(), Y, np.ones(len(block)), float(len(block)))
-        some = weights > 0.0
-        roots = np.sqrt(weights[some].astype(float))
-        return cls(X[some], Y[some] * roots[:, None], roots, float(roots @ roots))
-
-    def gram(self, kernel: Kernel, n_matrices: int, memory_limit: int | None) -> Array:
-        """W^(1/2) K W^(1/2), (n, n) in float64.
-
-        Raises LearningError where `n_matrices` of that size don't fit into the limit, and for
-        values that are not finite.
-        """
-        n = len(self.roots)
-        needed = 8 * n_matrices * n * n
-        require(memory_budget(memory_limit), needed, f"The kernel matrix of {n} rows")
-        K = np.empty((n, n))
-        evaluate_into(kernel.bind(self.X), self.X, K)
-        K *= self.roots
-        K *= self.roots[:, None]
-        if not (np.isfinite(K.min()) and np.isfinite(K.max())):
-            raise LearningError(NOT_FINITE)
-        return K
-
-    def rounding(self, K: Array) -> float:
-        """Eigenvalues of K up to this one are noise: of its entries, and of the algebra on it."""
-        n = len(K)
-        entries = 10.0 * np.sqrt(n) * np.finfo(self.X.dtype).eps * np.diag(K).max()
-        return float(entries + n * np.finfo(float).eps * np.trace(K))
+# The eigendecomposition of a kernel matrix.
 
 
 class Spectrum:
@@ -299,12 +267,19 @@ def _errors(spectrum: Spectrum, penalty: float) -> Array:
     return errors
 
 
+SEARCH_SHARE = 1.0 / 3.0  # of the seconds at least, for kernel and penalty
+FEWEST_SWEEPS, USUAL_SWEEPS = 1.5, 9  # that there must be time for; that a search leaves time for
+PASSES = 20  # of Falkon over the rows, its preconditioner's among them
+FEWEST_CENTERS = 300
 PREDICTED_COLUMNS = 256  # of coefficients, whose predictions share an evaluation of the kernel
 
 
 @dataclass(eq=False, repr=False)
 class KRLS(RegularisationPath, KernelRegressor):
     """Kernel least squares on all n rows: O(n^2) memory and O(n^3) time.
+
+    With "tikhonov", where K doesn't fit, in the memory that there is: blocks of rows one after the
+    other (:mod:`~semiparam_dynamics.learning.kernel_ridge`), O(n^2) time a sweep over all.
 
     With the filter "tikhonov" it minimises sum_i (f(x_i) - y_i)^2 + penalty n |f|^2, that is
     alpha = (K + penalty n I)^-1 Y. Every filter is alpha = (1/n) Q g(Sigma) Q' Y through
@@ -317,17 +292,24 @@ class KRLS(RegularisationPath, KernelRegressor):
         in :class:`Falkon`.
     filter : "tikhonov"; "cutoff" (principal components); "landweber" (gradient descent stopped
         early) and "nu" (the same, accelerated), regularised by `max_iter`; "ols" (none).
-    max_iter : iterations of "landweber" and "nu".
+    max_iter : iterations of "landweber" and "nu"; sweeps at most of "tikhonov" by blocks.
     step : gamma of "landweber": "spectral", the inverse of the largest eigenvalue of K/n; "kernel",
         1 / max K(x, x), which is never larger; or a number. :class:`NYTRO` has the same rule.
     nu : the nu-method's order: with 1, it is optimal up to a source condition of that order.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
+    tolerance : of "tikhonov" by blocks: sweeps end when the predictions at the training rows are,
+        in norm, at most this part of the outputs from the exact ones.
+    seconds : for `fit`: without a kernel, kernel and penalty are those that
+        :func:`~.widths.chosen_within` finds in what the fit to all rows leaves, a third at least,
+        one width for each input among them; sweeps end with the time. Where a few of them take
+        longer, f is :class:`Falkon`'s, on as many centres as there is time for. None: see `kernel`
+        and `penalty`, and no limit.
 
     Attributes
     ----------
-    centers_ : (n, d), the training rows whose weight isn't zero.
+    centers_ : (n, d), the training rows whose weight isn't zero, or centres.
     coef_ : (n,) or (n, T), alpha.
-    n_iter_ : iterations; 1 for the filters that don't iterate.
+    n_iter_ : iterations, or sweeps; 1 for what doesn't iterate.
     """
 
     kernel: Any = None
@@ -337,6 +319,8 @@ class KRLS(RegularisationPath, KernelRegressor):
     step: Any = "spectral"
     nu: float = 1.0
     memory_limit: int | None = None
+    tolerance: float = 1e-3
+    seconds: float | None = None
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
@@ -348,22 +332,73 @@ class KRLS(RegularisationPath, KernelRegressor):
         """Learn from inputs X (n, d), outputs y (n,) or (n, T), and weights (n,).
 
         X may be :class:`Rows`, without y. Penalties multiply the sum of the weights. Raises
-        LearningError where K doesn't fit into the memory limit.
+        LearningError where K doesn't fit into the memory limit and the filter needs all of it.
         """
         parameter = parameter_of(self.filter)
+        start = time.perf_counter()
+        seconds = np.inf if self.seconds is None else positive(self.seconds, "seconds")
         rows = fitted_rows(self, X, y, sample_weight)
+        if self.seconds is not None and self.filter == "tikhonov":
+            sweep, left = seconds_a_sweep(rows, self.kernel_), start + seconds - time.perf_counter()
+            if FEWEST_SWEEPS * sweep > left:
+                return self._fit_centers(rows, 2.0 * left / (PASSES * sweep), start + seconds)
         problem, kernel = Problem.of(rows), self.kernel_
+        self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         alpha = None
         if self.filter == "tikhonov":
-            alpha = _solve(problem, kernel, self.penalty_, self.memory_limit)
+            alpha = self._ridge_regression(problem, start + seconds)
         if alpha is None:
             spectrum = Spectrum(problem, kernel, self.memory_limit)
             values = [{"penalty": self.penalty_, "max_iter": self.max_iter}.get(parameter or "")]
             (g,) = self._filter_values(spectrum, rows, kernel, values)
             alpha = spectrum.coefficients(g)
-        self.n_iter_ = int(self.max_iter) if parameter == "max_iter" else 1
         self._keep(rows, problem.X, alpha)
         return self
+
+    def _fit_centers(self, rows: Rows, share: float, end: float) -> KRLS:
+        """Fit to all rows on a share of them as centres."""
+        model = Falkon(
+            self.kernel_,
+            self.penalty_,
+            max(int(share * rows.n_samples), FEWEST_CENTERS),
+            max_iter=PASSES,
+            random_state=0,
+            memory_limit=self.memory_limit,
+            callback=lambda _: time.perf_counter() > end,
+        ).fit(rows)
+        self.n_iter_ = model.n_iter_
+        self._keep(rows, model.centers_, model.coef_.reshape(len(model.coef_), -1))
+        return self
+
+    def _ridge_regression(self, problem: Problem, end: float) -> Array | None:
+        """alpha of "tikhonov", (n, T), at the time `end` at last; None: by the spectrum."""
+        kernel, penalty, limit = self.kernel_, self.penalty_, self.memory_limit
+        if fits(problem, limit) and (end == np.inf or len(problem.roots) <= AT_ONCE):
+            return solve(problem, kernel, penalty, limit)
+        most = positive_count(self.max_iter, "max_iter")
+        tolerance = not_negative(self.tolerance, "tolerance")
+        for number, sweep in enumerate(by_blocks(problem, kernel, penalty, limit, end), 1):
+            self.n_iter_, near = number, sweep.residual <= tolerance
+            if near or number == most or time.perf_counter() > end:
+                break
+        if not near and number == most:
+            warnings.warn(
+                f"After {most} sweeps the residual is still {sweep.residual:.2g} of the outputs: "
+                f"raise max_iter, memory_limit or the penalty.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return sweep.alpha
+
+    def _choose(self, rows: Rows, kernel: Kernel, limit: int | None) -> tuple[Kernel, float]:
+        """Kernel and penalty, see :func:`fitted_rows`."""
+        if self.seconds is not None and self.kernel is None and not rows.sparse:
+            start = time.perf_counter()
+            with suppress(LearningError):  # rows that no widths can be learned from
+                sweeps = USUAL_SWEEPS * seconds_a_sweep(rows, Matern(1.0, 0.5))
+                share = max(SEARCH_SHARE * self.seconds, self.seconds - sweeps)
+                return chosen_within(rows, start + share)
+        return chosen_by_leave_one_out(rows, kernel, limit)
 
     def _filter_values(
         self, spectrum: Spectrum, rows: Rows, kernel: Kernel, values: Sequence[Any]
@@ -403,17 +438,3 @@ class KRLS(RegularisationPath, KernelRegressor):
         penalties = chosen["penalty"]
         found = leave_one_out_predictions(rows, other.kernel_, penalties, self.memory_limit)
         yield from zip([{"penalty": penalty} for penalty in penalties], found, strict=True)
-
-
-def _solve(problem: Problem, kernel: Kernel, penalty: float, limit: int | None) -> Array | None:
-    """(K + penalty n I)^-1 Y by Cholesky; None where it would drown in rounding, or fails."""
-    K = problem.gram(kernel, 1, limit)
-    ridge = penalty * problem.total
-    if ridge < problem.rounding(K):
-        return None
-    K[np.diag_indices_from(K)] += ridge
-    # K is symmetric, and its transpose lies in memory as LAPACK wants it.
-    if not upper_factor(K.T):
-        return None
-    alpha: Array = cho_solve((K.T, False), problem.targets, check_finite=False)
-    return alpha * problem.roots[:, None]

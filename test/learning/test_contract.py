@@ -79,7 +79,11 @@ class Case:
 
 
 CASES: dict[str, Case] = {
-    "krls": Case(KRLS(KERNEL, 1e-2), {"penalty": [10.0, 1e-1, 1e-4, 1e-1]}, limit=None),
+    "krls": Case(  # by blocks within the limit
+        KRLS(KERNEL, 1e-2, tolerance=1e-10),
+        {"penalty": [10.0, 1e-1, 1e-4, 1e-1]},
+        limit=30_000,
+    ),
     "cutoff": Case(KRLS(KERNEL, 1e-2, "cutoff"), {"penalty": [10.0, 1e-1, 1e-4]}, limit=None),
     "landweber": Case(KRLS(KERNEL, filter="landweber"), {"max_iter": [3, 1, 50, 3]}, limit=None),
     "landweber kernel": Case(
@@ -477,10 +481,10 @@ def test_wrong_grids_are_said(model: Any, grid: dict[str, Any], sentence: str) -
 
 
 HOPELESS: list[tuple[Any, Any, str]] = [
-    (KRLS(memory_limit=90 * 90 * 8 - 1), X, "90 rows needs .* NystromKRLS or Falkon"),
-    (KRLS(memory_limit=90 * 90 * 24 - 1, filter="nu"), X, "needs"),
+    (KRLS(memory_limit=90 * 90 * 24 - 1, filter="nu"), X, "90 rows needs .* NystromKRLS or Falkon"),
     (KRLS(Polynomial(100)), 1e6 * X, "not finite: scale"),
     (KRLS(lambda A, B: -rbf_kernel(A, B)), X, "not positive semidefinite"),
+    (KRLS(lambda A, B: -rbf_kernel(A, B), 1e-3, memory_limit=30_000), X, "not positive semi"),
     (Falkon(memory_limit=100), X, "raise the limit"),
     (Falkon(loss="logistic"), X, "y must be -1 or 1"),
     (NystromKRLS(memory_limit=1000), X, "memory_limit"),

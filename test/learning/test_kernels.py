@@ -173,24 +173,30 @@ RNG = np.random.default_rng(0)
 GAUSSIAN_WIDTHS = np.array([1.5, 2.0, 0.7, 1.0, 3.0])
 
 
-def naive(X: Any, C: Any) -> Any:
-    """exp(-|x - c|^2 / 2 sigma^2) of the inputs as they are, in double precision."""
+def naive(X: Any, C: Any, order: int = 0) -> Any:
+    """exp(-|x - c|^2 / 2 sigma^2) of the inputs as they are, in double precision; or Matern's."""
     X, C = X.astype(float) / GAUSSIAN_WIDTHS, C.astype(float) / GAUSSIAN_WIDTHS
-    return np.exp(-0.5 * cdist(X, C, "sqeuclidean"))
+    if not order:
+        return np.exp(-0.5 * cdist(X, C, "sqeuclidean"))
+    r = np.sqrt(order) * cdist(X, C)
+    return np.exp(-r) * (1.0 + (order > 1) * r + (order > 3) * r**2 / 3.0)
 
 
 # One row, a few, more than are kept at once; one centre, less than a tile, two tiles, and so many
 # that fewer rows are kept.
 @pytest.mark.parametrize("k", [0, 1, 3, MAX_KEPT_ROWS, 2 * MAX_KEPT_ROWS + 7])
 @pytest.mark.parametrize("m", [1, 5, 300, 9000])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_products_are_those_of_the_matrix(k: int, m: int, dtype: Any) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "order"), [(np.float32, 0), *((np.float64, order) for order in (0, 1, 3, 5))]
+)
+def test_products_are_those_of_the_matrix(k: int, m: int, dtype: Any, order: int) -> None:
     X = RNG.standard_normal((k, 5)).astype(dtype)
     C = RNG.standard_normal((m, 5)).astype(dtype)
-    blocks = GaussianBlocks(C, GAUSSIAN_WIDTHS)
+    C[0] = X[0] if k else C[0]  # no distance, of which the difference of squares keeps no digit
+    blocks = GaussianBlocks(C, GAUSSIAN_WIDTHS, order)
     K = blocks(X)
     assert K.dtype == dtype
-    np.testing.assert_allclose(K, naive(X, C), atol=100 * np.finfo(dtype).eps)
+    np.testing.assert_allclose(K, naive(X, C, order), atol=100 * np.finfo(dtype).eps)
     wide = K.astype(float)
     B, Y, w = RNG.standard_normal((m, 2)), RNG.standard_normal((k, 2)), RNG.uniform(0.0, 2.0, k)
     error = {"rtol": 1e-10, "atol": 1e-11 * max(m, 1)}

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import eval_jacobi
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
@@ -118,6 +119,38 @@ def test_one_row_and_rows_on_which_the_kernel_is_zero(filter: str) -> None:
     np.testing.assert_allclose(one.predict([[2.0]]), 3.0, rtol=1e-4)
     zero = KRLS(Linear(), filter=filter).fit(np.zeros((4, 1)), np.arange(4.0))
     np.testing.assert_array_equal(zero.predict([[5.0]]), 0.0)
+
+
+def test_blocks_come_as_near_to_the_exact_predictions_as_asked_for() -> None:
+    X, Y, _ = waves(n=300)
+    exact = KRLS(Gaussian(1.0), 1e-5, memory_limit=10**6).fit(X, Y)
+    for tolerance in (1e-2, 1e-5):
+        model = KRLS(Gaussian(1.0), 1e-5, memory_limit=300_000, tolerance=tolerance).fit(X, Y)
+        off = np.linalg.norm(model.predict(X) - exact.predict(X), axis=0)
+        assert 1e-9 < np.max(off / np.linalg.norm(Y, axis=0)) <= tolerance
+        assert model.n_iter_ > 1
+    with pytest.warns(ConvergenceWarning, match="After 2 sweeps"):
+        KRLS(Gaussian(1.0), 1e-5, max_iter=2, memory_limit=300_000).fit(X, Y)
+
+
+def test_seconds_find_widths_and_what_all_rows_are_too_many_for() -> None:
+    rng = np.random.default_rng(0)
+    scales = np.array([1.0, 100.0, 1.0, 1.0, 1.0])
+    X = rng.standard_normal((400, 5)) * scales
+    y = np.sin(2.0 * X[:, 0]) + 0.01 * X[:, 1] + 0.05 * rng.standard_normal(400)
+    model = KRLS(seconds=600.0).fit(X[:240], y[:240])  # the search ends much earlier
+    assert len(model.centers_) == 240
+    widths = model.kernel_.length_scale / scales
+    assert widths[2:].min() > 2.0 * widths[0]
+    plain = KRLS(seconds=600.0, kernel="gaussian").fit(X[:240] / scales, y[:240])
+    error, other = (
+        np.std(one.predict(new) - y[240:])
+        for one, new in ((model, X[240:]), (plain, X[240:] / scales))
+    )
+    assert error < 0.7 * other
+    many = np.repeat(X, 10, axis=0)
+    short = KRLS(Gaussian(3.0), 1e-4, seconds=1e-3).fit(many, np.repeat(y, 10))
+    assert len(short.centers_) <= 300 and short.n_iter_ == 1
 
 
 SIGMA = np.concatenate(([0.0, 1e-18, 1e-9, 1e-3], np.linspace(0.05, 0.7, 8)))

@@ -26,6 +26,7 @@ KERNELS = [
 ]
 MODELS: list[Any] = [
     learning.KRLS(),
+    learning.KRLS(memory_limit=20_000, max_iter=5),  # by blocks
     learning.KRLS(filter="cutoff"),
     learning.KRLS(filter="nu", max_iter=20),
     learning.NystromKRLS(n_centers=20, random_state=0),

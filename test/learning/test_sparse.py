@@ -223,7 +223,7 @@ def test_a_classifier_passes_them_on() -> None:
 
 def test_scikit_learns_conventions_hold_without_a_sparse_form() -> None:
     """With one they are those of the contract's estimators, whose kernel takes sparse rows."""
-    check_estimator(Falkon(Matern()))
+    check_estimator(Falkon(Matern(), 1e-6))  # the penalty that is found here leaves seven digits
 
 
 @pytest.mark.parametrize("kernel", [Laplacian(), Matern(), Matern(nu=0.5)], ids=str)

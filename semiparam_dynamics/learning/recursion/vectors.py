@@ -96,6 +96,20 @@ def _of_single(v: Any) -> Any:
     return scaled if v >= f32(-126.0) else f32(0.0)
 
 
+@compiled_in_order
+def matern_of_squares(x: Array, order: int) -> None:
+    """x (k,), in double precision, minus the squares of log2(e) r, becomes Matern's kernel of r.
+
+    exp(-r), (1 + r) exp(-r) or (1 + r + r^2 / 3) exp(-r), for the `order` 1, 3 or 5.
+    """
+    take_widest_vectors()
+    one, three = 1.0 if order > 1 else 0.0, 1.0 / 3.0 if order > 3 else 0.0
+    for j in range(x.size):
+        u = np.sqrt(-x[j] if x[j] < 0.0 else 0.0)
+        r = u / LOG2_E
+        x[j] = (1.0 + r * (one + r * three)) * _of_double(-u)
+
+
 # Both come from one reduction to [-pi/4, pi/4] (Cody and Waite) and Cephes' polynomials (S.
 # Moshier, sin.c), right to a unit in the last place.
 @compiled_as_written
