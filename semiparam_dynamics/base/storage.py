@@ -134,7 +134,7 @@ def load_state(
             for name in differing
         )
         raise ForeignModelError(
-            f"{path} belongs to another robot or configuration: {what[:2000]}; name another file, "
+            f"{path} belongs to another robot or configuration: {what}; name another file, "
             "or take those values"
         )
     return state

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from semiparam_dynamics.base.config_files import read_small
 from semiparam_dynamics.base.errors import (
     BackboneError,
     ConfigurationError,
@@ -179,7 +180,7 @@ def described(config: BackboneConfig) -> BackboneConfig:
     if not config.file or config.preprocessing != "auto" or not path.is_file():
         return config
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = json.loads(read_small(path))
         scale = float(given.get("rescale_factor", 1.0 / 255.0)) if _does(given, "rescale") else 1.0
         mean: tuple[float, ...] = (0.0, 0.0, 0.0)
         std: tuple[float, ...] = (1.0, 1.0, 1.0)
