@@ -26,7 +26,7 @@ from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
-from semiparam_dynamics.base.nodes.managed import ManagedNode
+from semiparam_dynamics.base.nodes.managed import ManagedNode, is_of_network
 
 HELP = """\
 {about}
@@ -323,10 +323,8 @@ def run(
         rclpy.logging.get_logger(name).fatal(str(error))
         return 1
     except Exception as error:
-        # A signal ends the network first and is then seen as rclpy's error in whatever used it
-        # next; within rclpy's compiled part it is a RuntimeError itself. Nothing else is its doing.
-        by_signal = isinstance(error, RuntimeError) or type(error).__module__.startswith("rclpy")
-        if not by_signal or ((rclpy.ok() or node is None) and not interrupted):
+        ended = interrupted or (node is not None and not rclpy.ok())
+        if not (ended and is_of_network(error)):
             raise
     finally:
         interrupted = True  # from here on a signal changes nothing
