@@ -96,7 +96,7 @@ def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     assert described[0].floating_point_range[0].to_value == 1e6
     for pair in (
         {"changes.contact": 5e-324, "output.bound_efforts": 5e-324},
-        {"rigid_body.memory": 5e-324, "rigid_body.unusual": 1e6},
+        {"rigid_body.memory": 5e-324, "nystrom.memory": 1e7},
         {"output.gate": 1e-20, "learning_share": 0.01},
     ):
         result = peer.set_live(NODE, **pair)
