@@ -58,14 +58,15 @@ def test(name: str, most: int, seed: int) -> float:
     began = time.monotonic()
     subprocess.run(words, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     limit = 30.0 + 5.0 * (time.monotonic() - began)
-    survivors, drawn = [], mutants(module, most, seed)
+    left, drawn = 0, mutants(module, most, seed)
     for mutant in drawn:
         result = mutate_and_test([mutant], shlex.join(words), limit)
         if not result.is_killed:
+            left += 1
             lines = (result.diff or "").splitlines()[3:]
-            survivors += [line for line in lines if line.startswith(("@@", "-", "+"))]
-    left = sum(line.startswith("@@") for line in survivors)
-    print(f"{name}: {len(drawn) - left} of {len(drawn)} killed", *survivors, sep="\n", flush=True)
+            told = [line for line in lines if line.startswith(("@@", "-", "+"))]
+            print(f"{name} survives:", *told, sep="\n", flush=True)
+    print(f"{name}: {len(drawn) - left} of {len(drawn)} killed", flush=True)
     return 1.0 - left / max(len(drawn), 1)
 
 
