@@ -1,6 +1,7 @@
 """Known vulnerabilities of what is installed beside this interpreter, by pip-audit.
 
-Exits with 1 where there are any, and with 0 where there are none or none could be looked up.
+Exits with 1 where there are any, with 2 where none could be looked up, and with 0 where there are
+none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import sys
 
 COMMAND = ["-m", "pip_audit", "--local", "--skip-editable", "--progress-spinner", "off"]
 LONGEST = 300  # s for the whole of it
+NOTHING = 2  # the exit code where nothing could be looked up
 
 
 def verdict(report: str) -> tuple[str, int]:
@@ -18,10 +20,10 @@ def verdict(report: str) -> tuple[str, int]:
     try:
         packages = json.loads(report)["dependencies"]
     except (ValueError, KeyError):
-        return "skipped: the database of vulnerabilities can't be reached", 0
+        return "nothing was audited: the database of vulnerabilities can't be reached", NOTHING
     known = [package for package in packages if "vulns" in package]
     if not known:  # such as an index that has the packages, but nothing on their vulnerabilities
-        return f"skipped: the database knows none of {len(packages)} packages", 0
+        return f"nothing was audited: the database knows none of {len(packages)} packages", NOTHING
     found = [
         f"{package['name']} {package['version']}: {flaw['id']}, mended in "
         f"{', '.join(flaw.get('fix_versions', ())) or 'no version yet'}"
@@ -41,7 +43,7 @@ def main() -> int:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST)
         sentence, code = verdict(done.stdout)
     except subprocess.TimeoutExpired:
-        sentence, code = "skipped: the database of vulnerabilities answers too slowly", 0
+        sentence, code = "nothing was audited: the database answers too slowly", NOTHING
     print(f"audit: {sentence}")
     return code
 

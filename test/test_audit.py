@@ -29,7 +29,7 @@ def audit(repository: Path) -> ModuleType:
     [
         ([SAFE, UNKNOWN], "no known vulnerability in 1 packages; 1 others", 0),
         ([SAFE, UNSAFE], "unsafe 1.1: PYSEC-1, mended in 1.2", 1),
-        ([UNKNOWN, UNKNOWN], "skipped: the database knows none of 2", 0),
+        ([UNKNOWN, UNKNOWN], "nothing was audited: the database knows none of 2", 2),
     ],
 )
 def test_a_report(audit: ModuleType, packages: list[dict], said: str, code: int) -> None:
@@ -39,4 +39,5 @@ def test_a_report(audit: ModuleType, packages: list[dict], said: str, code: int)
 
 @pytest.mark.parametrize("report", ["", "ERROR", "{}"])
 def test_no_report(audit: ModuleType, report: str) -> None:
-    assert audit.verdict(report) == ("skipped: the database of vulnerabilities can't be reached", 0)
+    told = "nothing was audited: the database of vulnerabilities can't be reached"
+    assert audit.verdict(report) == (told, 2)

@@ -16,6 +16,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import Parameter, Value, from_flat, parameters, to_flat
 
 C = TypeVar("C")
+MAX_BYTES = 2_000_000  # of a small file: YAML takes a second for each million
 
 # Parameters that every ROS node has, of no concern to a configuration.
 ROS_PARAMETERS = ("use_sim_time", "start_type_description_service")
@@ -57,10 +58,19 @@ def is_empty(path: str | Path) -> bool:
     return not _document(Path(path).expanduser())
 
 
+def read_small(path: Path) -> str:
+    """The text of a file in UTF-8. Raises OSError, or ValueError where it is none, or large."""
+    with path.open("rb") as stream:
+        text = stream.read(MAX_BYTES + 1)
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"it has more than {MAX_BYTES} bytes, as no such file has")
+    return text.decode()
+
+
 def _document(path: Path) -> dict[Any, Any]:
     try:
-        document = parse_value(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ConfigurationError) as error:
+        document = parse_value(read_small(path))
+    except (OSError, ValueError) as error:
         raise ConfigurationError(f"{path} can't be read: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict | None):
         raise ConfigurationError(f"{path} holds no parameters, but {type(document).__name__}")

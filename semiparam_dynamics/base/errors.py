@@ -6,9 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+LONGEST = 2000  # characters of a sentence that repeats what is in a file
+
 
 class SemiparamError(Exception):
-    """Base of every error that this package raises on purpose."""
+    """Base of every error that this package raises on purpose; long ones lack their middle."""
+
+    def __str__(self) -> str:
+        text, half = super().__str__(), LONGEST // 2
+        return text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}"
 
 
 class ConfigurationError(SemiparamError, ValueError):

@@ -81,11 +81,12 @@ class Parameter:
             checked = _coerce(self.type, value)
         except (TypeError, ValueError, OverflowError):
             raise ConfigurationError(
-                f"parameter '{self.name}' must be {_type_name(self.type)}, not {value!r}"
+                f"parameter '{self.name}' must be {_type_name(self.type)}, not {_told(value)}"
             ) from None
         if self.choices and checked not in self.choices:
             raise ConfigurationError(
-                f"parameter '{self.name}' must be one of {', '.join(self.choices)}, not {value!r}"
+                f"parameter '{self.name}' must be one of {', '.join(self.choices)}, not "
+                f"{_told(value)}"
             )
         for number in checked if isinstance(checked, tuple) else (checked,):
             if isinstance(number, (int, float)) and not isinstance(number, bool):
@@ -100,8 +101,16 @@ class Parameter:
             high = "inf" if self.high is None else f"{self.high:g}"
             unit = f" {self.unit}" if self.unit else ""
             raise ConfigurationError(
-                f"parameter '{self.name}' must lie between {low} and {high}{unit}, not {number!r}"
+                f"parameter '{self.name}' must lie between {low} and {high}{unit}, not "
+                f"{_told(number)}"
             )
+
+
+def _told(value: object) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # Python writes no whole number of more than 4300 digits
+        return "a number of thousands of digits"
 
 
 def parameter(

@@ -95,7 +95,10 @@ def save_state(
                 raise
             os.fsync(folder)
     except OSError as error:
-        raise StorageError(f"can't write the model to {path}: {error.strerror}") from error
+        raise StorageError(
+            f"can't write the model to {path}: {error.strerror}; see that its folder can be "
+            "written and has room, or name another"
+        ) from error
 
 
 def at_link_end(path: str | Path) -> Path:
@@ -130,7 +133,10 @@ def load_state(
             f"{_quoted(expected.get(name))} here"
             for name in differing
         )
-        raise ForeignModelError(f"{path} belongs to another robot or configuration: {what[:2000]}")
+        raise ForeignModelError(
+            f"{path} belongs to another robot or configuration: {what}; name another file, "
+            "or take those values"
+        )
     return state
 
 
@@ -165,7 +171,9 @@ def resuming(path: str | Path) -> Iterator[None]:
         raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         what = error if isinstance(error, SemiparamError) else repr(error)
-        raise StorageError(f"cannot resume from {path}: {what}") from None
+        raise StorageError(
+            f"cannot resume from {path}: {what}; take another file, or start anew without it"
+        ) from None
 
 
 def sub_state(state: State, prefix: str) -> State:
@@ -281,7 +289,10 @@ def set_aside(path: str | Path) -> Path:
             if old.exists():
                 os.rename(old, new)
     except OSError as error:
-        raise StorageError(f"can't rename {path} to {kept}: {error.strerror}") from error
+        raise StorageError(
+            f"can't rename {path} to {kept}: {error.strerror}; move it away yourself, or see that "
+            "its folder can be written"
+        ) from error
     return kept
 
 
@@ -442,7 +453,9 @@ def _content(path: Path) -> bytes:
     except FileNotFoundError:
         raise DamagedModelError(f"there is no saved model {path}") from None
     except PermissionError as error:
-        raise StorageError(f"may not read the model {path}: {error.strerror}") from error
+        raise StorageError(
+            f"may not read the model {path}: {error.strerror}; give this user the right to"
+        ) from error
     except (OSError, MemoryError) as error:
         raise DamagedModelError(f"can't read the model {path}: {error!r}") from error
     digest = hashlib.sha256(memoryview(content)[:-SEAL_LENGTH]).hexdigest().encode()

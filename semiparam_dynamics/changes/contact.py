@@ -240,7 +240,8 @@ class ContactDetector:
         """Have limits by a threshold, in standard deviations; infinite where that is 0."""
         self._threshold, n = threshold, len(self._errors.signals)
         for test, above in zip(self._errors.tests, ABOVE, strict=True):
-            limit = above * threshold or math.inf
+            # Below 1e-3 everything is a contact, and shares of next to nothing are no numbers.
+            limit = max(above * threshold, 1e-3) if threshold > 0.0 else math.inf
             test["least"], test["together"] = limit, as_rare(limit, n)
             # Noise exceeds that share of all together as rarely as `END_SHARE` of an axis' limit.
             end = as_rare(END_SHARE * limit, n) / test["together"] if threshold > 0.0 else END_SHARE

@@ -108,7 +108,7 @@ class LoadFrame:
         tree = parse_urdf(read_urdf(urdf))
         joints = tuple(joints) or tree.actuated()
         if not joints:
-            raise RobotModelError("the URDF has no joint that moves")
+            raise RobotModelError("the URDF has no joint that moves: name the robot's own")
         check_joints(tree, joints)
         bodies = Multibody(tree, joints, {}, GRAVITY)
         self._poses = [dict(links) for links in bodies.links]

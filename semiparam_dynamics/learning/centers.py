@@ -274,6 +274,7 @@ def subsampling_size(
 # The kernel's width and the penalty where none are given, by the leave-one-out error of some rows.
 
 CHOICE_ROWS, CHOICE_CENTERS = 2000, 500  # at most, by which both are chosen
+NONZERO = "take another kernel, such as Gaussian, or other centres."
 WIDTH_FACTORS = (4.0, 2.0, 1.0, 0.5)  # of the scale, that are compared
 RIDGES = 10.0 ** np.arange(3.0, -8.25, -0.5)  # penalty n, in units of the mean K(x, x)
 FEWEST_ROWS = 3  # of which a leave-one-out error says something
@@ -459,7 +460,7 @@ def approximate_leverage_scores(
     the_kernel = scaled_kernel(kernel, rows)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
     if not basis.n_features:
-        raise LearningError("The kernel is zero on every centre of the sketch.")
+        raise LearningError(f"The kernel is zero on every centre of the sketch: {NONZERO}")
     ridge = positive(penalty, "penalty") * rows.n_samples
     features = nystrom_map(basis, rows.dtype)
 
@@ -512,7 +513,8 @@ def choose_centers(
     points = in_format(as_inputs(points, rows.dtype), rows.sparse)
     if points.shape[1] != rows.n_features:
         raise ConfigurationError(
-            f"The centres have {points.shape[1]} columns and X has {rows.n_features}."
+            f"The centres have {points.shape[1]} columns and X has {rows.n_features}: they must be "
+            "rows such as X's."
         )
     return Centers(points)
 
@@ -530,7 +532,7 @@ def basis_of(
     )
     basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
     if not basis.n_features:
-        raise LearningError("The kernel is zero on every centre: there is nothing to learn.")
+        raise LearningError(f"The kernel is zero on every centre: {NONZERO}")
     return basis
 
 

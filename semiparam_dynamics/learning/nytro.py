@@ -28,6 +28,7 @@ from semiparam_dynamics.learning.base import (
     fitted_rows,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
+from semiparam_dynamics.learning.kernels import NOT_FINITE
 from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
@@ -133,7 +134,7 @@ class Gradient:
         system = second_moments(self._rows, features, self._limit, False)
         gram, targets = system.second_moments()
         if not (np.isfinite(gram).all() and np.isfinite(targets).all()):
-            raise LearningError("The kernel has values that are not finite.")
+            raise LearningError(NOT_FINITE)
         self._gram = gram / self._rows.total_weight
         self.targets = targets / self._rows.total_weight
 

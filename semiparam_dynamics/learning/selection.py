@@ -121,7 +121,8 @@ def validation_error(error: Any, classifier: bool, y: Any, predicted: Any, weigh
         predicted = predicted.reshape(len(predicted), -1)
         if predicted.shape != Y.shape:
             raise LearningError(
-                f"The validation outputs are {Y.shape} and the predictions {predicted.shape}."
+                f"The validation outputs are {Y.shape} and the predictions {predicted.shape}: the "
+                "model must be fit to outputs of the same number of columns."
             )
         if not np.isfinite(predicted).all():
             return np.inf
@@ -157,7 +158,9 @@ def _wrong(Y: Array, scores: Array) -> Any:
 
 def _average(errors: Any, weights: Any) -> float:
     if weights is not None and not np.sum(weights) > 0.0:
-        raise LearningError("The validation rows' sample weights sum to zero.")
+        raise LearningError(
+            "The validation rows' sample weights sum to zero: take folds with positive ones."
+        )
     return float(np.average(errors, weights=weights))
 
 
@@ -379,7 +382,10 @@ def _choose(errors: Array, rule: str) -> int:
     mean = errors.mean(axis=1)
     best = int(mean.argmin())
     if not np.isfinite(mean[best]):
-        raise LearningError("No setting in the grid gives finite predictions in every fold.")
+        raise LearningError(
+            "No setting in the grid gives finite predictions in every fold: take larger penalties "
+            "or smaller steps."
+        )
     if rule == "best":
         return best
     if errors.shape[1] < 2:

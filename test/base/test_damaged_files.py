@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from semiparam_dynamics.base.config_files import dump_yaml, load_yaml
-from semiparam_dynamics.base.errors import BagError, ConfigurationError, SampleError
+from semiparam_dynamics.base.errors import (
+    BagError,
+    ConfigurationError,
+    SampleError,
+    SemiparamError,
+)
 from semiparam_dynamics.base.parameters import parameters
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
@@ -77,6 +83,67 @@ def test_metadata_that_is_no_list_of_files_is_passed_over(tmp_path, text) -> Non
     (tmp_path / "metadata.yaml").write_text(text)
     with pytest.raises(BagError, match="no rosbag2 folder"), BagReader(tmp_path):
         pass
+
+
+LONG, DIGITS, DEEP = 10_000_000, "9" * 4000, "[" * 20_000 + "]" * 20_000
+LISTED = "rosbag2_bagfile_information: {version: %s, relative_file_paths: [a.mcap]}"
+FEATURES = '{"codebase_version": "v5.9", "fps": %s, "features": {}}'
+HOSTILE = {
+    "params.yaml": {
+        "nested": f"seed: {DEEP}",
+        "comment": "#" + LONG * "x",
+        "comments": "# x\n" * (LONG // 4),
+        "digits": f"seed: {DIGITS}",
+        "hexadecimal": f"seed: 0x{DIGITS}",
+        "text": f"seed: {LONG // 6 * 'x'}",
+    },
+    "metadata.yaml": {
+        "nested": f"a: {DEEP}",
+        "comment": "#" + LONG * "x",
+        "digits": LISTED % DIGITS,
+        "hexadecimal": LISTED % f"0x{DIGITS}",
+        "version": LISTED % 5.9,
+        "name": LISTED.replace("a.mcap", LONG // 6 * "x") % 9,
+    },
+    "meta/info.json": {
+        "nested": f'{{"features": {DEEP}}}',
+        "spaces": LONG * " " + "{}",
+        "digits": FEATURES % DIGITS,
+        "more digits": FEATURES % (2 * DIGITS),
+        "version": FEATURES % 5.9,
+    },
+    "log.csv": {
+        "line": LONG * "x",
+        "comments": "# x\n" * (LONG // 4),
+        "digits": f"t,q1,tau1\n0,{DIGITS},2\n1,{DIGITS},2\n",
+        "joint": f"t,q{DIGITS},tau1\n0,1,2\n1,1,2\n",
+        "columns": ",".join(f"q{k}" for k in range(100_000)) + "\n" + 99_999 * "1,",
+        "quotation": 't,q1,tau1\n"' + LONG // 3 * "x,\n",
+        "nested": DEEP,
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [(n, kind) for n, each in HOSTILE.items() for kind in each]
+)
+def test_a_file_made_to_be_costly_is_refused_in_a_sentence_and_little_memory(
+    tmp_path, name, kind
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(HOSTILE[name][kind])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(SemiparamError) as refused:
+        if name == "params.yaml":
+            load_yaml(path, InverseDynamicsConfig, NODE)
+        elif name == "metadata.yaml":
+            BagReader(tmp_path).__enter__()
+        else:
+            pytest.importorskip("pyarrow" if "meta" in name else "csv")
+            read_log(path if name == "log.csv" else tmp_path)
+    assert str(tmp_path) in str(refused.value) and len(str(refused.value)) < 2100
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600_000  # kB
 
 
 def log(compressed: bool) -> bytes:

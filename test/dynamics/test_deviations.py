@@ -138,9 +138,10 @@ def test_a_wild_effort_hardly_widens_deviations_and_what_lasts_does() -> None:
     assert found[2499] > 0.4 * lasting  # five seconds of another error
 
 
-def means_of(errors: np.ndarray) -> np.ndarray:
+def means_of(errors: np.ndarray, horizon: float = 20.0) -> np.ndarray:
     """Roots of the mean squares (k,) after each of the errors (k,), at 100 Hz."""
     spreads = ErrorSpreads(("model",), 1, 20.0, np.ones(1))
+    spreads.set_horizon(horizon)
     found = []
     for k, row in enumerate(errors[:, None]):
         spreads.record(SECOND // 100 * (k + 1), row, {"model": row}, {"model": np.ones(1)})
@@ -153,7 +154,9 @@ def test_a_wild_effort_is_forgotten_and_a_load_is_followed() -> None:
     wild = means_of(np.r_[usual, 1e5, np.full(3000, 0.1)])
     assert wild[500] < 1.0
     assert wild[-1] < 0.15
-    assert means_of(np.r_[usual, np.full(500, 2.0)])[-1] > 1.0
+    load = np.r_[usual, np.full(500, 2.0)]
+    found = [means_of(load, horizon)[-1] for horizon in (2.0, 20.0, 200.0)]
+    assert found[0] > 1.7 > found[1] > found[2] > 1.0
 
 
 def test_a_wild_effort_that_a_filter_draws_out_is_forgotten_too() -> None:

@@ -104,6 +104,12 @@ def test_where_a_joint_has_not_been_deviations_widen_by_a_tenth_of_its_output(
     # Where the joint has been it is not new, though no centre is there.
     np.testing.assert_allclose(near.stds["rigid_body"][0, 1] ** 2, usual + known[0])
     assert far.stds["semiparametric"][0, 1] ** 2 >= known[1] + unshown
+    # Motion elsewhere, by what was learned of this one: two deviations cover the errors.
+    others = samples(MODEL, 4.0, extra=2.0, seed=5)
+    told = [trained.predict(sample) for sample in others]
+    stds = np.array([p.semiparametric_std for p in told])
+    covered = np.mean(np.abs(errors(others, told)) <= 2.0 * stds, axis=0)
+    assert covered.mean() > 0.85 and covered.min() > 0.6
 
 
 @pytest.mark.parametrize("kind", KINDS)

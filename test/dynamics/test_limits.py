@@ -94,6 +94,10 @@ def test_the_bound_may_change_while_learning_and_a_wrong_one_changes_nothing() -
     estimator.configure(replace(estimator.config, **{"output.bound": (0.25,)}))
     assert (np.abs(estimator.predict(stream[-1]).semiparametric) <= 0.25).all()
     assert estimator.bound.counts == {CLIPPED: 1}
+    live = {"output.bound": (0.2,), "output.bound_efforts": 9.0, "output.gate_longest": 1.0}
+    estimator.configure(replace(estimator.config, **live))
+    estimator.predict(stream[-1])
+    assert estimator.bound.counts == {CLIPPED: 2}
 
 
 @pytest.mark.parametrize("damage", [np.nan, np.inf])

@@ -111,6 +111,7 @@ def test_no_prediction_changes_by_a_memory_alone_and_learning_goes_on_with_it(ki
 def test_a_saved_model_is_loaded_whatever_the_live_parameters_were(tmp_path: Path) -> None:
     estimator, stream = learned("nystrom")
     estimator.configure(replace(estimator.config, **PENALTIES, error_horizon=5.0))
+    assert estimator.errors["semiparametric"].horizon == 5.0
     learn_much(estimator)
     estimator.save(tmp_path / "model.npz")
     own = {"nystrom.penalty": 9.0}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.residual import (
     KernelModel,
@@ -213,6 +214,8 @@ def test_what_comes_before_the_first_scales_is_learned_with_them() -> None:
     inputs, _, _ = residual.inferred.samples(residual.standardizer.transform, parameters)
     assert len(inputs) > 10 and np.abs(residual.inferred.predict(inputs, parameters)).max() > 0.0
     resumed.restore(one.state())
+    for each in (one, resumed):  # it holds beyond the next scales
+        each.configure(replace(each.config, nystrom__penalty=2.0))
     for sample in stream[201:390]:
         expected = one.predict(sample)
         assert expected.residual.confidence > 0.0
@@ -223,3 +226,4 @@ def test_what_comes_before_the_first_scales_is_learned_with_them() -> None:
     for sample in stream[390:450]:
         one.update(sample)
     assert residual.standardizer.settled and residual.n_features > 20
+    assert residual.model.core.penalty == 2.0

@@ -247,7 +247,7 @@ def test_default_step_and_batch_follow_the_papers_regimes() -> None:
     X, y = data(100)
     kappa2 = np.max(np.sum(X**2, axis=1))
     pairs: list[tuple[Any, Any]] = [(SGM(Linear()), SGM(Linear(), step=0.1 / kappa2))]
-    for batch, explicit, step in ((1, 1, 0.1), (None, 10, 1.0), (5, 5, 0.5)):
+    for batch, explicit, step in ((1, 1, 0.1), (None, 10, 1.0), (5, 5, 0.5), (40, 40, 1.0)):
         default = NystromSGM(Linear(), centers=X[:4], batch_size=batch)
         same = clone(default).set_params(batch_size=explicit, step=step / kappa2)
         pairs.append((default, same))

@@ -70,6 +70,12 @@ def test_drops_the_oldest_of_too_many(make) -> None:
     held.go.set()
     drain(thread)
     assert held.done == [0, 7, 8, 9, 10]
+    large = make(held.done.append, capacity=4, size=lambda entry: entry)
+    with large.paused():
+        large.put(3, 5)  # larger than all that may wait: alone, it does
+        assert len(large) == 5 and large.dropped == 3
+    drain(large)
+    assert held.done[-1] == 5
 
 
 def test_entries_that_come_together_may_wait_beyond_the_capacity_until_they_are_done(make) -> None:

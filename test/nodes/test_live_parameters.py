@@ -73,6 +73,7 @@ def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
 
 def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     start("inverse_dynamics", urdf=urdf)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm = connect()
     arm.move(60)
     peer.until(lambda: peer.figures().get("samples learned") == "58", "58 samples learned")
@@ -93,3 +94,14 @@ def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):
     described = peer.call(DescribeParameters, f"{NODE}/describe_parameters", request).descriptors
     assert [one.read_only for one in described] == [False] * 4 + [True]
     assert described[0].floating_point_range[0].to_value == 1e6
+    for pair in (
+        {"changes.contact": 5e-324, "output.bound_efforts": 5e-324},
+        {"rigid_body.memory": 5e-324, "nystrom.memory": 1e7},
+        {"output.gate": 1e-20, "learning_share": 0.01},
+    ):
+        result = peer.set_live(NODE, **pair)
+        assert result.successful, result.reason
+        known = len(predicted)
+        arm.move(20)
+        peer.until(lambda n=known: len(predicted) >= n + 20, f"20 predictions with {pair}")
+    assert np.isfinite([message.effort for message in predicted]).all()

@@ -162,13 +162,13 @@ inverse_dynamics.InverseDynamicsNode = Node
 sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[4]]))
 """
 ENDED = """
-import sys
+import builtins, sys
 import rclpy
 from semiparam_dynamics.learner.nodes import inverse_dynamics
 
 def end(*_):
     rclpy.try_shutdown()
-    raise RuntimeError("the context is invalid")
+    raise getattr(builtins, sys.argv[2])("the context is invalid")
 inverse_dynamics.Session = end
 sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[1]]))
 """
@@ -233,11 +233,12 @@ def test_a_signal_while_a_node_is_made_or_configured_ends_it_at_once(
     assert run_script(CONFIGURING, number, step, again, urdf) == (0, "")
 
 
-def test_an_error_of_a_network_that_has_ended_is_no_fault(
-    ros_environment: dict[str, str], urdf: Path
+@pytest.mark.parametrize(("kind", "code"), [("RuntimeError", 0), ("ValueError", 1)])
+def test_an_error_of_a_network_that_has_ended_is_no_fault_and_any_other_is(
+    kind: str, code: int, ros_environment: dict[str, str], urdf: Path
 ) -> None:
-    code, told = run_script(ENDED, urdf)
-    assert code == 0 and "Traceback" not in told
+    ended, told = run_script(ENDED, urdf, kind)
+    assert ended == code and (kind in told) == bool(code)
 
 
 def test_a_signal_ends_a_source_whose_camera_hangs(ros_environment: dict[str, str]) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import random
 import sys
 import time
+from itertools import combinations, product
 from pathlib import Path
 from threading import Event, Thread, get_ident
 from typing import Any
@@ -14,7 +17,7 @@ from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, StorageError
 from semiparam_dynamics.base.nodes.messages import joint_state_message, stamp_of
-from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.base.parameters import Parameter, parameters, replace
 from semiparam_dynamics.base.storage import load_state, save_state
 from semiparam_dynamics.changes.config import BARE, DEFER, LEARN
 from semiparam_dynamics.changes.payload import Snapshot, as_text
@@ -664,6 +667,63 @@ def test_learning_in_turn_and_in_the_thread_can_be_switched_live(make_session):
     session.drain()
     assert session.learner.estimator.n_learned == 58
     assert session.learner.compared == ("rigid_body", "nonparametric", "semiparametric")
+
+
+def extremes(entry: Parameter) -> list[Any]:
+    """What a parameter can be at most and at least, next to nothing, and no number at all."""
+    if entry.type is bool or entry.choices:
+        return [*(entry.choices or (False, True))]
+    if entry.low is None:
+        return ["", "x" * 10_000, "\0"]
+    low, high = entry.low, entry.high
+    if isinstance(entry.default, int):
+        return [low, high, 1 << 62]
+    numbers = [low, float(np.nextafter(low, high)), low + 5e-324, 1e-20, high, np.nan]
+    return [(), *((number,) for number in numbers)] if entry.default == () else numbers
+
+
+LIVE = [entry for entry in parameters(InverseDynamicsNodeConfig, internal=True) if entry.live]
+PAIRS = [
+    {one.name: a, other.name: b}
+    for one, other in combinations(LIVE, 2)
+    for a, b in product(extremes(one), extremes(other))
+]
+
+
+@pytest.mark.parametrize("detect", [False, True])
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_any_two_live_parameters_are_refused_or_hold(make_session, tmp_path, detect) -> None:
+    """A few of all pairs; `SEMIPARAM_PAIRS` names another number of them."""
+    few = {"nystrom__max_centers": 40, "nystrom__wide_max_centers": 10, "nystrom__window": 1.0}
+    session, refused = make_session(changes__detect=detect, changes__settle=1.0, **few), 0
+    start, path = session._config, tmp_path / "model.npz"
+    for k in range(300):
+        take(session, wave(k))
+    session.save(path)
+    count = int(os.environ.get("SEMIPARAM_PAIRS", 12))
+    known = {"changes.contact": 5e-324, "error_horizon": 0.1}  # limits of 0, and 0 / 0
+    for values in [known, *random.Random(detect).sample(PAIRS, min(count, len(PAIRS)))]:
+        session.reset()
+        session.configure(start)
+        session.load(path)
+        try:
+            wanted = replace(start, **values)
+            session.check(wanted)
+        except ConfigurationError as error:
+            assert any(name in str(error) for name in values), error
+            refused += 1
+            continue
+        session.configure(wanted)
+        for k in range(300, 340):
+            message = wave(k)
+            message.effort[1] += 40.0 * (k > 330)  # a contact
+            for step in take(session, message):
+                told = step.prediction
+                assert np.isfinite((told.semiparametric, told.semiparametric_std)).all(), values
+        session.drain()
+        assert not session.problem, (values, session.problem)
+        assert session.learner.estimator.config == wanted.learner.estimator
+    assert 0 < refused < 0.6 * count
 
 
 def test_what_the_comparison_cannot_continue_with_is_refused_at_the_check(make_session):

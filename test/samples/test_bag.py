@@ -13,6 +13,7 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from semiparam_dynamics.base.errors import BagError
+from semiparam_dynamics.offline.doctor.joint_log import read_joint_log
 from semiparam_dynamics.samples.bag import (
     WRENCH,
     BagReader,
@@ -168,6 +169,8 @@ def test_looking_for_the_topic_counts_no_message_twice(tmp_path: Path) -> None:
     with BagReader(written(tmp_path / "bag", *given)) as bag:
         assert bag.choose(JOINT_STATE) == "/arm" and not bag.undecodable
         assert len(list(bag.messages(["/arm"]))) == bag.undecodable.total() == 1
+        assert bag.unreadable == read_joint_log(bag.path, NAMES).unreadable
+        assert bag.unreadable[0].startswith("1 messages can't be decoded: a joint state that")
 
 
 def test_a_bag_without_one_usable_message_says_why(folder: Path) -> None:
@@ -222,7 +225,7 @@ def test_bytes_that_are_no_message_are_counted(database: Path, tmp_path: Path) -
         connection.execute("UPDATE messages SET data = x'00010000ffffff' WHERE id % 100 = 50")
     connection.close()
     given = read_measurements(path, NAMES)
-    assert given.dropped == {"undecodable": 6}
+    assert given.dropped == {"undecodable": 6} and given.details["undecodable"]
     assert len(given.measurements) == 594
 
 

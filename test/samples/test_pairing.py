@@ -91,6 +91,18 @@ def test_a_joint_state_waits_no_longer_than_it_must_for_wrenches_that_do_not_com
     assert m.stamp == 1 and m.y is None
 
 
+def test_a_clock_that_goes_back_forgets_wrenches_and_releases_what_waits() -> None:
+    pairer = WrenchPairer(TOLERANCE, WAIT, Counter())
+    for stamp in (10, 30):
+        pairer.wrench(stamp, value(stamp))
+    assert pairer.restart_joint_states(20) == []
+    (kept,) = pairer.joint_state(measurement(10))  # its wrench is, that after 20 is not
+    np.testing.assert_array_equal(kept.y, value(10))
+    assert pairer.joint_state(measurement(15)) == [] == pairer.restart_wrenches(15)
+    (waited,) = pairer.restart_wrenches(14)
+    assert waited.stamp == 15 and waited.y is None
+
+
 def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
     dropped: Counter[str] = Counter()
     pairer = WrenchPairer(10**12, 10**12, dropped)

@@ -30,6 +30,14 @@ REPORT_PERIOD = 1.0  # s
 OFTEN = 100  # messages a second, from which on the report is made in parts after them
 
 
+def is_of_network(error: Exception) -> bool:
+    """True if it may be what whoever uses the network is told after a signal has ended that.
+
+    Within rclpy's compiled part the signal itself is a RuntimeError, as RCLError is.
+    """
+    return isinstance(error, RuntimeError) or type(error).__module__.startswith("rclpy")
+
+
 class ManagedNode(LifecycleNode):  # type: ignore[misc]
     """Lifecycle node with five steps to override, and `/diagnostics` once a second.
 
@@ -187,11 +195,13 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
             self.get_logger().error(self.problem)
             return TransitionCallbackReturn.FAILURE
         except Exception as error:
-            if self.interruptible and not self.context.ok():
-                # By a signal, which is an error of whatever used the network next.
+            ended = self.interruptible and not self.context.ok()  # by a signal
+            if ended and is_of_network(error):
                 raise KeyboardInterrupt from None
             # rclpy swallows it: without this line a mistake in here would leave no trace.
             self.get_logger().fatal(traceback.format_exc())
+            if ended:  # no transition can be made any more
+                raise SystemExit(1) from error
             self.problem = (
                 f"unexpected {type(error).__name__}: {error}; its traceback is in the log"
             )

@@ -26,7 +26,7 @@ from rclpy.utilities import remove_ros_args
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.errors import SemiparamError
-from semiparam_dynamics.base.nodes.managed import ManagedNode
+from semiparam_dynamics.base.nodes.managed import ManagedNode, is_of_network
 
 HELP = """\
 {about}
@@ -322,9 +322,9 @@ def run(
     except SemiparamError as error:
         rclpy.logging.get_logger(name).fatal(str(error))
         return 1
-    except Exception:
-        # A signal ends the network first and is then seen as an error of whatever used it next.
-        if (rclpy.ok() or node is None) and not interrupted:
+    except Exception as error:
+        ended = interrupted or (node is not None and not rclpy.ok())
+        if not (ended and is_of_network(error)):
             raise
     finally:
         interrupted = True  # from here on a signal changes nothing

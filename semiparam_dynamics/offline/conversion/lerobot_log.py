@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.config_files import read_small
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.extras import require
 from semiparam_dynamics.offline.conversion.csv_log import joint_column
@@ -104,7 +105,7 @@ def _info(path: Path) -> Mapping[str, Any]:
     """The content of ``meta/info.json``, as far as it is used checked."""
     where = path / INFO
     try:
-        info = json.loads(where.read_text(encoding="utf-8"))
+        info = json.loads(read_small(where))
     except (OSError, ValueError, RecursionError) as error:
         raise SampleError(f"{where} can't be read: {error}") from None
     if not isinstance(info, dict) or not isinstance(info.get("features"), dict):

@@ -25,7 +25,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
-from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
+from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError, listing
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_trials import EFFECTS, Columns, anchored, anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -36,6 +36,7 @@ from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, 
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import UrdfTree, parse_urdf, read_urdf
 
+MEASURE = "record where the driver publishes what it measures"
 UNKNOWN_CENTER_M = 0.2  # standard deviation of a load's centre that is not given
 URDF_STD = 0.1  # of the URDF's parameters, relative
 LOG_GAIN_STD = 2.0  # of a gain before the recording
@@ -124,12 +125,18 @@ def drive_gains_of_bags(
             )
         part = liveliest_stretch(repaired(log, facts))
         if not len(part):
-            raise BagError(f"{path} has no message with a stamp and a position of each joint")
+            raise BagError(
+                f"{path} has no message with a stamp and a position of each joint: "
+                "semiparam doctor says what its messages lack"
+            )
         if part.y is None or not np.isfinite(part.y).all():
             y = np.full(part.q.shape, np.nan) if part.y is None else part.y
             bad = np.flatnonzero(~np.isfinite(y).all(axis=0))
             lacking = [joints[index] for index in bad]
-            raise BagError(f"{path} has messages without an effort of {', '.join(lacking)}")
+            raise BagError(
+                f"{path} has messages without an effort of {', '.join(lacking)}: name the other "
+                "joints by 'joints', or record where all are measured"
+            )
         late = config.samples.effort_delay
         y = np.column_stack([np.interp(part.times + late, part.times, one) for one in part.y.T])
         part = replace(part, y=given * y)
@@ -156,11 +163,11 @@ def _with_efforts(
     joints = tree.actuated()
     log = read_joint_log(bag, joints, joint_states, tree=tree)
     if log.y is None:
-        raise BagError(f"{bag} has no effort of {', '.join(log.names)}")
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)}: {MEASURE}")
     moved = (np.nan_to_num(log.y, posinf=0.0, neginf=0.0) != 0.0).any(axis=0)
     own = tuple(name for name, any_ in zip(log.names, moved, strict=True) if any_)
     if not own:
-        raise BagError(f"{bag} has no effort of {', '.join(log.names)} that is not 0")
+        raise BagError(f"{bag} has no effort of {', '.join(log.names)} that is not 0: {MEASURE}")
     left = [name for name in joints if name not in own]
     if not left:
         return own, ()
@@ -185,7 +192,9 @@ def drive_gains(
     """
     start, sign = _start(columns)
     if loaded is not None and load is None:
-        raise LearningError("a recording with a load needs the load's mass")
+        raise LearningError(
+            "a recording with a load needs the load's mass: give it, by --load-mass"
+        )
     recordings = [columns] if loaded is None else [columns, loaded]
     known = None if loaded is None or load is None else _load(model, load)
     log_gain, covariance = _Fit(recordings, start, sign, known).solve()
@@ -227,7 +236,10 @@ def _start(columns: Columns) -> tuple[Array, Array]:
         factors[j] = fits[int(sign[j] < 0.0)].inertia
     seen = factors > 0.0
     if not seen.any():
-        raise LearningError("no joint's effort has anything of the URDF's weight and inertia")
+        raise LearningError(
+            "no joint's effort has anything of the URDF's weight and inertia: record motion "
+            "against gravity, of more joints, and see that the URDF is this robot's"
+        )
     middle = float(np.exp(np.mean(np.log(factors[seen]))))
     return -np.log(np.where(seen, factors, middle)), sign
 
@@ -241,7 +253,10 @@ def _load(model: RobotModel, load: KnownLoad) -> tuple[slice, Array, Array]:
     ]
     b = next((number for number, own in enumerate(poses) if link in own), -1)
     if b < 0:
-        raise RobotModelError(f"the load's link '{link}' is none that moves")
+        moving = [name for own in poses for name in own]
+        raise RobotModelError(
+            f"the load's link '{link}' is none that moves: name one of {listing(moving)}"
+        )
     T = poses[b][link]
     if load.mass <= 0.0:
         raise RobotModelError("a known load has a mass above 0 kg")

@@ -65,6 +65,7 @@ class JointLog:
     doubled: joints that these messages name more than once.
     unfit: how many of them have another number of positions, velocities or efforts than of names.
     lacks: what the learner makes good, see `Lacks`.
+    unreadable: sentences on what of the bag could not be read.
     """
 
     names: tuple[str, ...]
@@ -78,6 +79,7 @@ class JointLog:
     doubled: tuple[str, ...] = ()
     unfit: int = 0
     lacks: Lacks = field(default_factory=Lacks)
+    unreadable: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -111,6 +113,7 @@ def read_joint_log(
     with BagReader(path) as bag:
         topic = bag.choose(JOINT_STATE, topic)
         messages = whole_messages([message for _, message, _ in bag.messages([topic])])
+        unreadable = bag.unreadable
     sets = Counter(tuple(message.name) for message in messages)
     known = set(joints)
     sets = Counter({names: count for names, count in sets.items() if known & set(names)})
@@ -119,7 +122,7 @@ def read_joint_log(
         raise BagError(
             f"no message on {topic} of {path} names a joint of the URDF: it has "
             f"{', '.join(named) or 'no names at all'}, the URDF {', '.join(joints)}"
-            + (f"; {remedy}" if (remedy := naming_remedy(named, joints)) else "")
+            + "".join(f"; {told}" for told in (naming_remedy(named, joints), *unreadable) if told)
         )
     often = without_strays(tuple(message.name) for message in messages if known & set(message.name))
     kinds = {names: tuple(name for name in joints if name in names) for names in often}
@@ -143,6 +146,7 @@ def read_joint_log(
         len(messages) - sets[most],
         tuple(name for name in own if most.count(name) > 1),
         sum(not _fits(message) for message in chosen),
+        unreadable=unreadable,
     )
     return made_good(log)
 

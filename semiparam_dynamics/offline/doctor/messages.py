@@ -195,6 +195,8 @@ def _names(log: JointLog) -> Iterator[Finding]:
 
 def _lacks(log: JointLog) -> Iterator[Finding]:
     """Facts that the learner makes good, of messages that differ from the others."""
+    advice = "record again where that matters: the rest is examined, and learned"
+    yield from (Finding("unreadable", told, advice) for told in log.unreadable)
     lacks, total = log.lacks, len(log) + log.lacks.efforts + log.lacks.unread
     if 2 * lacks.elsewhere > lacks.efforts:
         yield Finding(

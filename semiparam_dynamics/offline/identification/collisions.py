@@ -124,7 +124,10 @@ class Collisions:
         try:
             self._geometry = pin.buildGeomFromUrdfString(kinematics, text, pin.COLLISION)
         except (ValueError, RuntimeError) as error:
-            raise RobotModelError(f"the URDF's collision elements can't be read: {error}") from None
+            raise RobotModelError(
+                f"the URDF's collision elements can't be read: {error}; mend them, or leave "
+                "them out"
+            ) from None
         notes = []
         if missing:
             notes.append(

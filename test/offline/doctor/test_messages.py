@@ -223,8 +223,10 @@ def test_limits_rest_and_little_motion() -> None:
 
 
 def test_names() -> None:
-    log = changed(unknown=("gripper",), missing=("wrist",), others=5, unfit=3, doubled=("lift",))
+    names = {"unknown": ("gripper",), "missing": ("wrist",), "doubled": ("lift",)}
+    log = changed(**names, others=5, unfit=3, unreadable=("2 messages are short",))
     by_kind = {f.kind: f for f in message_findings(log, facts(log))}
+    assert by_kind["unreadable"].evidence == "2 messages are short"
     assert by_kind["joints not published"].mends == {"joints": LOG.names}
     assert by_kind["names not in the URDF"].fault
     assert "5 messages" in by_kind["several kinds of message"].evidence
