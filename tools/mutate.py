@@ -15,14 +15,10 @@ import random
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
-
-from cosmic_ray.commands.init import init
-from cosmic_ray.mutating import mutate_and_test
-from cosmic_ray.work_db import WorkDB, use_db
-from cosmic_ray.work_item import MutationSpec
+from tempfile import TemporaryDirectory
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "semiparam_dynamics"
@@ -31,14 +27,16 @@ PACKAGE = ROOT / "semiparam_dynamics"
 EQUIVALENT = ("core/ReplaceBinaryOperator_BitOr", "core/RemoveDecorator")
 
 
-def mutants(module: Path, most: int, seed: int) -> list[MutationSpec]:
+def mutants(module: Path, most: int, seed: int) -> list[Any]:
     """One of each place that can be mutated, of at most so many places."""
-    with tempfile.TemporaryDirectory() as folder:
-        with use_db(str(Path(folder) / "work.sqlite"), WorkDB.Mode.create) as database:
-            init([module], database, {})
-            found = [mutant for item in database.work_items for mutant in item.mutations]
+    from cosmic_ray.commands.init import init  # not installed with the rest
+    from cosmic_ray.work_db import WorkDB, use_db
+
+    with TemporaryDirectory() as folder, use_db(f"{folder}/db", WorkDB.Mode.create) as database:
+        init([module], database, {})
+        found = [mutant for item in database.work_items for mutant in item.mutations]
     draw, lines = random.Random(seed), module.read_text().splitlines()  # nosec B311: no secret
-    by_place: dict[tuple[int, int], list[MutationSpec]] = {}
+    by_place: dict[tuple[int, int], list[Any]] = {}
     for mutant in sorted(found, key=lambda m: (m.start_pos, m.operator_name)):
         row, column = mutant.start_pos
         strict = lines[row - 1][:column].endswith("strict=")
@@ -50,6 +48,8 @@ def mutants(module: Path, most: int, seed: int) -> list[MutationSpec]:
 
 def test(name: str, most: int, seed: int) -> float:
     """The share of a file's mutants that its tests kill; says which they don't."""
+    from cosmic_ray.mutating import mutate_and_test
+
     module = PACKAGE / f"{name}.py"
     tests = ROOT / "test" / Path(name).with_name(f"test_{Path(name).name}.py")
     # Compiled code that is kept elsewhere holds what it calls as that was: all is interpreted.

@@ -66,7 +66,7 @@ def test_it_teaches_what_subfolders_show_each_frame_under_its_label(peer, start,
     start("image_source", **given)
     peer.until(lambda: len(came) >= 8, "the lesson, and the pictures once more")
     found = [one if isinstance(one, str) else reds([one])[0] for one in came]
-    assert found[:8] == ["mug", 0, "", 1, 2, 3, 0, 1]
+    assert found[:8] == [2, 3, "mug", 0, "", 1, 2, 3]
 
 
 def test_a_source_that_is_not_there_ends_the_node_with_a_sentence(start, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ OFTEN = 100  # messages a second, from which on the report is made in parts afte
 
 
 def is_of_network(error: Exception) -> bool:
-    """True if it may be what whoever uses the network is told after a signal has ended that.
+    """True if it may be what a use of the network raises after a signal has ended that.
 
     Within rclpy's compiled part the signal itself is a RuntimeError, as RCLError is.
     """
