@@ -48,6 +48,7 @@ from semiparam_dynamics.robot.urdf import (
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
 MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without any
+MAX_STATES = 400  # random states that tell columns apart
 MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
@@ -276,7 +277,7 @@ class RobotModel:
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
         self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
-        states = _random_states(tree, self.joint_names, self.n_parameters / self.n_axes)
+        states = _random_states(tree, self.joint_names, self.n_parameters)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
@@ -745,18 +746,17 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
 
 
 def _random_states(
-    tree: UrdfTree, joints: tuple[str, ...], of_axis: float
+    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
 ) -> tuple[Array, Array, Array]:
-    """States enough to tell columns apart: within the limits, or a turn where none are set.
-
-    of_axis : columns for each axis. A body moves one axis at least, and those before it move it.
-    """
+    """States enough to tell the columns apart: within the limits, or a turn where none are set."""
     low, high = _limits(tree, joints)
     low, high = (
         np.where(np.isfinite(low), low, -math.pi),
         np.where(np.isfinite(high), high, math.pi),
     )
     rng = np.random.default_rng(0)
-    n = math.ceil(8 * of_axis)
+    # Proximal joints see every column, a distal one only its own: count states, not rows. A body's
+    # columns, some twenty, are in each of them, so that a robot of many joints needs no more.
+    n = min(2 * n_columns, MAX_STATES)
     q = rng.uniform(low, high, (n, len(joints)))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)
