@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.resources import files
+from pathlib import Path
 from threading import BoundedSemaphore, Condition, Thread
 from typing import Any
 
@@ -237,7 +237,7 @@ def html_page(name: str = "live.html", token: str | None = None) -> str:
 
     token: which its orders must have; None where it gives none.
     """
-    folder = files("semiparam_dynamics") / "web"
+    folder = Path(__file__).parents[2] / "web"  # by the name a clone in this folder might be found
     nonce = secrets.token_urlsafe(16)
     parts = {"@POLICY@": POLICY.format(nonce=nonce), "@NONCE@": nonce, "@TOKEN@": token or ""}
     parts |= {
