@@ -63,7 +63,8 @@ COUNTED_TOGETHER = 0.8  # the same of all together, in which every axis' tails a
 END_SHARE = 0.5  # of an axis' limit, below which a contact ends
 REVERSAL_S = 0.12  # what is over sooner where a joint turned round, without a contact: two peaks
 SHORT_SHARE = 0.85  # of the limit, up to which a contact is over
-MAX_LIMIT = 30.0  # beyond it, probabilities are too small to be numbers
+# Beyond, probabilities are too small to be numbers; below, all is a contact, and no share a number.
+MAX_LIMIT, MIN_LIMIT = 30.0, 1e-3
 QUICK_RATIO = 1.5  # of the cut-off of sharpened errors to that of the low-pass which they passed
 # Standard deviations, up to which a sharpened error need not be tested: most samples are below.
 QUICK_CLOSER = 2.5
@@ -240,8 +241,7 @@ class ContactDetector:
         """Have limits by a threshold, in standard deviations; infinite where that is 0."""
         self._threshold, n = threshold, len(self._errors.signals)
         for test, above in zip(self._errors.tests, ABOVE, strict=True):
-            # Below 1e-3 everything is a contact, and shares of next to nothing are no numbers.
-            limit = max(above * threshold, 1e-3) if threshold > 0.0 else math.inf
+            limit = max(above * threshold, MIN_LIMIT) if threshold > 0.0 else math.inf
             test["least"], test["together"] = limit, as_rare(limit, n)
             # Noise exceeds that share of all together as rarely as `END_SHARE` of an axis' limit.
             end = as_rare(END_SHARE * limit, n) / test["together"] if threshold > 0.0 else END_SHARE

@@ -237,7 +237,7 @@ def html_page(name: str = "live.html", token: str | None = None) -> str:
 
     token: which its orders must have; None where it gives none.
     """
-    folder = Path(__file__).parents[2] / "web"  # by the name a clone in this folder might be found
+    folder = Path(__file__).parents[2] / "web"  # a clone in the working folder has the same name
     nonce = secrets.token_urlsafe(16)
     parts = {"@POLICY@": POLICY.format(nonce=nonce), "@NONCE@": nonce, "@TOKEN@": token or ""}
     parts |= {
