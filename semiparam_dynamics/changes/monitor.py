@@ -80,6 +80,7 @@ STEADY_BLOCKS = 3  # of a contact, before which a new payload is not named: a br
 MAX_RESTARTS = 3  # of a payload's estimation by another cause, beyond which it moves in the hand
 MAX_REACHES = 2.0  # of `TYPICAL_REACH_M`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
+KNOWN_CONFIDENCE = 0.5  # of a prediction, from which on its motion is rather known than not
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
 MAX_INTERVALS = 256  # past intervals from which late samples are still excluded
@@ -222,6 +223,7 @@ class ChangeMonitor:
         if self._now.learned_s >= self.config.settle:
             longest = math.inf if self.correction.estimating is None else MAX_CONTACT_S
             self._note_contact(sample.stamp, self.contact.add(*shown, longest, cutoff))
+            self._keep_from_learning(sample.stamp, confidence)
         elif self._now.learned_s >= 0.5 * self.config.settle:
             self.contact.add(*shown, cutoff=cutoff, tested=False)
         if sample.between and self._filter.learn_ratio >= ENOUGH_RATIO:
@@ -271,6 +273,12 @@ class ChangeMonitor:
             self.held.learn(sample, prediction)
 
     @property
+    def _weighing(self) -> bool:
+        """Return whether a payload is being estimated, during which nothing is learned."""
+        found = self.correction.estimating
+        return found is not None and found.cause == PAYLOAD
+
+    @property
     def _holding(self) -> bool:
         return self.held.n_learned > 0 and self.correction.name != BARE
 
@@ -307,7 +315,6 @@ class ChangeMonitor:
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)
-            self.exclusions.exclude(stamp)
             self.innovations.discard_usual()
         elif transition:
             if transition == "over" or self.correction.estimating is None:
@@ -315,13 +322,24 @@ class ChangeMonitor:
                 self._record(stamp, self.contact.since, cause)
             self._now.blocks_since_end, self._now.ended = 0, stamp
             self._resume_learning(stamp)
-        elif self.contact.suspicious:
-            self.exclusions.defer(stamp)
+
+    def _keep_from_learning(self, stamp: int, confidence: float) -> None:
+        """Do not learn what is, or may be, a contact's, where the model knows the motion.
+
+        Elsewhere its own errors look like contacts, for as long as they are not learned.
+        """
+        if not (self.contact.active or self.contact.suspicious) or self._weighing:
+            return
+        if confidence >= KNOWN_CONFIDENCE:
+            hold = self.exclusions.exclude if self.contact.active else self.exclusions.defer
+            hold(stamp)
+        elif not self._now.likely:
+            self.exclusions.release()
+            self.exclusions.resume(stamp - 1)
 
     def _resume_learning(self, stamp: int) -> None:
         """Learn again, unless a payload is being estimated."""
-        found = self.correction.estimating
-        if (found is None or found.cause != PAYLOAD) and not self.contact.active:
+        if not (self._weighing or self.contact.active):
             self.exclusions.release()
             self.exclusions.resume(stamp)
 

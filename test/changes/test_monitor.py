@@ -282,6 +282,18 @@ def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned(warm, undis
     assert np.all(np.abs(one.semiparametric - other.semiparametric) < 0.1 * one.semiparametric_std)
 
 
+def test_in_motion_that_is_not_known_a_contact_is_reported_and_learned(warm) -> None:
+    """There a model's own errors look like contacts; kept from learning they would stay."""
+    of = warm()
+    before = of.estimator.n_learned
+    steps = [of.predict(m) for m in moving(ON + 2.0, pushed(3.0 * PUSH, ON, ON + 1.0), begin=ON)]
+    for step in filter(None, steps):
+        step.unchanged.residual.confidence = 0.3
+        of.update(of.admit(step))
+    assert [e.cause for e in monitor(of).events][:1] == ["contact"]
+    assert not of.dropped[EXCLUDED] and of.estimator.n_learned - before > 1.8 * RATE
+
+
 @pytest.mark.parametrize(
     ("length", "shift"), [(0.4, 0.0), (np.inf, 0.0), (np.inf, 30.0)], ids=["over", "again", "pause"]
 )
