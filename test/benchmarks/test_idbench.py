@@ -138,7 +138,7 @@ def test_pages_and_picture_say_what_the_figures_do(tmp_path: Path) -> None:
 
 def test_methods_are_added_to_the_figures_of_others(tmp_path: Path, simulator: None) -> None:
     (tmp_path / "idbench.json").write_text(json.dumps(FIGURES))
-    given = ["DATA", "--out", str(tmp_path), "--arms", "sim_small", "ur10", "--seconds", "8"]
+    given = ["DATA", "--out", str(tmp_path), "--arms", "sim_small", "ur10", "--seconds", "6"]
     assert command_line("idbench").main([*given, "--methods", "boosting"]) == 0
     figures = json.loads((tmp_path / "idbench.json").read_text())
     contacts, before = figures["contacts"]["sim_small"], FIGURES["contacts"]["sim_small"]
