@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,9 +29,12 @@ def test_every_example_is_run() -> None:
 @pytest.mark.usefixtures("no_figures", "seldom_inferred")
 @pytest.mark.parametrize("name", PRINTED)
 def test_it_runs(name: str, monkeypatch: pytest.MonkeyPatch, capsys, tmp_path: Path) -> None:
+    """On half of the readings."""
     for needed in ("rosbags", "sklearn", "matplotlib"):
         pytest.importorskip(needed, reason="needs the extra 'offline'")
     monkeypatch.syspath_prepend(str(EXAMPLES))
+    made_arm = importlib.import_module("made_arm")
+    monkeypatch.setattr(made_arm, "record", partial(made_arm.record, rate=50.0))
     monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path / "new")])
     for _ in range(2 if name == "csv_log" else 1):  # again, into the folder that is there
         runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")

@@ -61,8 +61,10 @@ def sizes() -> dict[str, int]:
 
 def of_code(trees: list[ast.Module]) -> dict[str, int]:
     """The sizes of functions, classes and constants."""
-    functions = [node for tree in trees for node in ast.walk(tree) if _is_function(node)]
-    classes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = [node for tree in trees for node in ast.walk(tree) if isinstance(node, kinds)]
+    classes = [node for node in found if isinstance(node, ast.ClassDef)]
+    functions = [node for node in found if not isinstance(node, ast.ClassDef)]
     return {
         "lines of the longest function": max(f.end_lineno - f.lineno + 1 for f in functions),
         "parameters of a function": max(map(n_parameters, functions)),
@@ -70,10 +72,6 @@ def of_code(trees: list[ast.Module]) -> dict[str, int]:
         "compiled functions": sum(map(is_compiled, functions)),
         "numeric constants": sum(1 for tree in trees for _ in constants(tree)),
     }
-
-
-def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def n_parameters(function: ast.FunctionDef) -> int:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
+import json
 import re
 import shlex
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -14,52 +17,56 @@ from semiparam_dynamics.base import extras
 from semiparam_dynamics.base.errors import MissingExtraError
 from semiparam_dynamics.base.extras import missing_extra
 
-HIDE = "import sys; sys.modules[{0!r}] = None; "
+# Programs one after the other, without some modules; of each its exit code and what it says.
+RUN = """
+import contextlib, io, json, sys
+sys.modules.update(dict.fromkeys(sys.argv[1].split()))
+for program in sys.argv[2:]:
+    code = 0
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        try:
+            exec(program)
+        except SystemExit as end:
+            code = end.code
+        except Exception as error:
+            code = f"{type(error).__name__}: {error}"
+    print(json.dumps([code, told.getvalue()]))
+"""
+VERB = "from semiparam_dynamics.offline.cli.main import main; sys.exit(main([{0!r}, 'bag']))"
+NODE = "from semiparam_dynamics.base.nodes.executables import start; sys.exit(start({0!r}))"
+PART = "from semiparam_dynamics.{0}"
 
 
-def python(module: str, code: str) -> subprocess.CompletedProcess[str]:
-    """Run Python without a module."""
-    command = [sys.executable, "-c", HIDE.format(module) + code]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-@pytest.mark.parametrize(("module", "verb"), [("rosbags", "evaluate"), ("matplotlib", "doctor")])
-def test_a_verb_without_what_it_needs_ends_with_a_sentence(module: str, verb: str) -> None:
-    call = (
-        f"from semiparam_dynamics.offline.cli.main import main; sys.exit(main([{verb!r}, 'bag']))"
-    )
-    done = python(module, call)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "pip install rosbags" in done.stderr and f"(missing: {module})" in done.stderr
+def without(modules: str, *programs: str) -> list[tuple[Any, str]]:
+    """What becomes of programs in a Python that lacks the modules."""
+    command = [sys.executable, "-c", RUN, modules, *programs]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [tuple(json.loads(line)) for line in done.stdout.splitlines()]
 
 
 @pytest.mark.parametrize(
-    ("module", "part"), [("sklearn", "learning import KRLS"), ("rosbags", "samples import bag")]
+    ("module", "names"),
+    [
+        ("rosbags", {VERB: "evaluate", NODE: "bag_player", PART: "samples import bag"}),
+        ("sklearn", {NODE: "object_recognition", PART: "learning import KRLS"}),
+        ("matplotlib", {VERB: "doctor"}),
+    ],
 )
-def test_the_library_says_so_too(module: str, part: str) -> None:
-    done = python(module, f"from semiparam_dynamics.{part}")
-    assert done.returncode == 1
-    assert "MissingExtraError" in done.stderr.splitlines()[-1] and module in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("module", "node"), [("sklearn", "object_recognition"), ("rosbags", "bag_player")]
-)
-def test_a_node_without_what_it_needs_ends_with_a_sentence(module: str, node: str) -> None:
-    pytest.importorskip("rclpy", reason="needs ROS 2")
-    start = (
-        f"from semiparam_dynamics.base.nodes.executables import start; sys.exit(start({node!r}))"
-    )
-    done = python(module, start)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
-    assert done.stderr.startswith(f"{node}: error: ") and f"(missing: {module})" in done.stderr
+def test_without_what_they_need_verbs_nodes_and_the_library_say_so(module, names) -> None:
+    if importlib.util.find_spec("rclpy") is None:
+        names.pop(NODE, None)
+    found = without(module, *(program.format(name) for program, name in names.items()))
+    for (program, name), (code, told) in zip(names.items(), found, strict=True):
+        if program is PART:
+            assert code.startswith("MissingExtraError: ") and module in code
+            continue
+        assert code == 2 and told.count("\n") == 1 and f"(missing: {module})" in told
+        assert told.startswith(f"{name}: error: ") if program is NODE else "pip install" in told
 
 
 def test_the_learner_and_the_node_s_session_need_none_of_them() -> None:
-    code = "".join(HIDE.format(name) for name in ("sklearn", "rosbags", "matplotlib"))
-    code += "import semiparam_dynamics.learner.learner, semiparam_dynamics.learner.nodes.session"
-    done = python("mujoco", code)
-    assert done.returncode == 0, done.stderr
+    parts = "import semiparam_dynamics.learner.learner, semiparam_dynamics.learner.nodes.session"
+    assert without("sklearn rosbags matplotlib mujoco", parts) == [(0, "")]
 
 
 def test_other_modules_are_not_meant() -> None:

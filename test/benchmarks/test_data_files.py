@@ -80,29 +80,6 @@ def test_each_format_gives_the_numbers_that_were_written(data_files, made, tmp_p
     assert set(part.y) == {-1.0, 1.0} and len(part.y) == N
 
 
-def test_what_is_no_table_is_said(data_files, tmp_path: Path) -> None:
-    page = tmp_path / "SUSY.csv"
-    page.write_text("<html>moved</html>")
-    with pytest.raises(SampleError, match="SUSY.csv is no table of numbers"):
-        data_files.label_first([page])
-    with pytest.raises(SampleError, match="no npz file with the arrays X and y"):
-        data_files.arrays(page)
-    with pytest.raises(SampleError, match="two files"):
-        data_files.FILES["ijcnn1"].read([page], 0)
-    with pytest.raises(SampleError, match="is no table"):
-        data_files.million_songs([tmp_path / "absent.txt"], 0)
-    with pytest.raises(SampleError, match="can't be read in LIBSVM's format"):
-        data_files.FILES["ijcnn1"].read([tmp_path / "absent"] * 2, 0)
-    cut = tmp_path / "SUSY.csv.gz"  # a download that was broken off
-    cut.write_bytes(gzip.compress(b"1,2\n" * 1000)[:-20])
-    with pytest.raises(SampleError, match="SUSY.csv.gz is no table of numbers"):
-        data_files.label_first([cut])
-    half = tmp_path / "half.npz"
-    np.savez(half, X=np.ones((2, 2)), y=np.ones(2), X_test=np.ones((1, 2)))
-    with pytest.raises(SampleError, match="y_test"):
-        data_files.arrays(half)
-
-
 def test_the_thesis_tables_take_them(run, made, tmp_path: Path, data_folder: Path) -> None:
     X, y = made
     paths = [str(tmp_path / name) for name in ("ijcnn1", "ijcnn1.t")]

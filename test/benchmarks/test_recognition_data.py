@@ -42,30 +42,6 @@ def test_two_parts_in_any_letters(tmp_path: Path) -> None:
     assert read_features(two_parts(tmp_path / "b.npz")).test_counts().tolist() == [30] * 4
 
 
-GOOD = {"X": np.zeros((3, 2)), "y": np.array([0, 1, 1])}
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"X": None}, "has no array 'X'; it has: y"),
-        ({"y": np.array([0, 1])}, r"'X' has shape \(3, 2\) and 'y' \(2,\)"),
-        ({"X": np.zeros(3)}, r"must be \(examples, features\)"),
-        ({"X": np.array([[0, 1], [np.nan, 0], [0, np.inf]])}, "2 rows of 'X'.*first is row 1"),
-        ({"X": np.full((3, 2), "a")}, "'X' holds <U1, not numbers"),
-        ({"y": np.array([0.5, 1, 1])}, "whole numbers or text, not float64"),
-        ({"y": np.array([1, 1, 1])}, "only the class 1"),
-        ({"classes": np.array(["a", "a"])}, "the same name"),
-        ({"X": np.array([[0, None]] * 3)}, "no npz file of plain arrays"),
-    ],
-)
-def test_what_is_wrong_is_said(tmp_path: Path, changes, message) -> None:
-    arrays = {name: array for name, array in {**GOOD, **changes}.items() if array is not None}
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(SampleError, match=message):
-        read_features(tmp_path / "a.npz")
-
-
 def file_of(*counts: int, test: tuple[int, ...] | None = None) -> FeatureFile:
     """A file with that many rows of each class."""
 

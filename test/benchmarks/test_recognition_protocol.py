@@ -15,7 +15,6 @@ from recognition_protocol import (
     run_protocol,
 )
 
-from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.learning import IncrementalRLSC
 
 from .recognition_files import one_part, two_parts
@@ -142,18 +141,3 @@ def test_without_a_tolerance_there_is_no_row_of_it(tmp_path: Path) -> None:
     assert len(result.values("recoding", 1, "total")) == 3
     assert len(result.values("recoding_tolerance", 1, "total")) == 0
     assert shares == sorted(shares) and shares[0] > 0.0 and shares[-1] == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"trials": 0}, "at least one trial"),
-        ({"penalties": (1.0, 0.0)}, "penalties must be positive"),
-        ({"tolerance": float("nan")}, "tolerance"),
-        ({"scale": "some"}, "scale must be one of"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_what_cannot_be_is_refused(changes, message) -> None:
-    with pytest.raises(ConfigurationError, match=message):
-        protocol(**changes)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +10,10 @@ from recognition_data import FeatureFile, LabelledRows, Sizes, read_features
 from recognition_protocol import Protocol, ProtocolResult, Score, run_protocol
 from recognition_results import (
     MNIST_COUNTS,
-    plot_comparison,
-    plot_exponents,
     recognition_table,
-    results_json,
 )
 
-from semiparam_dynamics.base.errors import StorageError
-
-from .recognition_files import CLASSES, one_part
+from .recognition_files import one_part
 
 
 @pytest.fixture(scope="module")
@@ -82,23 +76,3 @@ def test_mnist_stands_beside_the_thesis() -> None:
     assert naive[5:] == ["0.0", "0.0 ± 0.0", "0.0"]
     assert recoding[2:5] == ["79.0", "79.7 ± 0.6", "-0.7 (-0.5 sd, -0.6 se)"]
     assert recoding[5:] == ["0.0", "9.5 ± 4.9", "-9.5 (– sd, -1.9 se)"]
-
-
-def test_results_json_has_every_score(result) -> None:
-    found = json.loads(results_json(result))
-    assert found["classes"] == list(CLASSES) and found["new_classes"] == ["dog"] * 3
-    assert found["protocol"]["sizes"] == {"balanced": 40, "test": 20, "new": [1, 6]}
-    assert found["protocol"]["new_class"] == "dog"
-    assert [Score(**score) for score in found["scores"]] == result.scores
-
-
-@pytest.mark.parametrize("plot", [plot_exponents, plot_comparison])
-def test_figures_name_their_curves_and_axes(result, tmp_path: Path, plot) -> None:
-    plot(result, tmp_path / "figure.svg")
-    text = (tmp_path / "figure.svg").read_text()
-    alphas = [f"α = {alpha}" for alpha in ("0", "0.25", "0.5", "0.75", "1")]
-    curves = alphas if plot is plot_exponents else ["naive", "recoding, tolerance 0.05"]
-    for words in (*curves, "New class (%)", "Other classes (%)", "Examples of the new class"):
-        assert f">{words}<" in text, words
-    with pytest.raises(StorageError, match="nowhere"):
-        plot(result, tmp_path / "nowhere" / "figure.png")

@@ -213,15 +213,15 @@ def test_each_bad_message_is_refused_for_what_it_is(
             sessions.append(self)
 
     monkeypatch.setattr(bad_messages, "Session", Session)
-    monkeypatch.setattr(sys, "argv", ["bad_messages.py", "--messages", "120", "--rounds", "2"])
+    monkeypatch.setattr(sys, "argv", ["bad_messages.py", "--messages", "60", "--rounds", "2"])
     bad_messages.main()
     (session,) = sessions
     dropped = session.dropped()
     kinds = ("not finite", "wrong length", "missing joint", "duplicate joint name", "zero stamp")
     for kind in (*kinds[:2], *kinds[4:], "out of order", "effort not finite", "malformed"):
-        assert dropped[kind] == 240, kind
-    assert dropped["missing joint"] + dropped["duplicate joint name"] == 480
-    assert sum(count for reason, count in dropped.items() if "degrees" in reason) == 240
+        assert dropped[kind] == 120, kind
+    assert dropped["missing joint"] + dropped["duplicate joint name"] == 240
+    assert sum(count for reason, count in dropped.items() if "degrees" in reason) == 120
     assert not dropped["clock jumped"]
     assert session.learner.estimator.n_learned > 1500 and session.first_motion is None
     shares = re.findall(r"^\| .* \| ([\d.]+) \|$", capsys.readouterr().out, re.MULTILINE)
@@ -231,7 +231,7 @@ def test_each_bad_message_is_refused_for_what_it_is(
 
 def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator: None) -> None:
     sizes = ["--seeds", "1", "--learning", "6", "--seconds", "4", "--spacings", "0.5"]
-    output = run("trajectory_efforts.py", "--arms", "icub", *sizes)
+    output = run("trajectory_efforts.py", "--arms", "seven", *sizes)
     means = re.findall(r"^\| mean \| (.*) \|$", output, re.MULTILINE)
     assert len(means) == 2 and "nan" not in output
     for without, _, learned, *_ in (map(float, row.split(" | ")) for row in means):

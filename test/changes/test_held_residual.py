@@ -25,7 +25,7 @@ from .changing_arm import (
     seconds,
 )
 
-END = ON + 30.0
+END = ON + 24.0
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +128,7 @@ def test_where_learning_is_off_nothing_is_learned_of_a_payload_s_errors(holding,
 
 def test_a_push_beside_known_errors_does_not_pass_for_a_release(warm, body) -> None:
     """Forces of two seconds out of four, under a load whose errors were learned for 20 s."""
-    payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 40.0
+    payload, begin, end = held(body, ON, 1e3), ON + 20.0, ON + 32.0
     rng = np.random.default_rng(0)
     pushes = [
         by_hand(10.0 * rng.standard_normal(3), since, since + 2.0)

@@ -80,7 +80,7 @@ def fitted(r: np.ndarray) -> NoiseModel:
 
 @pytest.fixture(scope="module")
 def long_run() -> tuple[NoiseModel, np.ndarray]:
-    r = process(A, ROOT, 20_000)
+    r = process(A, ROOT, 10_000)
     return fitted(r), r
 
 

@@ -11,6 +11,7 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from .arms import samples, small_arm
 
 MODEL = small_arm()
+pytestmark = pytest.mark.usefixtures("seldom_inferred")
 
 
 @pytest.mark.parametrize("kind", ["nystrom", "random_fourier"])

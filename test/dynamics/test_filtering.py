@@ -36,7 +36,7 @@ from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.robot.model import FrictionMemory, RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .arms import URDF, measurements, motion, small_arm
+from .arms import FEW_CENTERS, URDF, measurements, motion, small_arm
 
 Change = Callable[[list[Measurement]], list[Measurement]]
 
@@ -176,7 +176,8 @@ def test_prediction_goes_on_without_the_effort_and_learning_waits_for_it() -> No
     samples = [s for s in map(sampler.push, gone) if s is not None]
     # For a quarter of the cut-off's period the effort goes straight from reading to reading.
     assert [s.stamp for s in samples] == [m.stamp for m in [*stream[1:100], *stream[105:-1]]]
-    assert sampler.dropped[REASONS["lacking"]] == 5
+    gap = {REASONS["gaps"]: 1, AFTER_GAP: 41}
+    assert sampler.dropped == gap | {REASONS["lacking"]: 5, UNREAD: 15}
     # From the first reading after the gap on, 2 / 5 Hz until the filters forgot it.
     unmeasured = [s.stamp for s in samples if s.y is None]
     assert unmeasured == [m.stamp for m in stream[105 : 121 + 40]]
@@ -368,7 +369,7 @@ def test_a_rest_at_the_start_leaves_the_models_as_they_would_be() -> None:
     y = model.regressors(q, dq, ddq) @ model.prior + np.sin(3.0 * q[:, :1]) * np.cos(q[:, 1:2])
     stamps = 400 * SECOND + np.arange(len(t)) * SECOND // 100
     stream = list(map(Measurement, stamps.tolist(), q, dq, y))
-    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 3.0})
+    config = from_flat(InverseDynamicsConfig, {"nystrom.window": 3.0} | FEW_CENTERS)
     scores = []
     for train in (stream[:1000], resting(stream[:1000], 20.0)):
         evaluation = evaluate(model, config, [stream[1000:]], [train])
@@ -560,19 +561,6 @@ def test_an_effort_beyond_what_a_robot_has_is_as_good_as_none(value: float) -> N
     assert got.dropped[PARTIAL] > 0
 
 
-def test_measurements_without_any_effort_are_counted_and_so_is_what_they_cost() -> None:
-    model = small_arm()
-    stream = list(measurements(model, 6.0))
-    for at in (200, 201, 300, *range(400, 406)):
-        stream[at] = dataclasses.replace(stream[at], y=None)
-    sampler = SampleFilter(model, FilterConfig())
-    samples = list(sampler.filter_recording(stream))
-    # In less than a quarter of the cut-off's period the effort goes straight: nothing is forgotten.
-    assert sum(sample.y is None for sample in samples) == 1 + 41
-    assert sampler.dropped[REASONS["lacking"]] == 3 + 5
-    assert sampler.dropped[UNREAD] == 1 and sampler.dropped[AFTER_GAP] == 41
-
-
 @pytest.mark.parametrize("sizes", [(3, 3, 3), (5, 5, 5), (4, 4, 6), (5, 3, 4)])
 def test_arrays_of_another_robot_are_refused(sizes: tuple[int, int, int]) -> None:
     told = r"4 positions, 4 velocities and 4 .* not {}, {}, {}$".format(*sizes)
@@ -651,33 +639,22 @@ def test_whole_numbers_are_filtered_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("velocity", [True, False])
-def test_positions_that_jump_and_stay_start_the_filters_anew(velocity: bool) -> None:
+@pytest.mark.parametrize("what", ["positions jump and stay", "the clock goes back a little"])
+def test_filters_start_anew_in_motion_where(what: str, velocity: bool) -> None:
     stream = list(measurements(small_arm(), 6.0, velocity=velocity))
-    stream[300:] = [changed(m, q=1.0) for m in stream[300:]]
+    if what.startswith("positions"):
+        stream[300:] = [changed(m, q=1.0) for m in stream[300:]]
+        expected = {REASONS["outliers"]: (lost := 1), REASONS["jumps"]: 1}
+    else:
+        stream[300:] = [dataclasses.replace(m, stamp=m.stamp - SECOND // 5) for m in stream[300:]]
+        expected = {REASONS["late"]: (lost := 2), REASONS["clock"]: 1}
     fresh, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
-    wanted = list(fresh.filter_recording(stream[301:]))
-    got = list(one.filter_recording(stream))
     late = 0 if velocity else 10
-    equal(got[298 - late :], wanted)
-    expected = {REASONS["outliers"]: 1, REASONS["jumps"]: 1}
-    assert one.dropped == expected | (
-        {REASONS["in_motion"]: 1} if velocity else unsettled(2 * late)
-    )
+    got, wanted = list(one.filter_recording(stream)), fresh.filter_recording(stream[300 + lost :])
+    equal(got[298 - late :], list(wanted))
     assert velocity == (got[300 - late].y is not None)
-
-
-@pytest.mark.parametrize("velocity", [True, False])
-def test_a_clock_that_goes_back_a_little_starts_the_filters_anew(velocity: bool) -> None:
-    stream = list(measurements(small_arm(), 6.0, velocity=velocity))
-    stream[300:] = [dataclasses.replace(m, stamp=m.stamp - SECOND // 5) for m in stream[300:]]
-    fresh, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
-    wanted = list(fresh.filter_recording(stream[302:]))
-    late = 0 if velocity else 10
-    equal(list(one.filter_recording(stream))[298 - late :], wanted)
-    expected = {REASONS["late"]: 2, REASONS["clock"]: 1}
-    assert one.dropped == expected | (
-        {REASONS["in_motion"]: 1} if velocity else unsettled(2 * late)
-    )
+    expected |= {REASONS["in_motion"]: 1} if velocity else unsettled(2 * late)
+    assert one.dropped == expected
 
 
 @pytest.mark.parametrize("velocity", [True, False])

@@ -165,6 +165,7 @@ def stream(seconds: float, reach: float = 1.0) -> list[Sample]:
     return stream
 
 
+@pytest.mark.usefixtures("seldom_inferred")
 def test_it_holds_where_the_local_residual_knows_nothing() -> None:
     errors = {}
     for most in (200, 0):
@@ -172,7 +173,7 @@ def test_it_holds_where_the_local_residual_knows_nothing() -> None:
         for sample in stream(20.0):
             estimator.update(sample)
         for reach in (0.9, 0.8, 0.6):
-            told = [(s, estimator.predict(s)) for s in stream(8.0, reach)]
+            told = [(s, estimator.predict(s)) for s in stream(8.0, reach)[::4]]
             both = np.mean([(s.y - p.semiparametric)[1] ** 2 for s, p in told])
             rigid = np.mean([(s.y - p.rigid_body)[1] ** 2 for s, p in told])
             errors[most, reach] = both / rigid

@@ -15,6 +15,7 @@ from semiparam_dynamics.robot.model import RobotModel
 from .arms import motion, small_arm
 
 KINDS = ("nystrom", "random_fourier")
+pytestmark = pytest.mark.usefixtures("seldom_inferred")
 
 
 def estimator(model: RobotModel, **values: object) -> SemiparametricEstimator:

@@ -182,9 +182,9 @@ def test_falkon_converges_as_theorem_4_says() -> None:
             warnings.simplefilter("ignore", ConvergenceWarning)
             return np.asarray(model.fit(X, y).predict(X))
 
-    exact = predicted(60, m)
+    exact = predicted(25, m)
     first = np.linalg.norm(exact)
-    for t in (1, 3, 6, 10):
+    for t in (1, 4, 8):
         assert np.linalg.norm(predicted(t, m) - exact) < math.exp(-t / 2.0) * first
 
 

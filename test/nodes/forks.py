@@ -1,4 +1,4 @@
-"""Nodes as forks of one process in which everything is imported and compiled.
+"""Nodes, and programs' texts, as forks of one process in which everything is imported and compiled.
 
 A fork answers after 0.2 s, where `python -m` needs 5 s of a core. Both run the node's `main` with
 the same arguments and environment, in a session of its own, and end as processes do.
@@ -32,6 +32,7 @@ NODES += "trajectory_efforts payload_bridge live_page".split()
 NODES += "image_source objects_page".split()
 REPORT_PERIOD = 0.2  # s: who waits for diagnostics waits a fifth as long
 POLL = 0.01  # s
+LIMIT = 120.0  # s: only reached when something is broken
 
 
 def once_for_each_kind(warm_up: Callable[..., None]) -> Callable[..., None]:
@@ -100,6 +101,12 @@ class Fork:
             os.kill(self.pid, number)
 
 
+def run_program(log: Path, program: str, *words: object) -> tuple[int, str]:
+    """The exit code of a program's text with these arguments, and all that it printed."""
+    fork = Fork([sys.executable, "-c", program, *map(str, words)], str(log))
+    return fork.wait(LIMIT), log.read_text()
+
+
 class ForkedNode(NodeProcess):
     """A `NodeProcess` that has nothing to import."""
 
@@ -123,12 +130,12 @@ def serve() -> None:
             answer = os.waitstatus_to_exitcode(status) if pid else None
             running -= {pid}
         elif not (answer := os.fork()):
-            _, _, module, *arguments = order["command"]
-            if module == EXECUTABLES:  # which imports the node's module
-                module = module_of(arguments.pop(0))
+            _, how, what, *arguments = order["command"]
+            if what == EXECUTABLES:  # which imports the node's module
+                what = module_of(arguments.pop(0))
             become(order["log"], order["folder"], order["environment"])
-            sys.argv = [module, *arguments]
-            run(module)
+            sys.argv = [what if how == "-m" else how, *arguments]
+            run(how, what)
         else:
             running.add(answer)
         print(json.dumps(answer), flush=True)
@@ -136,16 +143,18 @@ def serve() -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def run(module: str) -> NoReturn:
-    """Run a node's `main` and end, without taking down what the other nodes have imported."""
-    code = 1
+def run(how: str, what: str) -> NoReturn:
+    """Run a node's `main`, or a text, and end, without taking down what others have imported."""
+    code: Any = 1
     try:
-        code = importlib.import_module(module).main()
+        code = importlib.import_module(what).main() if how == "-m" else exec(what, {})
+    except SystemExit as end:
+        code = end.code
     except BaseException:
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)
+    os._exit(code or 0)
 
 
 def warm_up() -> None:

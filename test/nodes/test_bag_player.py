@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from .conftest import TIMEOUT, URDF
 from .forks import Fork
 from .test_transitions import Driven, drive  # noqa: F401
 
+PLAYER = "semiparam_dynamics.samples.nodes.bag_player"
 # Instead of a player: what state is the node in when it is started?
 ASK = """
 import sys, rclpy
@@ -40,9 +40,8 @@ def test_the_player_starts_when_the_node_is_active(drive, tmp_path: Path, manage
     recording, names = measurements(small_arm(), 0.1), small_arm().joint_names
     write_measurements(bag, names, recording, "effort", robot_description=URDF)
     player = [sys.executable, "-c", ASK, str(state)]
-    module = "semiparam_dynamics.samples.nodes.bag_player"
     driven: Driven = drive(autostart=str(not managed).lower())
-    command = [sys.executable, "-m", module, str(bag), "--", *player]
+    command = [sys.executable, "-m", PLAYER, str(bag), "--", *player]
     process = Fork(command, str(tmp_path / "log"))
     try:
         if managed:
@@ -67,13 +66,11 @@ def test_a_player_that_is_not_there_is_named(drive, tmp_path: Path) -> None:  # 
     urdf.write_text(URDF)
     driven: Driven = drive(urdf=urdf)
     assert driven.node.start()
-    module = "semiparam_dynamics.samples.nodes.bag_player"
-    command = [sys.executable, "-m", module, str(bag), "--", "no_ros2", "bag", "play", str(bag)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        driven.until(lambda: process.poll() is not None)
-        assert process.stderr is not None
-        (line,) = process.stderr.read().splitlines()
-    assert process.returncode == 127
+    command = ["-m", PLAYER, str(bag), "--", "no_ros2", "bag", "play", str(bag)]
+    process = Fork([sys.executable, *command], str(tmp_path / "log"))
+    driven.until(lambda: process.poll() is not None)
+    (line,) = (tmp_path / "log").read_text().splitlines()
+    assert process.poll() == 127
     assert line.startswith("'no_ros2 bag play' can't be started: No such file") and "PATH" in line
 
 
@@ -92,13 +89,10 @@ def test_an_interrupted_wait_ends_cleanly(drive, tmp_path: Path) -> None:  # noq
     recording = measurements(small_arm(), 0.1)
     write_measurements(bag, names, recording, "effort", robot_description=URDF)
     driven: Driven = drive(autostart="false")
-    command = [sys.executable, "-c", INTERRUPTED, str(bag), "--", "true"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        driven.until(lambda: driven.node._urdf)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout is not None and process.stdout.readline() == "ended\n"
-        process.send_signal(signal.SIGINT)  # as `ros2 launch` after the terminal
-        _, error = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, error) == (0, "")
+    log = tmp_path / "log"
+    process = Fork([sys.executable, "-c", INTERRUPTED, str(bag), "--", "true"], str(log))
+    driven.until(lambda: driven.node._urdf)
+    process.send_signal(signal.SIGINT)
+    driven.until(lambda: log.read_text() == "ended\n")
+    process.send_signal(signal.SIGINT)  # as `ros2 launch` after the terminal
+    assert process.wait(TIMEOUT) == 0 and log.read_text() == "ended\n"

@@ -6,98 +6,132 @@ import json
 import os
 import subprocess
 import sys
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
-from semiparam_dynamics.changes.contact import _step
-from semiparam_dynamics.dynamics.filtering import filter_row, filter_rows
-from semiparam_dynamics.dynamics.predictor import _predict
 from semiparam_dynamics.learner.nodes import compilation
-from semiparam_dynamics.learner.nodes.compilation import compile_all, compile_together
-from semiparam_dynamics.learning.recursion.features import nystrom_row
-from semiparam_dynamics.learning.recursion.rotation import note_row
-from semiparam_dynamics.robot.regressor import fill
+from semiparam_dynamics.learner.nodes.compilation import compile_together
 
-
-def test_leads_the_learners_through_what_a_node_and_an_evaluation_call() -> None:
-    compile_all()
-    for function in (fill, filter_row, filter_rows, nystrom_row, _predict, note_row, _step):
-        assert function.signatures, function.__name__
-
-
-COLD = """
+ASKED = """
 import json
+import os
 import sys
-import numba.core.dispatcher as dispatcher
-from semiparam_dynamics.learner.nodes import compilation
-from semiparam_dynamics.learner.nodes.session import warm_up
-
-compile_core, compiled = dispatcher._FunctionCompiler._compile_core, []
-
-def noted(compiler, *arguments):
-    compiled.append(f"{compiler.py_func.__module__}.{compiler.py_func.__name__}")
-    return compile_core(compiler, *arguments)
-
-dispatcher._FunctionCompiler._compile_core = noted
-compilation.compile_together(["nystrom"])
-together, compiled[:] = compiled[:], []
-node, model = compilation.small_arm({})
-warm_up(model, node)
-then, compiled[:] = compiled[:], []
-if sys.argv[1] == "second":
-    sys.exit(print(json.dumps([together, then, []])))
-
+from numba.core.dispatcher import Dispatcher
 import numpy as np
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
+from semiparam_dynamics.learner.nodes import compilation
+from semiparam_dynamics.learner.nodes.session import warm_up
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.samples.measurement import Measurement
 
-config = replace(node.learner, changes__settle=1.0, nystrom__window=1.0)
-learner = InverseDynamicsLearner(model, config)
-learner.predict_beside_learning(node.defer_learning)
-speeds = np.array([1.0, 1.7, 2.3])
-for k in range(4_000):  # at 1 kHz
-    q, dq = np.sin(1e-3 * k * speeds), speeds * np.cos(1e-3 * k * speeds)
-    y = 10.0 * np.cos(q) + 2.0 * np.tanh(50.0 * dq) + 30.0 * (3_000 < k < 3_500)
-    step = learner.predict(Measurement(10**9 + k * 10**6, q, dq, y), contacts=True)
-    if step is not None:
-        learner.detect_contact(step)
-        learner.update(learner.admit(step))
-    if k % 100 == 0:
-        learner.publish()
-assert learner.contacts.total
-print(json.dumps([together, then, compiled]))
+add_overload, asked = Dispatcher.add_overload, []
+
+def noted(self, result):
+    name = f"{self.py_func.__module__}.{self.py_func.__name__}"
+    asked.append(f"{name}{result.signature.args}")
+    add_overload(self, result)
+
+Dispatcher.add_overload = noted
+
+def motion(seconds):
+    speeds = np.array([1.0, 1.7, 2.3])
+    for k in range(round(1000 * seconds)):
+        q, dq = np.sin(1e-3 * k * speeds), speeds * np.cos(1e-3 * k * speeds)
+        y = 10.0 * np.cos(q) + 2.0 * np.tanh(50.0 * dq) + 30.0 * (3_000 < k < 3_500)
+        yield Measurement(10**9 + k * 10**6, q, dq, y)
+
+def live(node, model):
+    config = replace(node.learner, changes__settle=1.0, nystrom__window=1.0)
+    learner = InverseDynamicsLearner(model, config)
+    learner.predict_beside_learning(node.defer_learning)
+    for k, measurement in enumerate(motion(4.0)):
+        step = learner.predict(measurement, contacts=True)
+        if step is not None:
+            learner.detect_contact(step)
+            learner.update(learner.admit(step))
+        if k % 100 == 0:
+            learner.publish()
+    assert learner.contacts.total
+
+def everything():
+    compilation.compile_together = lambda residuals: None
+    compilation.compile_all()
+
+def node():
+    warm_up(model, arm)
+
+def each(*parts):
+    \"""What each part asks for, one after the other in a process that has asked for nothing.\"""
+    reader, writer = os.pipe()
+    if not os.fork():
+        found = []
+        for part in parts:
+            part()
+            found.append(sorted(asked))
+            asked.clear()
+        os.write(writer, json.dumps(found).encode())
+        os._exit(0)
+    os.close(writer)
+    return json.load(open(reader))
+
+def beside(command, **_):
+    raise SystemExit(command[-1])
+
+arm, model = compilation.small_arm({})
+compilation.subprocess.Popen = beside
+try:
+    compilation._compile_both(["nystrom"])
+except SystemExit as called:
+    program = str(called)
+print(json.dumps([
+    each(compilation._compile_filter_and_detectors),
+    each(lambda: exec(program, {})),
+    each(node, lambda: live(arm, model)),
+    each(everything, lambda: evaluate(model, arm.learner, [list(motion(3.0))])),
+]))
 """
 
 
-def test_what_learns_is_compiled_beside_the_filter_and_once(tmp_path: Path) -> None:
-    if len(os.sched_getaffinity(0)) == 1:
-        pytest.skip("one core: nothing is compiled beside")
-
-    def started(which: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-c", COLD, which],
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    first = started("first")
-    while first.poll() is None and not list(tmp_path.rglob("*._predict-*.nbc")):
-        time.sleep(0.05)
-    both = [first, started("second")]  # the second while the first has not kept all
-    told = [json.loads(process.communicate(timeout=600)[0]) for process in both]
-    here, later = (set(together) for together, _, _ in told)
+def test_what_a_node_and_an_evaluation_call_is_compiled_before_in_two_halves() -> None:
+    """By what is asked for, compiled or kept: compiling all anew would take a minute."""
+    done = subprocess.run([sys.executable, "-c", ASKED], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     package = "semiparam_dynamics"
-    assert {f"{package}.dynamics.filtering.filter_row", f"{package}.robot.regressor.fill"} <= here
-    assert not {name for name in here if ".recursion." in name or "predictor" in name}
-    assert not later  # the other one had it all
-    for _, then, live in told:
-        left = {name for name in then if name.startswith(package)}
-        assert len(left) <= 3, left  # a learner's start finds nearly all
-        assert not live  # messages would wait for it
+    (filters,), (learners,), (begun, live), (everything, evaluated) = (
+        [{name for name in names if name.startswith(package)} for names in found]
+        for found in json.loads(done.stdout)
+    )
+    for name in ("dynamics.filtering.filter_row(", "robot.regressor.fill("):
+        assert any(asked.startswith(f"{package}.{name}") for asked in filters), name
+    assert not {name for name in filters if ".recursion." in name or "predictor" in name}
+    assert begun and len(left := begun - filters - learners) <= 3, left
+    assert not live  # messages would wait for it
+    assert everything >= begun and not evaluated, evaluated
+
+
+def test_of_two_processes_one_compiles_and_the_other_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    began, go, kept = Event(), Event(), []
+
+    def compiling(residuals: list[str]) -> None:
+        began.set()
+        assert go.wait(60.0)
+        kept.append(residuals)
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(compilation, "is_compiled", lambda: bool(kept))
+    monkeypatch.setattr(compilation, "_compile_both", compiling)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(compile_together, ["nystrom"])
+        assert began.wait(60.0)
+        second = pool.submit(compile_together, ["nystrom"])
+        assert not second.done()
+        go.set()
+        first.result(60.0), second.result(60.0)
+    assert kept == [["nystrom"]]
 
 
 @pytest.mark.parametrize(

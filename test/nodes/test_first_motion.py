@@ -11,13 +11,13 @@ def test_a_turned_effort_is_told_once_with_what_to_write(peer, start, urdf, conn
     right = arm.message
 
     def turned():
-        arm.sent += 1  # 20 ms apart
+        arm.sent += 3  # 40 ms apart
         message = right()
         message.effort[1] *= -1.0
         return message
 
     arm.message = turned
-    arm.move(1550)
+    arm.move(775)
     told = "first motion: effort sign"
     peer.until(lambda: told in peer.figures(), "the comparison")
     assert "elbow" in peer.figures()[told]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from threading import Event, Thread, get_ident
+from threading import Event, get_ident
 from typing import Any
 
 import pytest
@@ -46,16 +46,6 @@ def drain(thread: LearnerThread[int]) -> None:
         assert not thread.busy and len(thread) == 0
 
 
-def test_works_off_entries_in_order_in_one_other_thread(make) -> None:
-    done: list[tuple[int, int]] = []
-    thread = make(lambda entry: done.append((entry, get_ident())))
-    for k in range(50):
-        thread.put(k)
-    drain(thread)
-    assert [k for k, _ in done] == list(range(50))
-    assert len({ident for _, ident in done} | {get_ident()}) == 2
-
-
 def test_drops_the_oldest_of_too_many(make) -> None:
     held = Held()
     thread = make(held, capacity=7)
@@ -76,64 +66,6 @@ def test_drops_the_oldest_of_too_many(make) -> None:
         assert len(large) == 5 and large.dropped == 3
     drain(large)
     assert held.done[-1] == 5
-
-
-def test_entries_that_come_together_may_wait_beyond_the_capacity_until_they_are_done(make) -> None:
-    held = Held()
-    thread = make(held, capacity=3)
-    thread.put(0)
-    assert held.begun.wait(LONG)
-    thread.put(1)
-    thread.put(*range(2, 12), room=10)
-    thread.put(12, room=1)
-    thread.put(13)
-    assert thread.dropped == 0 and len(thread) == 13
-    thread.put(14)
-    assert thread.dropped == 1 and len(thread) == 13
-    held.go.set()
-    drain(thread)
-    assert held.done == [0, *range(2, 15)]
-    with thread.paused():
-        for k in range(15, 20):
-            thread.put(k)
-    assert thread.dropped == 3
-
-
-def test_what_waits_can_be_forgotten(make) -> None:
-    held = Held()
-    thread = make(held)
-    thread.put(0)
-    assert held.begun.wait(LONG)
-    thread.put(1)
-    thread.clear()
-    held.go.set()
-    drain(thread)
-    assert held.done == [0] and thread.dropped == 0
-
-
-def test_nothing_is_worked_off_during_a_pause_which_waits_for_what_was_begun(make) -> None:
-    held = Held()
-    thread = make(held)
-    thread.put(0)
-    assert held.begun.wait(LONG)
-    seen: list[list[int]] = []
-
-    def look() -> None:
-        with thread.paused():
-            thread.put(1)
-            seen.append(list(held.done))
-            again.wait(0.05)  # time enough to work off the other entry, were it not for the pause
-            seen.append(list(held.done))
-
-    again = Event()
-    other = Thread(target=look)
-    other.start()
-    assert not seen
-    held.go.set()
-    other.join(LONG)
-    assert seen == [[0], [0]]
-    drain(thread)
-    assert held.done == [0, 1]
 
 
 def test_within_the_work_a_pause_does_nothing(make) -> None:
@@ -191,36 +123,6 @@ def test_ends_after_what_waits_and_starts_again(make) -> None:
         thread.put(k)
         thread.close()
     assert done == [0, 1, 2]
-
-
-@pytest.mark.parametrize("kind", [ZeroDivisionError, MemoryError])
-def test_an_exception_stops_the_work_until_it_is_started_again(make, kind) -> None:
-    done: list[int] = []
-    go = Event()
-
-    def work(entry: int) -> None:
-        go.wait(LONG)
-        if entry == 1:
-            raise kind("one")
-        done.append(entry)
-
-    thread = make(work)
-    for k in range(4):
-        thread.put(k)
-    go.set()
-    drain(thread)
-    assert thread.problem == f"{kind.__name__}: one"
-    thread.put(4)
-    thread.do(5)
-    drain(thread)
-    assert done == [0]
-    thread.restart()
-    assert not thread.problem
-    thread.put(6)
-    drain(thread)
-    assert done == [0, 6]
-    thread.do(1)
-    assert thread.problem
 
 
 def test_idle_goes_on_after_an_exception_and_its_own_hides_none(make) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -21,7 +20,7 @@ from sensor_msgs.msg import Image, JointState
 from std_srvs.srv import Trigger
 
 from .conftest import TIMEOUT, page_port
-from .forks import ForkedNode
+from .forks import Fork, ForkedNode
 
 NODE = "/inverse_dynamics"
 TRANSITIONS = int(os.environ.get("SEMIPARAM_TRANSITIONS", "24"))
@@ -166,15 +165,16 @@ sys.exit(objects_page.main())
 """
 
 
-def test_what_is_interrupted_while_it_is_made_is_gone_as_well(peer) -> None:
+def test_what_is_interrupted_while_it_is_made_is_gone_as_well(peer, tmp_path) -> None:
     publisher = peer.node.create_publisher(Image, "image", 1)
-    with subprocess.Popen([sys.executable, "-c", MAKING, "--ros-args", "-p", "port:=0"]) as process:
-        try:
-            peer.until(lambda: publisher.get_subscription_count() == 1, "half a node")
-            process.send_signal(signal.SIGINT)
-            assert process.wait(TIMEOUT) == 0
-        finally:
-            process.kill()
+    command = [sys.executable, "-c", MAKING, "--ros-args", "-p", "port:=0"]
+    process = Fork(command, str(tmp_path / "log"))
+    try:
+        peer.until(lambda: publisher.get_subscription_count() == 1, "half a node")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT) == 0
+    finally:
+        process.send_signal(signal.SIGKILL)
     ended = time.monotonic()
     peer.until(lambda: publisher.get_subscription_count() == 0, "its end")
     assert time.monotonic() - ended < 15.0

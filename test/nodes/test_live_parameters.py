@@ -2,73 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from rcl_interfaces.srv import DescribeParameters, GetParameters
 from sensor_msgs.msg import JointState
-from std_srvs.srv import SetBool, Trigger
 
 NODE = "/inverse_dynamics"
-
-
-def with_springs(arm: type[Any]) -> type[Any]:
-    """The arm with a torque that no rigid body has."""
-
-    class Springy(arm):
-        def message(self) -> JointState:
-            message = super().message()
-            q = np.array(message.position)
-            message.effort = (np.array(message.effort) + 2.0 * np.sin(4.0 * q)).tolist()
-            return message
-
-    return Springy
-
-
-def test_penalties_change_without_a_jump(peer, start, urdf, make_arm, tmp_path):
-    model_file = tmp_path / "arm.npz"
-    always = {"nystrom__window": 0.5}
-    # Beside the messages, what is learned depends on how old the predictions are by then.
-    always |= {"defer_learning": False}
-    start("inverse_dynamics", urdf=urdf, model_file=model_file, **always)
-    predicted = peer.listen(JointState, f"{NODE}/predicted")
-    rigid_body = peer.listen(JointState, f"{NODE}/rigid_body")
-    arm = with_springs(make_arm)(peer)
-    arm.connect()
-    arm.move(200)
-    peer.until(lambda: peer.figures().get("samples learned") == "198", "198 samples learned")
-    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=False)).success
-
-    peer.until(lambda: len(predicted) >= 198, "all predictions")
-    before, after = [], []
-    for heard, values in ((before, {}), (after, {"nystrom.penalty": 0.4})):
-        if values:
-            result = peer.set_live(NODE, **values)
-            assert result.successful, result.reason
-        known, later = len(predicted), 100 + 100 * bool(values)
-        # The same motion in each pass, after a gap of its own that restarts the filters.
-        for k in range(25):
-            arm.sent = 100 + k
-            again = arm.message()
-            again.header.stamp.sec += later
-            arm.publisher.publish(again)
-            peer.spin(0.005)
-        peer.until(lambda n=known: len(predicted) >= n + 23, "23 predictions")
-        peer.until(lambda: len(rigid_body) == len(predicted), "as many of the rigid body")
-        heard += [
-            (m.header.stamp.nanosec, *m.effort, *r.effort)
-            for m, r in zip(predicted[known:], rigid_body[known:], strict=True)
-        ]
-    assert len(before) == len(after) == 23
-    values = np.array(before)
-    assert np.abs(values[:, 1:3] - values[:, 3:]).max() > 0.003  # the residual has its say
-    np.testing.assert_allclose(np.array(after)[:, 3:], values[:, 3:], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(after, before, rtol=0.0, atol=0.002)
-
-    assert peer.call(SetBool, f"{NODE}/learn", SetBool.Request(data=True)).success
-    assert peer.call(Trigger, f"{NODE}/save").success
-    assert peer.set_live(NODE, nystrom__penalty=5.0).successful
-    assert "198" in peer.call(Trigger, f"{NODE}/load").message
 
 
 def test_what_is_refused_and_what_is_kept(peer, start, urdf, connect):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,8 @@ from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.executables import start
 from semiparam_dynamics.base.nodes.runtime import wrong_arguments
 from semiparam_dynamics.learner.nodes import inverse_dynamics
+
+from .forks import run_program
 
 TIMEOUT = 60.0  # s: only reached when something is broken
 SCRIPT = """
@@ -39,9 +41,14 @@ assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == be
 """
 
 
-def test_the_first_signal_is_noted_and_the_second_raises(ros_environment) -> None:
-    ran = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout) == (0, "the second is an exception\n"), ran.stderr
+@pytest.fixture
+def run_script(ros_environment: dict[str, str], tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """A function that runs a program's text; its exit code and what it printed."""
+    return partial(run_program, tmp_path / "log")
+
+
+def test_the_first_signal_is_noted_and_the_second_raises(run_script) -> None:
+    assert run_script(SCRIPT) == (0, "the second is an exception\n")
 
 
 def test_help_is_answered_without_starting_anything(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,13 +113,12 @@ wait.set()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such policy")
 @pytest.mark.parametrize("user", ["same", "nobody"])
-def test_all_threads_have_a_real_time_priority_or_it_is_said_why_not(user: str) -> None:
+def test_all_threads_have_a_real_time_priority_or_it_is_said_why_not(user, run_script) -> None:
     if user == "nobody" and os.getuid():
         pytest.skip("only root can be somebody else")
-    command = [sys.executable, "-c", PRIORITY, user]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    nothing, said, several, raised, ordinary = ran.stdout.strip().split("|")
-    assert (nothing, several) == ("nothing", "True"), ran.stderr
+    _, told = run_script(PRIORITY, user)
+    nothing, said, several, raised, ordinary = told.strip().split("|")
+    assert (nothing, several) == ("nothing", "True")
     if said == "nothing":
         assert user == "same" and raised == "True"
     else:
@@ -212,14 +218,7 @@ rclpy.shutdown(context=own)
 """
 
 
-def run_script(script: str, *words: object) -> tuple[int, str]:
-    """The exit code and what was written to the standard error."""
-    command = [sys.executable, "-c", script, *map(str, words)]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    return ran.returncode, ran.stderr
-
-
-def test_a_signal_while_a_node_is_imported_ends_it() -> None:
+def test_a_signal_while_a_node_is_imported_ends_it(run_script) -> None:
     assert run_script(IMPORTING, "SIGTERM") == (0, "")
 
 
@@ -228,29 +227,27 @@ def test_a_signal_while_a_node_is_imported_ends_it() -> None:
     [("SIGINT", "__init__", 0), ("SIGTERM", "set_up", 0), ("SIGINT", "set_up", 1)],
 )
 def test_a_signal_while_a_node_is_made_or_configured_ends_it_at_once(
-    number: str, step: str, again: int, ros_environment: dict[str, str], urdf: Path
+    number: str, step: str, again: int, run_script, urdf: Path
 ) -> None:
     assert run_script(CONFIGURING, number, step, again, urdf) == (0, "")
 
 
 @pytest.mark.parametrize(("kind", "code"), [("RuntimeError", 0), ("ValueError", 1)])
 def test_an_error_of_a_network_that_has_ended_is_no_fault_and_any_other_is(
-    kind: str, code: int, ros_environment: dict[str, str], urdf: Path
+    kind: str, code: int, run_script, urdf: Path
 ) -> None:
     ended, told = run_script(ENDED, urdf, kind)
     assert ended == code and (kind in told) == bool(code)
 
 
-def test_a_signal_ends_a_source_whose_camera_hangs(ros_environment: dict[str, str]) -> None:
+def test_a_signal_ends_a_source_whose_camera_hangs(run_script) -> None:
     code, told = run_script(HANGING, "SIGINT")
     assert code == 0 and "Traceback" not in told
 
 
-def test_a_node_that_is_refused_takes_no_other_along(ros_environment: dict[str, str]) -> None:
-    command = [sys.executable, "-c", REFUSED]
-    ran = subprocess.run(command, capture_output=True, text=True)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == "InvalidHandle"
+def test_a_node_that_is_refused_takes_no_other_along(run_script) -> None:
+    code, told = run_script(REFUSED)
+    assert code == 0 and told.endswith("\nInvalidHandle\n"), told
 
 
 def test_a_page_is_no_subscriber_that_is_waited_for(ros_environment) -> None:

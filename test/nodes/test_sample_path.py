@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
+
+from .forks import run_program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,11 +27,11 @@ def test_the_files_that_are_described_are_there() -> None:
         assert all((ROOT / "semiparam_dynamics" / name).is_file() for name in files)
 
 
-def test_the_paths_are_the_ones_that_are_described(ros_environment) -> None:
-    command = [sys.executable, str(ROOT / "tools" / "sample_path.py"), "message", "falkon"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
-    found = blocks(done.stdout)
-    assert done.returncode == 0 and len(found) == 3, (done.stdout, done.stderr)
+def test_the_paths_are_the_ones_that_are_described(ros_environment, tmp_path: Path) -> None:
+    tool = f"import runpy; runpy.run_path({str(ROOT / 'tools/sample_path.py')!r}, None, '__main__')"
+    code, told = run_program(tmp_path / "log", tool, "message", "falkon")
+    found = blocks(told)
+    assert code == 0 and len(found) == 3, told
     for title, files in found.items():
         # Changes are looked for in some messages only, and in the thread at times of its own.
         differing = {n for n in files ^ DESCRIBED[title] if not n.startswith("changes/")}

@@ -39,6 +39,7 @@ from .conftest import URDF, moved, moving, take
 
 LONG = 120.0  # s: only reached when something is broken
 RESIDUALS = pytest.mark.parametrize("residual", ["nystrom", "random_fourier"])
+pytestmark = pytest.mark.usefixtures("seldom_inferred")
 
 
 class Held:
@@ -531,11 +532,6 @@ def wave(k: int, *, far: bool = False, effort: bool = True) -> JointState:
 
 LEARNED, FAR = 2000, 700  # messages: 20 s, and 7 s
 AGAIN = 200  # messages by which a model that was loaded finds out that it still holds
-JUMPED = (
-    "position jumped by more than a motor moves it",
-    "filter started in motion, which it has to forget",
-    "filter restarted, positions jumped and stayed there",
-)
 UNMEASURED = "effort or wrench not measured"
 
 

@@ -93,6 +93,7 @@ def test_sizes_are_those_of_what_the_drives_exert(urdf: str) -> None:
     np.testing.assert_allclose(*sizes)
 
 
+@pytest.mark.usefixtures("seldom_inferred")
 def test_a_driver_s_errors_are_learned(urdf: str) -> None:
     """On motion not seen: to a tenth of what a model without weight is left with."""
     robot, driver = RobotModel(with_masses(urdf, 2)), RobotModel(with_masses(urdf, 1))

@@ -217,7 +217,7 @@ DAMAGES = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 7)), max_size=12)
     bare=st.booleans(),
 )
 @example(kind="mcap", mode=CompressionMode.NONE, end=0.0, flips=[], bare=True)
-@settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 def test_whatever_happens_to_its_bytes_a_bag_gives_less_or_a_sentence(
     small, tmp_path_factory, kind, mode, end, flips, bare
 ) -> None:

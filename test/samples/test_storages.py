@@ -270,7 +270,7 @@ def test_a_lost_part_without_metadata_is_said(tmp_path: Path) -> None:
 
 def test_memory_does_not_grow_with_a_recording_s_length(tmp_path: Path) -> None:
     peaks = []
-    for count in (10_000, 20_000):
+    for count in (5_000, 10_000):
         recording = Recording(write(tmp_path / str(count), range(count)), NAMES)
         tracemalloc.start()
         assert sum(1 for _ in recording) == count

@@ -25,7 +25,7 @@ MASS, CENTER = 0.8, (0.02, -0.01, 0.06)
 @cache
 def loaded_log(scale: float = 1.0) -> JointLog:
     """Another motion, with a ball in the hand; its efforts are pinocchio's."""
-    log = arm_log(20.0, seed=3)
+    log = arm_log(20.0, 50.0, seed=3)
     model = pin.buildModelFromXML(MODEL.urdf_text)
     chosen = [model.getJointId(name) for name in MODEL.joint_names]
     locked = [k for k in range(1, model.njoints) if k not in chosen]
@@ -53,7 +53,7 @@ def gains_of(log: JointLog, loaded: JointLog | None = None, **load: object) -> D
 
 
 def test_by_the_urdf_they_are_relative_and_within_their_deviations() -> None:
-    found = gains_of(arm_log(20.0))
+    found = gains_of(arm_log(20.0, 50.0))
     assert not found.absolute
     error = np.log(found.gains / GAINS)[found.told]
     assert found.told.sum() >= 3
@@ -65,7 +65,7 @@ def test_by_the_urdf_they_are_relative_and_within_their_deviations() -> None:
 def test_a_urdf_that_is_too_heavy_moves_the_common_factor_and_a_known_load_does_not() -> None:
     """Efforts of an arm with 0.7 times the URDF's masses, in which the load is what it is."""
     heavy = 1.0 / 0.7
-    bare = arm_log(20.0)
+    bare = arm_log(20.0, 50.0)
     bare = dataclasses.replace(bare, y=0.7 * bare.y)
     with_load = loaded_log(heavy)
     with_load = dataclasses.replace(with_load, y=0.7 * with_load.y)
@@ -80,14 +80,14 @@ def test_a_urdf_that_is_too_heavy_moves_the_common_factor_and_a_known_load_does_
 
 
 def test_a_load_of_unknown_centre_serves_and_a_doubtful_mass_is_told() -> None:
-    sure = gains_of(arm_log(20.0), loaded_log())
+    sure = gains_of(arm_log(20.0, 50.0), loaded_log())
     assert np.abs(np.log(sure.gains / GAINS)[sure.told]).max() < 0.05
-    doubtful = gains_of(arm_log(20.0), loaded_log(), mass_std=0.4 * MASS)
+    doubtful = gains_of(arm_log(20.0, 50.0), loaded_log(), mass_std=0.4 * MASS)
     assert doubtful.common_std > sure.common_std
 
 
 def test_a_joint_that_feels_neither_weight_nor_inertia_is_not_told() -> None:
-    log = arm_log(20.0)
+    log = arm_log(20.0, 50.0)
     y = log.y.copy()
     y[:, -1] = 0.4 * np.tanh(np.gradient(log.q[:, -1], log.times) / 0.05)
     found = gains_of(dataclasses.replace(log, y=y))
@@ -96,7 +96,7 @@ def test_a_joint_that_feels_neither_weight_nor_inertia_is_not_told() -> None:
 
 def wandering_last(log: JointLog) -> JointLog:
     """With a last effort that wanders and by its own fit alone has the opposite sign."""
-    y, n, window = log.y.copy(), len(log.y), np.hanning(400)
+    y, n, window = log.y.copy(), len(log.y), np.hanning(200)
     noise = np.random.default_rng(0).standard_normal(n + len(window) - 1)
     wander = np.convolve(noise, window / np.linalg.norm(window), "valid")
     y[:, -1] = -0.6 * y[:, -1] + y[:, -1].std() * wander
@@ -108,7 +108,7 @@ def wandering_last(log: JointLog) -> JointLog:
     [((0, 1, 2), -1.0), ((1,), 1.0)],
 )
 def test_a_sign_that_is_not_told_is_the_others_or_plus(turned, expected: float) -> None:
-    log = wandering_last(arm_log(20.0))
+    log = wandering_last(arm_log(20.0, 50.0))
     signs = np.ones(MODEL.n_joints)
     signs[list(turned)] = -1.0
     columns = make_columns(dataclasses.replace(log, y=log.y * signs), MODEL, 5.0)
@@ -118,14 +118,14 @@ def test_a_sign_that_is_not_told_is_the_others_or_plus(turned, expected: float) 
 
 
 def test_a_second_of_motion_is_refused() -> None:
-    log = arm_log(20.0)
-    for rows in (50, 101):
+    log = arm_log(20.0, 50.0)
+    for rows in (25, 51):
         with pytest.raises(BagError, match="too few to look at"):
             gains_of(log.rows(slice(0, rows)))
 
 
 def test_what_tells_nothing_is_refused() -> None:
-    log = arm_log(20.0)
+    log = arm_log(20.0, 50.0)
     noise = np.random.default_rng(0).standard_normal(log.y.shape)
     with pytest.raises(LearningError, match="gain|weight"):
         gains_of(dataclasses.replace(log, y=noise))

@@ -197,7 +197,7 @@ def test_results_without_scores_in_common_do_not_compare() -> None:
 def test_frozen_with_and_without_training_is_of_other_samples(tmp_path: Path) -> None:
     """Without, it is scored on the last 40 % of the bag, and else on all of it."""
     model, bag = small_arm(), tmp_path / "bag"
-    urdf, moving = URDF.read_text(), list(measurements(model, 4.0))
+    urdf, moving = URDF.read_text(), list(measurements(model, 3.0))
     write_measurements(bag, model.joint_names, moving, "effort", robot_description=urdf)
     config = from_flat(InverseDynamicsConfig, {"nystrom.window": 1.0} | FEW_CENTERS)
     found = []

@@ -32,11 +32,12 @@ from semiparam_dynamics.samples.measurement import Measurement
 from ...changes.changing_arm import MODEL, Change, held, largest_weight, moving, nothing, pushed
 from ...dynamics.arms import URDF
 
+pytestmark = pytest.mark.usefixtures("no_figures")
 QUICK = {"nystrom.window": 3.0, "nystrom.wide_max_centers": 0, "filter.learn_ratio": 5.0}
 QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
-ON, END = 12.0, 22.0  # s
+ON, END = 10.0, 18.0  # s
 PUSH = largest_weight() * np.ones(4)
 
 
@@ -44,7 +45,7 @@ def bag(folder: Path, change: Change) -> Path:
     """One joint's effort is missing for some seconds, and another's all the while."""
     stream = list(moving(END, change))
     for k, m in enumerate(stream):
-        m.y[[1, 2] if 800 <= k < 1100 else 2] = np.nan
+        m.y[[1, 2] if 700 <= k < 850 else 2] = np.nan
     write_measurements(folder / "bag", MODEL.joint_names, stream, "effort")
     return folder / "bag"
 
@@ -138,7 +139,7 @@ def test_after_a_change_the_corrected_errors_are_lower(loaded) -> None:
     # What is learned of a payload is gone with it: it is put down again for the last seconds.
     errors = []
     for config in (noticing.config, plain):
-        released = list(moving(END + 6.0, held(BODY, ON, END)))
+        released = list(moving(END + 4.0, held(BODY, ON, END)))
         trace = evaluate(MODEL, config, [released]).runs["sequential"].trace
         time, y, values, _ = trace.points()
         told, after = values[:, trace.models.index("semiparametric")], time > END + 1.0

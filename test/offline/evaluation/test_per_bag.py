@@ -18,6 +18,7 @@ from ...dynamics.arms import URDF, measurements, small_arm
 pytestmark = pytest.mark.usefixtures("no_figures")
 
 SETTINGS = ["--set", "nystrom.window=0.5", "--set", "nystrom.max_centers=30"]
+SETTINGS += ["--set", "nystrom.wide_max_centers=10"]
 
 
 @pytest.fixture(scope="module")

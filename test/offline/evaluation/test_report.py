@@ -195,6 +195,13 @@ def test_files_hold_the_evaluation(wrench_evaluation: Evaluation, wrench_results
     assert config == wrench_evaluation.config
 
 
+@pytest.fixture
+def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files beside the page, whose figures take seconds to draw."""
+    monkeypatch.setattr("semiparam_dynamics.offline.evaluation.report.report", lambda _: "")
+
+
+@pytest.mark.usefixtures("no_page")
 def test_json_has_null_where_there_is_no_number(effort_evaluation: Evaluation) -> None:
     none = Evaluation(
         effort_evaluation.model, effort_evaluation.config, effort_evaluation.runs, timing=[]
@@ -224,6 +231,7 @@ def test_the_terminal_says_what_the_page_says_first(effort_evaluation: Evaluatio
             assert float(value) == pytest.approx(mean_nmse(of, model), rel=1e-3)
 
 
+@pytest.mark.usefixtures("no_page")
 def test_a_file_in_the_way_is_named(effort_evaluation: Evaluation, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(StorageError, match="taken"):

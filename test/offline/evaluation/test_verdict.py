@@ -134,7 +134,7 @@ def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(
     change: Callable[[Array], Array],
 ) -> None:
     model = small_arm()
-    wrong = [replace(m, y=change(m.y)) for m in measurements(model, 15.0)]
+    wrong = [replace(m, y=change(m.y)) for m in measurements(model, 8.0)]
     evaluation = evaluate(model, CONFIG, [wrong])
     found = evaluation.verdict
     assert found.use == NOTHING and "semiparam doctor" in found.advice

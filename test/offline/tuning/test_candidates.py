@@ -147,7 +147,8 @@ def test_an_axis_that_never_varies_has_no_part_in_the_errors() -> None:
 
     [first, _] = recordings(2, 8.0).folds(8.0, thinned=True)
     train, [held_out] = tuple(map(braked, first.train)), map(braked, first.scored)
-    config = replace(CONFIG.estimator, **{"nystrom.max_centers": 30})
+    few = {"nystrom.max_centers": 30, "nystrom.wide_max_centers": 10}
+    config = replace(CONFIG.estimator, **few)
     fold = Fold("a", train, (held_out,), (held_out,))
     found = evaluate(small_arm(target="effort"), config, fold, delay=2.0)
     assert 0.0 < found.ratio("delayed") < 2.0 and 0.0 < found.worst_axis < 3.0

@@ -121,15 +121,12 @@ def same(one: Tuning, other: Tuning) -> bool:
 def test_from_its_journal_it_gives_the_same_without_computing(
     result: Tuning, journal: Path, tmp_path: Path
 ) -> None:
-    """Also from one whose last line a crash has cut short, and with other workers."""
+    """Also from one whose last line a crash has cut short."""
     copy = shutil.copy(journal, tmp_path / "tuned.journal")
     copy.write_bytes(copy.read_bytes() + b'{"op_code": 8, "cut sho')
     again = tuned(copy)
     assert same(again, result) and again.computed == 0 < result.computed
     assert "all from the journal" in text(again)
-    with ThreadPoolExecutor(1) as executor:
-        other = tuned(None, executor=executor)
-    assert same(other, result)
 
 
 def test_the_time_is_told_once_and_less_where_the_journal_has_it(
@@ -141,10 +138,12 @@ def test_the_time_is_told_once_and_less_where_the_journal_has_it(
 
 
 def test_interrupted_it_resumes_and_ends_the_same(result: Tuning, tmp_path: Path) -> None:
+    """With other workers, too."""
     path = tmp_path / "new" / "tuned.journal"
     with pytest.raises(InterruptedHereError):
         tuned(path, stop=0.2)
-    again = tuned(path)
+    with ThreadPoolExecutor(1) as executor:
+        again = tuned(path, executor=executor)
     assert same(again, result) and 0 < again.computed < result.computed
 
 
