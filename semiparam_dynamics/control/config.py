@@ -16,16 +16,11 @@ class GainsConfig:
 
     bandwidth: tuple[float, ...] = parameter(
         (20.0,),
-        "natural frequency of each joint's error: Kp = (M_jj + rotor_inertia) bandwidth^2",
+        "natural frequency of each joint's error, critically damped: Kp = (M_jj + rotor_inertia) "
+        "bandwidth^2",
         unit="rad/s",
         low=0.0,
         high=1000.0,
-    )
-    damping_ratio: tuple[float, ...] = parameter(
-        (1.0,),
-        "of each joint's error: Kd = 2 damping_ratio bandwidth (M_jj + rotor_inertia)",
-        low=0.0,
-        high=10.0,
     )
     rotor_inertia: tuple[float, ...] = parameter(
         (0.0,),
@@ -212,13 +207,6 @@ class SessionConfig:
         low=0.0,
         high=0.1,
     )
-    approach_speed: float = parameter(
-        0.5,
-        "largest joint velocity on the way from where the arm is to the motion's beginning",
-        unit="rad/s",
-        low=1e-3,
-        high=20.0,
-    )
     control: ControlConfig = group(ControlConfig, inline=True)
 
 
@@ -241,14 +229,6 @@ class ComputedTorqueNodeConfig:
         unit="m/s^2",
         low=-100.0,
         high=100.0,
-    )
-    hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
-    hand_offset: tuple[float, ...] = parameter(
-        (),
-        "point of the hand frame that draws the circles; empty: its origin",
-        unit="m",
-        low=-2.0,
-        high=2.0,
     )
     seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.base.storage import LearningNodeConfig
 
 
 @dataclass(frozen=True)
@@ -53,17 +54,6 @@ class ClassifierConfig:
         high=1000000,
     )
     validation_size: int = parameter(600, "how many held-out examples are kept", low=1, high=100000)
-    features: str = parameter(
-        "none",
-        "a nonlinear classifier: random Fourier, random ReLU or growing Nyström features of the "
-        "feature vector",
-        choices=("none", "random_fourier", "random_relu", "nystrom"),
-    )
-    length_scale: float = parameter(
-        1.0, "width of the Gaussian kernel of Fourier and Nyström features", low=1e-6, high=1e6
-    )
-    n_features: int = parameter(500, "how many of these features", low=2, high=20000)
-    seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -137,13 +127,6 @@ class RecognitionConfig:
     )
     unknown: str = parameter(
         "unknown", "the answer for an unknown object, empty too; no object can have this name"
-    )
-    prototypes: str = parameter(
-        "",
-        "npz file of objects that are known before a picture of them is taught: their names "
-        "(`names`) and a feature vector of each (`vectors`, names x numbers), such as the text "
-        "vectors of a network that has pictures and texts in one space (CLIP); each counts as one "
-        "example",
     )
     remember: int = parameter(
         60,
@@ -224,8 +207,8 @@ class ImageSourceNodeConfig:
 
     source: str = parameter(
         "/dev/video0",
-        "camera, such as /dev/video0 or 0; video file, animated picture or folder of pictures; "
-        "digits: handwritten ones that need no file",
+        "camera, such as /dev/video0 or 0; video file or folder of pictures; digits: handwritten "
+        "ones that need no file",
     )
     teach: int = parameter(
         0,
@@ -285,12 +268,9 @@ class ObjectsPageNodeConfig:
 
 
 @dataclass(frozen=True)
-class ObjectRecognitionNodeConfig:
+class ObjectRecognitionNodeConfig(LearningNodeConfig):
     """Parameters of the `object_recognition` node."""
 
-    autostart: bool = parameter(
-        True, "configure and activate at the start, without a lifecycle manager"
-    )
     input: str = parameter(
         "image",
         "what comes in: images, on the topic image, or feature vectors, on the topic features",
@@ -304,27 +284,8 @@ class ObjectRecognitionNodeConfig:
     normalize: bool = parameter(
         True, "scale each vector of the topic features to length 1, which the penalties are for"
     )
-    model_file: str = parameter(
-        "",
-        "file that what was taught is saved to and loaded from; the one before is kept beside it; "
-        "empty: nothing is saved",
-    )
     autoload: bool = parameter(
         True, "when configured resume from the newest whole model_file, if there is one"
-    )
-    autosave: bool = parameter(
-        True,
-        "save to model_file whenever the teaching of an object has ended, every save_interval, "
-        "when deactivated and at the end",
-    )
-    save_interval: float = parameter(
-        60.0,
-        "at most so much of a long teaching is lost by a kill or a power cut; 0: not saved before "
-        "its end",
-        unit="s",
-        low=0.0,
-        high=1e6,
-        live=True,
     )
     recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
     backbone: BackboneConfig = group(BackboneConfig)

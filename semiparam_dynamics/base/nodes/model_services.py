@@ -1,4 +1,4 @@
-"""The services of a node that learns: save, load, reset and learn."""
+"""A managed node that learns, and its services: save, load, reset and learn."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, TypeVar
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.logging import get_logger
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.base.errors import (
+    ConfigurationError,
     ForeignModelError,
     SemiparamError,
     StorageError,
 )
-from semiparam_dynamics.base.nodes.autosave import Autosave, model_path
+from semiparam_dynamics.base.nodes import parameters
+from semiparam_dynamics.base.nodes.autosave import LearningSession, model_path
+from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription, QueueDelay
 from semiparam_dynamics.base.storage import (
     ModelLock,
     any_saved,
@@ -28,34 +33,6 @@ from semiparam_dynamics.base.storage import (
     saved_header,
     set_aside,
 )
-
-
-class LearningSession(Protocol):
-    """The part of a node's session that its services use."""
-
-    learning: bool
-    autosave: Autosave
-
-    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
-        """Begin to save what was learned; see `Autosave.begin`."""
-
-    def load(self, path: Path) -> None:
-        """Resume from a file, or from the one before it where it is damaged.
-
-        Raises StorageError; the session is then unchanged.
-        """
-
-    def finish(self) -> Path | None:
-        """Save unsaved changes, unless autosave is off; returns the file. Raises StorageError."""
-
-    def reset(self) -> None:
-        """Forget everything learned."""
-
-    def differences(self) -> list[str]:
-        """In which parameters the file that was loaded was learned under others, in words."""
-
-    def learned(self) -> str:
-        """The amount of what was learned, such as ``58 samples``."""
 
 
 class ModelServices:
@@ -74,7 +51,9 @@ class ModelServices:
     set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
     """
 
-    def __init__(self, node: Node, session: Callable[[], LearningSession], model_file: str) -> None:
+    def __init__(
+        self, node: Node, session: Callable[[], LearningSession[Any]], model_file: str
+    ) -> None:
         self._node = node
         self._session = session
         self._path = model_path(model_file)
@@ -113,7 +92,7 @@ class ModelServices:
         if self._lock is not None:
             self._lock.close()
 
-    def resume(self, session: LearningSession) -> bool:
+    def resume(self, session: LearningSession[Any]) -> bool:
         """Load the saved model, if there is one, into a new session; returns whether it did.
 
         One of another robot or configuration is set aside. Raises StorageError.
@@ -141,14 +120,14 @@ class ModelServices:
                 return saved_header(self._path)
         return {}, {}
 
-    def keep(self, session: LearningSession) -> None:
+    def keep(self, session: LearningSession[Any]) -> None:
         """Save unsaved changes; a failure is logged, and nothing is lost yet."""
         try:
             self.finish(session)
         except StorageError as error:
             self._node.get_logger().error(str(error))
 
-    def finish(self, session: LearningSession) -> None:
+    def finish(self, session: LearningSession[Any]) -> None:
         """Save unsaved changes, and log that. Raises StorageError."""
         if (path := session.finish()) is not None:
             self._node.get_logger().info(f"saved the model of {session.learned()} to {path}")
@@ -194,11 +173,9 @@ class ModelServices:
         done = "forgot everything learned"
         if self._path is None or not (files := saved_files(self._path)):
             return done
-        names = " and ".join(map(str, files))
-        have, them = ("have", "both") if len(files) > 1 else ("has", "it")
         return (
-            f"{done}, but {names} still {have} what was saved, and the next start loads that "
-            f"(autoload): delete {them} to forget for good"
+            f"{done}, but the next start loads what was saved before: to forget for good, delete "
+            f"{' and '.join(map(str, files))}"
         )
 
     def _learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
@@ -240,3 +217,88 @@ def answering(act: Callable[[], str]) -> Callable[[Trigger.Request, Trigger.Resp
         return response
 
     return answer
+
+
+S = TypeVar("S", bound=LearningSession[Any])
+
+
+class LearningNode(ManagedNode, Generic[S]):
+    """A managed node that, configured, has a session, and, active, answers messages by it.
+
+    A node of this kind makes the session in `set_up`, and subscribes by :meth:`listen` in `begin`.
+
+    Parameters
+    ----------
+    config_type: of its parameters, a `LearningNodeConfig`. options: as for `rclpy.node.Node`.
+    """
+
+    def __init__(self, name: str, config_type: type, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._config: Any = parameters.declare(self, config_type)
+        self.session: S | None = None
+        self._inputs: list[MonitoredSubscription] = []
+        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
+
+    def start(self) -> bool:
+        """With `autostart` come to the active state; False if that failed."""
+        return not self._config.autostart or self.bring_to("active")
+
+    def pause(self) -> None:
+        """Unsubscribe and save; what was learned stays."""
+        self._unsubscribe()
+        if self.session is not None:
+            self._model_services.keep(self.session)
+
+    def finish(self) -> None:
+        """Save what was learned. Raises StorageError."""
+        self._unsubscribe()
+        if self.session is not None:
+            self._model_services.finish(self.session)
+
+    def release(self) -> None:
+        """Give up the session and its topics."""
+        self._unsubscribe()
+        self.release_session()
+
+    def release_session(self) -> None:
+        """Give up the session alone: messages come on."""
+        self.session = None
+        self._model_services.close()
+
+    def listen(
+        self,
+        topic: str,
+        kind: type,
+        take: Callable[[Any], None],
+        qos: QoSProfile,
+        delay: QueueDelay | None = None,
+        *,
+        raw: bool = False,
+    ) -> None:
+        """Subscribe a topic until the node is deactivated; see `MonitoredSubscription`."""
+        self._inputs.append(MonitoredSubscription(self, topic, kind, take, qos, delay, raw=raw))
+
+    def session_status(
+        self, session: S, level: bytes, summary: str, values: dict[str, str]
+    ) -> DiagnosticStatus:
+        """The status of a session, which is all right where the node is not active."""
+        if self._model_services.set_aside:
+            values["model set aside"] = self._model_services.set_aside
+        wrong = level == DiagnosticStatus.ERROR or session.autosave.trouble()
+        if self.state != "active" and not wrong:
+            level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
+        return self.status(level, summary, values)
+
+    def _unsubscribe(self) -> None:
+        for topic in self._inputs:
+            topic.destroy()
+        self._inputs.clear()
+
+    def _required_session(self) -> S:
+        if self.session is None:
+            raise ConfigurationError(self._waiting())
+        return self.session
+
+    def _waiting(self) -> str:
+        """The reason why there is no session."""
+        return self.problem or f"the node is {self.state}"

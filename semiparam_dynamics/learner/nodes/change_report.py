@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -124,55 +125,38 @@ class SnapshotServices:
         changed: Callable[[], None],
     ) -> None:
         self._session, self._name, self._changed = session, name, changed
-        services = {
-            "snapshot": self._snapshot,
-            "recall": self._recall,
-            "release": self._release,
-            "forget_snapshot": self._forget,
-        }
-        for service, act in services.items():
-            node.create_service(Trigger, f"~/{service}", answering(self._saving(act)))
+        for service in ("snapshot", "recall", "release", "forget_snapshot"):
+            node.create_service(Trigger, f"~/{service}", answering(partial(self._act, service)))
 
-    def _saving(self, act: Callable[[ChangeMonitor], str]) -> Callable[[], str]:
-        def act_and_save() -> str:
-            session = self._session()
-            monitor = session.learner.changes
-            if monitor is None:
-                raise ConfigurationError("set the parameter changes.detect to know of payloads")
-            with session.paused():
-                answer = act(monitor)
-                session.forget_standing()
-                session.note_changes()
-                session.autosave.changed()  # a name alone, too
-                session.autosave.request()
-                session.autosave.step()
-            self._changed()
-            return answer
-
-        return act_and_save
-
-    def _required_name(self) -> str:
-        if not self._name():
+    def _act(self, service: str) -> str:
+        session, name = self._session(), self._name()
+        if (monitor := session.learner.changes) is None:
+            raise ConfigurationError("set the parameter changes.detect to know of payloads")
+        if not name and service != "release":
             raise ConfigurationError("set the parameter snapshot_name first: it is empty")
-        return self._name()
+        with session.paused():
+            if service == "snapshot":
+                answer = _remembered(monitor, name)
+            elif service == "forget_snapshot":
+                monitor.forget(name)
+                answer = f"forgot '{name}'"
+            else:
+                released = service == "release"
+                monitor.recall(BARE if released else name)
+                answer = f"{'nothing' if released else repr(name)} is held from now on"
+            session.forget_standing()
+            session.note_changes()
+            session.autosave.changed()  # a name alone, too
+            session.autosave.request()
+            session.autosave.step()
+        self._changed()
+        return answer
 
-    def _snapshot(self, monitor: ChangeMonitor) -> str:
-        name, held = self._required_name(), monitor.payload
-        monitor.remember(name)
-        assert held is not None  # noqa: S101 # else it was refused
-        unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
-        return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
 
-    def _recall(self, monitor: ChangeMonitor) -> str:
-        name = self._required_name()
-        monitor.recall(name)
-        return f"'{name}' is held from now on"
-
-    def _release(self, monitor: ChangeMonitor) -> str:
-        monitor.recall(BARE)
-        return "nothing is held from now on"
-
-    def _forget(self, monitor: ChangeMonitor) -> str:
-        name = self._required_name()
-        monitor.forget(name)
-        return f"forgot '{name}'"
+def _remembered(monitor: ChangeMonitor, name: str) -> str:
+    """Keep the present payload under a name; returns a sentence."""
+    held = monitor.payload
+    monitor.remember(name)
+    assert held is not None  # noqa: S101 # else it was refused
+    unsure = "" if held.settled else "; it is still being estimated, call again when it settled"
+    return f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'{unsure}"
