@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, deque
+from functools import partial
 
 import numpy as np
 
@@ -52,6 +53,8 @@ REVERSED = (
 )
 OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
 
+_mass = partial(parameter, unit="kg", low=0.0, high=1e3, live=True)
+
 
 @dataclasses.dataclass(frozen=True)
 class PayloadBridgeConfig:
@@ -84,31 +87,19 @@ class PayloadBridgeConfig:
         low=-1e3,
         high=1e3,
     )
-    mass_std: float = parameter(
+    mass_std: float = _mass(
         0.1,
         "largest standard deviation of the mass with which an estimate is passed on to the "
         "driver, and largest difference between three estimates that agree",
-        unit="kg",
-        low=0.0,
-        high=1e3,
-        live=True,
     )
-    min_mass: float = parameter(
+    min_mass: float = _mass(
         0.1,
         "lighter payloads count as none, lighter loads with the tool as no load, and smaller "
         "changes aren't passed on",
-        unit="kg",
-        low=0.0,
-        high=1e3,
-        live=True,
     )
-    max_mass: float = parameter(
+    max_mass: float = _mass(
         5.0,
         "largest mass that is passed on, the tool's included",
-        unit="kg",
-        low=0.0,
-        high=1e4,
-        live=True,
     )
     max_distance: float = parameter(
         0.3,

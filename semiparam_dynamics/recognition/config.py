@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.base.storage import LearningNodeConfig
+
+# Parameters of one kind have one range.
+_live_share = partial(parameter, low=0.0, high=1.0, live=True)
 
 
 @dataclass(frozen=True)
@@ -30,20 +34,14 @@ class ClassifierConfig:
         "choose the recoding exponent by held-out examples: the largest that costs no accuracy",
         live=True,
     )
-    recoding: float = parameter(
+    recoding: float = _live_share(
         0.7,
         "the recoding exponent where it isn't chosen: 0, objects count by how many examples of "
         "them were taught, to 1, all count the same",
-        low=0.0,
-        high=1.0,
-        live=True,
     )
-    tolerance: float = parameter(
+    tolerance: float = _live_share(
         0.01,
         "share of held-out examples that a larger recoding exponent may cost",
-        low=0.0,
-        high=1.0,
-        live=True,
     )
     hold_out: int = parameter(
         6,
@@ -99,13 +97,10 @@ class RecognitionConfig:
     """The recognizer, from features to answers."""
 
     classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
-    threshold: float = parameter(
+    threshold: float = _live_share(
         0.3,
         "an answer with a smaller probability than this is unknown; 0: none is. Probabilities "
         "are among the objects taught: with one object it is 1 whatever is shown",
-        low=0.0,
-        high=1.0,
-        live=True,
     )
     max_novelty: float = parameter(
         5.0,

@@ -12,10 +12,12 @@ import pytest
 import rclpy
 from rclpy.context import Context
 from rclpy.executors import SingleThreadedExecutor
+from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.base.nodes.model_services import ModelServices
+from semiparam_dynamics.base.nodes.model_services import LearningNode
 from semiparam_dynamics.base.nodes.runtime import make_executor
+from semiparam_dynamics.base.storage import LearningNodeConfig
 
 from .conftest import TIMEOUT
 
@@ -56,8 +58,11 @@ class Services:
         self.context = Context()
         rclpy.init(context=self.context)
         self.executor = executor_of(self.context)
-        node = rclpy.create_node("learns", context=self.context)
-        ModelServices(node, lambda: session, str(path))
+        file = Parameter("model_file", value=str(path))
+        node: LearningNode[Any] = LearningNode(
+            "learns", LearningNodeConfig, context=self.context, parameter_overrides=[file]
+        )
+        node.session = session
         self._asks = rclpy.create_node("asks", context=self.context)
         for one in (node, self._asks):
             self.executor.add_node(one)

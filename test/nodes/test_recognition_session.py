@@ -80,7 +80,7 @@ def test_the_newest_frame_waits_under_the_label_of_its_coming(talk):
         talk.show(np.eye(D)[3])
         talk.say("")
     talk.session.drain()
-    assert talk.session.dropped == 1 and talk.session.taught == 25
+    assert talk.session.thread.dropped == 1 and talk.session.taught == 25
     assert "ball" in talk.session.recognizer.labels
     talk.show(np.eye(D)[3])
     talk.session.drain()
@@ -101,7 +101,7 @@ def test_held_out_examples_are_looked_at_although_a_frame_always_waits(talk):
     talk.coming = iter(np.eye(D)[0] + rng.normal(scale=0.1, size=(80, D)))
     talk.show(np.eye(D)[0])
     talk.session.drain()
-    assert len(talk.published) == 24 + 81 and talk.session.dropped == 0
+    assert len(talk.published) == 24 + 81 and talk.session.thread.dropped == 0
     assert talk.published[-1].novelty > 0.0 and 0.0 <= talk.published[-1].known <= 1.0
 
 

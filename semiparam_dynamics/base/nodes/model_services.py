@@ -1,4 +1,4 @@
-"""A managed node that learns, and its services: save, load, reset and learn."""
+"""A managed node that learns, with its services save, load, reset and learn."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.logging import get_logger
-from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
@@ -33,159 +32,6 @@ from semiparam_dynamics.base.storage import (
     saved_header,
     set_aside,
 )
-
-
-class ModelServices:
-    """`~/save`, `~/load`, `~/reset` and `~/learn`, which answer with the reason when they refuse.
-
-    Parameters
-    ----------
-    node: the node that offers them.
-    session: returns the session; raises SemiparamError with the reason while there is none.
-    model_file: the file of `~/save` and `~/load`; where it is empty, they refuse.
-
-    Raises ConfigurationError where its name begins with a home that is not known.
-
-    Attributes
-    ----------
-    set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
-    """
-
-    def __init__(
-        self, node: Node, session: Callable[[], LearningSession[Any]], model_file: str
-    ) -> None:
-        self._node = node
-        self._session = session
-        self._path = model_path(model_file)
-        self._lock: ModelLock | None = None
-        self.set_aside = ""
-        if self._path is not None:
-            owner = f"{node.get_fully_qualified_name()}, process {os.getpid()}"
-            self._lock = ModelLock(self._path, owner)
-        # A group of its own: while the answer waits for the disk, its group runs nothing else.
-        # Before the others: of requests that wait, SingleThreadedExecutor takes those first that
-        # are of the service which was made first, and to load or forget first would lose what was
-        # to be saved.
-        group = MutuallyExclusiveCallbackGroup()
-        node.create_service(Trigger, "~/save", self._save, callback_group=group)
-        for name, act in (("load", self._load), ("reset", self._reset)):
-            node.create_service(Trigger, f"~/{name}", answering(act))
-        node.create_service(SetBool, "~/learn", self._learn)
-
-    @contextmanager
-    def locked(self, autosave: bool) -> Iterator[None]:
-        """Own model_file until :meth:`close`, or until this block fails.
-
-        Without `autosave` the first `~/save` locks it. Raises StorageError where another node owns
-        it.
-        """
-        if autosave:
-            self._take()
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
-
-    def close(self) -> None:
-        """Let others have the file."""
-        if self._lock is not None:
-            self._lock.close()
-
-    def resume(self, session: LearningSession[Any]) -> bool:
-        """Load the saved model, if there is one, into a new session; returns whether it did.
-
-        One of another robot or configuration is set aside. Raises StorageError.
-        """
-        if self._path is None or not any_saved(self._path):
-            return False
-        log = self._node.get_logger()
-        try:
-            session.load(self._path)
-        except ForeignModelError as error:
-            self.set_aside = f"{error}: it was moved to {set_aside(self._path)}"
-            log.error(f"{self.set_aside}, and learning begins with nothing")
-            return False
-        if session.autosave.problem:
-            log.error(session.autosave.problem)
-        log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
-        if other := session.differences():
-            log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
-        return True
-
-    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the saved model's identity and parameters; empty where none can be read."""
-        if self._path is not None and any_saved(self._path):
-            with suppress(StorageError):
-                return saved_header(self._path)
-        return {}, {}
-
-    def keep(self, session: LearningSession[Any]) -> None:
-        """Save unsaved changes; a failure is logged, and nothing is lost yet."""
-        try:
-            self.finish(session)
-        except StorageError as error:
-            self._node.get_logger().error(str(error))
-
-    def finish(self, session: LearningSession[Any]) -> None:
-        """Save unsaved changes, and log that. Raises StorageError."""
-        if (path := session.finish()) is not None:
-            self._node.get_logger().info(f"saved the model of {session.learned()} to {path}")
-
-    def _take(self) -> None:
-        if self._lock is not None and (warning := self._lock.take()):
-            self._node.get_logger().warning(warning)
-
-    def _file(self) -> Path:
-        if self._path is None:
-            raise StorageError("the parameter 'model_file' names no file to save to and load from")
-        return self._path
-
-    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
-        """Answers when the file is on the disk; messages are answered meanwhile."""
-        written = Future(executor=self._node.executor)
-
-        def done(problem: str) -> None:
-            # In the writing thread. At the end of the process nobody waits any more.
-            with suppress(Exception):
-                self._node.executor.create_task(lambda: written.set_result(problem))
-
-        with refusing(response):
-            session, path = self._session(), self._file()
-            self._take()
-            session.begin_save(path, done)
-            learned = session.learned()
-            problem = await written
-            response.success = not problem
-            response.message = problem or f"saved the model of {learned} to {path}"
-        return response
-
-    def _load(self) -> str:
-        session, path = self._session(), self._file()
-        session.load(path)
-        loaded = f"loaded {session.autosave.loaded}, the model of {session.learned()}"
-        if other := session.differences():
-            loaded = f"{loaded}, learned under {', '.join(other)}"
-        return f"{loaded}; {problem}" if (problem := session.autosave.problem) else loaded
-
-    def _reset(self) -> str:
-        self._session().reset()
-        done = "forgot everything learned"
-        if self._path is None or not (files := saved_files(self._path)):
-            return done
-        return (
-            f"{done}, but the next start loads what was saved before: to forget for good, delete "
-            f"{' and '.join(map(str, files))}"
-        )
-
-    def _learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
-        try:
-            self._session().learning = request.data
-            response.success = True
-            response.message = "learning" if request.data else "not learning, only predicting"
-        except SemiparamError as error:
-            response.message = str(error)
-        return response
 
 
 @contextmanager
@@ -225,11 +71,19 @@ S = TypeVar("S", bound=LearningSession[Any])
 class LearningNode(ManagedNode, Generic[S]):
     """A managed node that, configured, has a session, and, active, answers messages by it.
 
-    A node of this kind makes the session in `set_up`, and subscribes by :meth:`listen` in `begin`.
+    A node of this kind makes the session in `set_up`, within :meth:`locked`, and subscribes by
+    :meth:`listen` in `begin`. Its services `~/save`, `~/load`, `~/reset` and `~/learn` answer with
+    the reason when they refuse.
 
     Parameters
     ----------
     config_type: of its parameters, a `LearningNodeConfig`. options: as for `rclpy.node.Node`.
+
+    Raises ConfigurationError where `model_file` begins with a home that is not known.
+
+    Attributes
+    ----------
+    set_aside: the sentence on a model that did not fit and was moved away; empty if none was.
     """
 
     def __init__(self, name: str, config_type: type, **options: Any) -> None:
@@ -237,23 +91,38 @@ class LearningNode(ManagedNode, Generic[S]):
         self._config: Any = parameters.declare(self, config_type)
         self.session: S | None = None
         self._inputs: list[MonitoredSubscription] = []
-        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
+        self._model_path = model_path(self._config.model_file)
+        self._model_lock: ModelLock | None = None
+        self.set_aside = ""
+        if self._model_path is not None:
+            owner = f"{self.get_fully_qualified_name()}, process {os.getpid()}"
+            self._model_lock = ModelLock(self._model_path, owner)
+        # A group of its own: while the answer waits for the disk, its group runs nothing else.
+        # Before the others: of requests that wait, SingleThreadedExecutor takes those first that
+        # are of the service which was made first, and to load or forget first would lose what was
+        # to be saved.
+        group = MutuallyExclusiveCallbackGroup()
+        self.create_service(Trigger, "~/save", self._save, callback_group=group)
+        for service, act in (("load", self._load), ("reset", self._reset)):
+            self.create_service(Trigger, f"~/{service}", answering(act))
+        self.create_service(SetBool, "~/learn", self._learn)
 
     def start(self) -> bool:
         """With `autostart` come to the active state; False if that failed."""
         return not self._config.autostart or self.bring_to("active")
 
     def pause(self) -> None:
-        """Unsubscribe and save; what was learned stays."""
-        self._unsubscribe()
-        if self.session is not None:
-            self._model_services.keep(self.session)
+        """Unsubscribe and save; what was learned stays, and a failure to save is logged."""
+        try:
+            self.finish()
+        except StorageError as error:
+            self.get_logger().error(str(error))
 
     def finish(self) -> None:
-        """Save what was learned. Raises StorageError."""
+        """Unsubscribe, and save unsaved changes. Raises StorageError."""
         self._unsubscribe()
-        if self.session is not None:
-            self._model_services.finish(self.session)
+        if (session := self.session) is not None and (path := session.finish()) is not None:
+            self.get_logger().info(f"saved the model of {session.learned()} to {path}")
 
     def release(self) -> None:
         """Give up the session and its topics."""
@@ -263,7 +132,7 @@ class LearningNode(ManagedNode, Generic[S]):
     def release_session(self) -> None:
         """Give up the session alone: messages come on."""
         self.session = None
-        self._model_services.close()
+        self._unlock()
 
     def listen(
         self,
@@ -282,8 +151,8 @@ class LearningNode(ManagedNode, Generic[S]):
         self, session: S, level: bytes, summary: str, values: dict[str, str]
     ) -> DiagnosticStatus:
         """The status of a session, which is all right where the node is not active."""
-        if self._model_services.set_aside:
-            values["model set aside"] = self._model_services.set_aside
+        if self.set_aside:
+            values["model set aside"] = self.set_aside
         wrong = level == DiagnosticStatus.ERROR or session.autosave.trouble()
         if self.state != "active" and not wrong:
             level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
@@ -302,3 +171,107 @@ class LearningNode(ManagedNode, Generic[S]):
     def _waiting(self) -> str:
         """The reason why there is no session."""
         return self.problem or f"the node is {self.state}"
+
+    # The model's file, and the services.
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Own model_file until the session is released, or until this block fails.
+
+        Without `autosave` the first `~/save` locks it. Raises StorageError where another node owns
+        it.
+        """
+        if self._config.autosave:
+            self._take()
+        try:
+            yield
+        except BaseException:
+            self._unlock()
+            raise
+
+    def _unlock(self) -> None:
+        if self._model_lock is not None:
+            self._model_lock.close()
+
+    def load_saved(self, session: S) -> bool:
+        """Load the saved model, if there is one, into a new session; returns whether it did.
+
+        One of another robot or configuration is set aside. Raises StorageError.
+        """
+        if self._model_path is None or not any_saved(self._model_path):
+            return False
+        log = self.get_logger()
+        try:
+            session.load(self._model_path)
+        except ForeignModelError as error:
+            self.set_aside = f"{error}: it was moved to {set_aside(self._model_path)}"
+            log.error(f"{self.set_aside}, and learning begins with nothing")
+            return False
+        if session.autosave.problem:
+            log.error(session.autosave.problem)
+        log.info(f"resumed from {session.autosave.loaded}: {session.learned()} learned")
+        if other := session.differences():
+            log.warning(f"{session.autosave.loaded} was learned under {', '.join(other)}")
+        return True
+
+    def saved(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the saved model's identity and parameters; empty where none can be read."""
+        if self._model_path is not None and any_saved(self._model_path):
+            with suppress(StorageError):
+                return saved_header(self._model_path)
+        return {}, {}
+
+    def _take(self) -> None:
+        if self._model_lock is not None and (warning := self._model_lock.take()):
+            self.get_logger().warning(warning)
+
+    def _file(self) -> Path:
+        if self._model_path is None:
+            raise StorageError("the parameter 'model_file' names no file to save to and load from")
+        return self._model_path
+
+    async def _save(self, request: Trigger.Request, response: Trigger.Response) -> Trigger.Response:
+        """Answers when the file is on the disk; messages are answered meanwhile."""
+        written = Future(executor=self.executor)
+
+        def done(problem: str) -> None:
+            # In the writing thread. At the end of the process nobody waits any more.
+            with suppress(Exception):
+                self.executor.create_task(lambda: written.set_result(problem))
+
+        with refusing(response):
+            session, path = self._required_session(), self._file()
+            self._take()
+            session.begin_save(path, done)
+            learned = session.learned()
+            problem = await written
+            response.success = not problem
+            response.message = problem or f"saved the model of {learned} to {path}"
+        return response
+
+    def _load(self) -> str:
+        session, path = self._required_session(), self._file()
+        session.load(path)
+        loaded = f"loaded {session.autosave.loaded}, the model of {session.learned()}"
+        if other := session.differences():
+            loaded = f"{loaded}, learned under {', '.join(other)}"
+        return f"{loaded}; {problem}" if (problem := session.autosave.problem) else loaded
+
+    def _reset(self) -> str:
+        self._required_session().reset()
+        done = "forgot everything learned"
+        if self._model_path is None or not (files := saved_files(self._model_path)):
+            return done
+        return (
+            f"{done}, but the next start loads what was saved before: to forget for good, delete "
+            f"{' and '.join(map(str, files))}"
+        )
+
+    def _learn(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        try:
+            self._required_session().learning = request.data
+            response.success = True
+            response.message = "learning" if request.data else "not learning, only predicting"
+        except SemiparamError as error:
+            response.message = str(error)
+        return response

@@ -30,9 +30,9 @@ from semiparam_dynamics.base.nodes.managed import (
 )
 from semiparam_dynamics.base.nodes.model_services import LearningNode, answering
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, Step
-from semiparam_dynamics.learner.nodes.change_report import SnapshotServices
 from semiparam_dynamics.learner.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.learner.nodes.outputs import (
     ChangeOutputs,
@@ -105,12 +105,9 @@ class InverseDynamicsNode(LearningNode[Session]):
         self._description: MonitoredSubscription | None = None
         self._descriptions = OtherDescriptions(self)
         if self._config.learner.changes.detect:
-            SnapshotServices(
-                self,
-                self._required_session,
-                lambda: self._config.snapshot_name,
-                self._tell_changes,
-            )
+            for service in ("snapshot", "recall", "release", "forget_snapshot"):
+                name_payload = answering(partial(self._name_payload, service))
+                self.create_service(Trigger, f"~/{service}", name_payload)
         tare = answering(lambda: self._required_session().tare())
         self.create_service(Trigger, "~/tare", tare)
         if not self._urdf:
@@ -139,11 +136,11 @@ class InverseDynamicsNode(LearningNode[Session]):
         self._make_session()
 
     def _make_session(self) -> None:
-        chosen, services = self._joints, self._model_services
-        with services.locked(self._config.autosave):
+        chosen = self._joints
+        with self.locked():
             config = self._with_joints(self._config)
             session = Session(self._text, config, self._locked(config))
-            if not services.resume(session) and self._joints != chosen:
+            if not self.load_saved(session) and self._joints != chosen:
                 # The model that named the joints was of another robot, and is set aside.
                 self._joints = chosen
                 session = Session(self._text, self._config, self._locked(self._config))
@@ -210,7 +207,7 @@ class InverseDynamicsNode(LearningNode[Session]):
         Those chosen by what was published; before that those of the model that is resumed from.
         """
         if not self._joints and not config.learner.robot.joints:
-            saved = tuple(self._model_services.saved()[0].get("joints", ()))
+            saved = tuple(self.saved()[0].get("joints", ()))
             if set(saved) <= set(self._known_tree().joints):
                 self._joints = saved
         if not self._joints or config.learner.robot.joints:
@@ -319,7 +316,7 @@ class InverseDynamicsNode(LearningNode[Session]):
         """Positions of joints that are not learned; before any message the saved model's."""
         tree = self._known_tree()
         joints = config.learner.robot.joints or tree.actuated()
-        before = self._model_services.saved()[1].get(LOCKED, {})
+        before = self.saved()[1].get(LOCKED, {})
         published = {**before, **self._published}
         return locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
 
@@ -371,14 +368,46 @@ class InverseDynamicsNode(LearningNode[Session]):
                     self._contacts.publish(step.stamp)
                 if self._changes is not None:
                     self._changes.publish(step)
-            if not (behind or session.working):
+            if not (behind or session.thread.working):
                 self.continue_report()
 
         self.listen(topic, kind, answer, SENSORS, self._delay, raw=read is not None)
 
-    def _tell_changes(self) -> None:
+    def _name_payload(self, service: str) -> str:
+        """Answer a service on the payload of the name `snapshot_name`; returns a sentence.
+
+        The name is one inside the model's file. Where that is saved automatically, it is at once.
+        """
+        session, name = self._required_session(), self._config.snapshot_name
+        if (monitor := session.learner.changes) is None:
+            raise ConfigurationError("set the parameter changes.detect to know of payloads")
+        if not name and service != "release":
+            raise ConfigurationError("set the parameter snapshot_name first: it is empty")
+        with session.paused():
+            if service == "snapshot":
+                held = monitor.payload
+                monitor.remember(name)
+                assert held is not None  # noqa: S101 # else it was refused
+                answer = (
+                    f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'"
+                )
+                if not held.settled:
+                    answer += "; it is still being estimated, call again when it settled"
+            elif service == "forget_snapshot":
+                monitor.forget(name)
+                answer = f"forgot '{name}'"
+            else:
+                monitor.recall(BARE if service == "release" else name)
+                told = "nothing" if service == "release" else f"'{name}'"
+                answer = f"{told} is held from now on"
+            session.forget_standing()
+            session.note_changes()
+            session.autosave.changed()  # a name alone, too
+            session.autosave.request()
+            session.autosave.step()
         if self._changes is not None:
             self._changes.refresh()
+        return answer
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config

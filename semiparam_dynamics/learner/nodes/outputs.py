@@ -40,9 +40,9 @@ from semiparam_dynamics.changes.nodes.change_messages import (
 from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.learner.learner import Step
-from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.markers import MarkerOutput
 from semiparam_dynamics.learner.nodes.session import TIMINGS, Session
+from semiparam_dynamics.learner.nodes.session_report import ChangeReport
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.nodes.serialized import (
     SerializedMessage,

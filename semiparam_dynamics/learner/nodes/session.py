@@ -413,11 +413,6 @@ class Session(LearningSession[list[Step]]):
                 self.learner.estimator.infer()
                 self.learner.publish()
 
-    @property
-    def waiting(self) -> int:
-        """Samples that wait to be learned, about."""
-        return len(self.thread)
-
     # Files.
 
     def save(self, path: str | Path) -> None:
@@ -477,11 +472,6 @@ class Session(LearningSession[list[Step]]):
                 self.autosave.step()
 
     # For diagnostics.
-
-    @property
-    def working(self) -> bool:
-        """True if something is being learned at this instant, for which `paused` would wait."""
-        return self.thread.working
 
     def learned(self) -> str:
         """The amount of what was learned, in words."""

@@ -103,7 +103,7 @@ class RecognitionReport:
             "frames recognised": str(session.recognized),
             "frames taught": str(session.taught),
             "frames taught, recognised before": str(session.taught_known),
-            "frames dropped": str(session.dropped),
+            "frames dropped": str(session.thread.dropped),
             "frames not learned, learning switched off": str(session.not_learned),
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
@@ -178,10 +178,10 @@ class ObjectRecognitionNode(LearningNode[RecognitionSession]):
         """Make the session, with the image network where the input is images."""
         outputs = RecognitionOutputs(self)
         try:
-            with self._model_services.locked(self._config.autosave):
+            with self.locked():
                 session = RecognitionSession(self._config, outputs.publish)
                 if self._config.autoload:
-                    self._model_services.resume(session)
+                    self._model_self.load_saved(session)
         except BaseException:
             outputs.destroy()
             raise

@@ -139,7 +139,7 @@ class ObjectsPageNode(PageNode):
     def _show(self, message: Image | None) -> None:
         try:
             if message is None:
-                raise ImageError("what came is no image message")
+                raise ImageError("what came is no image message", "image")
             pixels = image_array(
                 message.data, message.height, message.width, message.encoding, message.step
             )

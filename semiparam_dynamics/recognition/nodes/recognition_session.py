@@ -150,11 +150,6 @@ class RecognitionSession(LearningSession[Frame]):
             while self._idle() is not None:
                 pass
 
-    @property
-    def dropped(self) -> int:
-        """Frames that newer ones replaced."""
-        return self.thread.dropped
-
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
             if edit.action == "name":
