@@ -62,14 +62,6 @@ class LimitsConfig:
     max_label_length: int = parameter(
         100, "characters of an object's name at most", low=1, high=1000, live=True
     )
-    new_classes_per_second: float = parameter(
-        2.0,
-        "new names a second at most, over five seconds; more are refused",
-        unit="1/s",
-        low=0.01,
-        high=1e6,
-        live=True,
-    )
     max_inputs: int = parameter(
         4096,
         "numbers in a feature vector at most: memory and time grow with their square",

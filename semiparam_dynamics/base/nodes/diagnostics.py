@@ -38,7 +38,7 @@ def publish_status(outlet: Any, node: Node, status: DiagnosticStatus) -> None:
 
 
 class StatusListener(Node):  # type: ignore[misc]
-    """A node that keeps the last diagnostics of another one, `watched`, in its own namespace."""
+    """A node that keeps the last diagnostics of another one, named `watched`."""
 
     def __init__(self, name: str, watched: str) -> None:
         super().__init__(name)

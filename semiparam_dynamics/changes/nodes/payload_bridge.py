@@ -186,7 +186,7 @@ class PayloadBridgeNode(DescribedNode):
         self.get_logger().info(f"{load}: {'accepted' if accepted else f'refused {why}'}")
 
     def _released(self, bridge: PayloadBridge, accepted: bool, why: str) -> None:
-        bridge.release_answered(time.monotonic(), accepted, why)
+        bridge.release_answered(accepted, why)
         if not accepted:
             self.get_logger().warning(bridge.release.failure, throttle_duration_sec=10.0)
 

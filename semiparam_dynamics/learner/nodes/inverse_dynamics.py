@@ -19,6 +19,7 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.learning_node import LearningNode, answering
 from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     NO_TEXT,
@@ -28,7 +29,6 @@ from semiparam_dynamics.base.nodes.managed import (
     QueueDelay,
     is_text,
 )
-from semiparam_dynamics.base.nodes.model_services import LearningNode, answering
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig

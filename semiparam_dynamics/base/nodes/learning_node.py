@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import MutuallyExclusiveCallbackGroup
 from rclpy.logging import get_logger
-from rclpy.qos import QoSProfile
 from rclpy.task import Future
 from std_srvs.srv import SetBool, Trigger
 
@@ -24,7 +23,7 @@ from semiparam_dynamics.base.errors import (
 )
 from semiparam_dynamics.base.nodes import parameters
 from semiparam_dynamics.base.nodes.autosave import LearningSession, model_path
-from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription, QueueDelay
+from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription
 from semiparam_dynamics.base.storage import (
     ModelLock,
     any_saved,
@@ -134,18 +133,9 @@ class LearningNode(ManagedNode, Generic[S]):
         self.session = None
         self._unlock()
 
-    def listen(
-        self,
-        topic: str,
-        kind: type,
-        take: Callable[[Any], None],
-        qos: QoSProfile,
-        delay: QueueDelay | None = None,
-        *,
-        raw: bool = False,
-    ) -> None:
-        """Subscribe a topic until the node is deactivated; see `MonitoredSubscription`."""
-        self._inputs.append(MonitoredSubscription(self, topic, kind, take, qos, delay, raw=raw))
+    def listen(self, *given: Any, **options: Any) -> None:
+        """Subscribe until the node is deactivated: as `MonitoredSubscription` of this node."""
+        self._inputs.append(MonitoredSubscription(self, *given, **options))
 
     def session_status(
         self, session: S, level: bytes, summary: str, values: dict[str, str]

@@ -15,7 +15,7 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.parameter import Parameter
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.base.nodes.model_services import LearningNode
+from semiparam_dynamics.base.nodes.learning_node import LearningNode
 from semiparam_dynamics.base.nodes.runtime import make_executor
 from semiparam_dynamics.base.storage import LearningNodeConfig
 
