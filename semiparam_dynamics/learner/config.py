@@ -128,13 +128,6 @@ class LivePageNodeConfig:
     port: int = parameter(
         8700, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
     )
-    rate: float = parameter(
-        20.0,
-        "updates a second at most, whatever the topics' rate",
-        unit="Hz",
-        low=1.0,
-        high=20.0,
-    )
     window: float = parameter(
         3.0, "time over which errors are averaged", unit="s", low=0.5, high=600.0
     )

@@ -236,18 +236,8 @@ class ObjectsPageNodeConfig:
     port: int = parameter(
         8701, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
     )
-    rate: float = parameter(
-        15.0,
-        "updates a second at most, whatever the topics' rate",
-        unit="Hz",
-        low=1.0,
-        high=30.0,
-    )
     reliable: bool = parameter(
         False, "have frames that were lost on the way sent again, as the recognition's parameter"
-    )
-    width: int = parameter(
-        480, "of the picture on the page at most", unit="pixels", low=64, high=1920
     )
     window: int = parameter(
         20, "taught frames over which the learning curve is averaged", low=1, high=10000

@@ -24,6 +24,7 @@ from rclpy.signals import uninstall_signal_handlers
 from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters
 
+RATE = 20.0  # updates of a page a second at most, whatever the topics' rate
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
 MAX_STREAMS = 8  # readers at the same time
 MAX_ORDER_BYTES = 8192
@@ -47,7 +48,7 @@ class PageNode(Node, ABC):  # type: ignore[misc]
 
     Parameters
     ----------
-    name: the node's. config_type: of its parameters, `port` and `rate` among them.
+    name: the node's. config_type: of its parameters, `port` among them.
     watched: the parameter that names the other node.
 
     feed : what the page shows. taken : messages that have come. url : where the page is. turn : of
@@ -116,8 +117,8 @@ class PageNode(Node, ABC):  # type: ignore[misc]
         return True
 
     def watch(self, executor: Executor) -> None:
-        """Update the page `rate` times a second, until shutdown or :meth:`end`."""
-        period, due = 1.0 / self._config.rate, time.monotonic()
+        """Update the page `RATE` times a second, until shutdown or :meth:`end`."""
+        period, due = 1.0 / RATE, time.monotonic()
         while self.context.ok() and not self._ended:
             with self.turn:
                 for _ in range(MAX_CALLBACKS):

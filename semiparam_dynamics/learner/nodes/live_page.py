@@ -1,6 +1,6 @@
 """The `live_page` node: a web page on which a learner is watched while it learns.
 
-It subscribes what `inverse_dynamics` publishes, shows `rate` times a second what is newest, and
+It subscribes what `inverse_dynamics` publishes, shows 20 times a second what is newest, and
 publishes nothing. It runs in a process of its own, so that it takes no time of the learner's.
 """
 

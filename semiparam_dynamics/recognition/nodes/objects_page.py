@@ -1,6 +1,6 @@
 """The `objects_page` node: a web page on which objects are taught, and their recognition watched.
 
-It subscribes the frames and what `object_recognition` publishes of them, shows `rate` times a
+It subscribes the frames and what `object_recognition` publishes of them, shows 20 times a
 second what is newest, and publishes what is ordered on the page on the topics that any teacher
 uses. It runs in a process of its own, so that it takes no time of the recognition's.
 """
@@ -51,6 +51,7 @@ MAX_POINTS = 400  # of the learning curve: every other one goes when there are m
 HOLD = 1.5  # s
 SAVE_TIMEOUT = 5.0  # s after which the page says that ~/save has not answered
 END_TIMEOUT = 1.0  # s in which the recognition may receive, at the end, that teaching ends
+PICTURE_WIDTH = 480  # pixels at most
 JPEG_QUALITY = 80
 OBJECT = "object: "  # begins the diagnostics' entry of each
 COUNTS = ("frames taught", "frames taught, recognised before")
@@ -86,7 +87,7 @@ class ObjectsPageNode(PageNode):
         self._names: list[str] = []  # in the list's order
         self._renamed = ("", "")  # the last one, from and to
         self._counts = [(0, 0)]  # the recognition's, since its start
-        self._encode = jpeg_encoder(config.width)
+        self._encode = jpeg_encoder(PICTURE_WIDTH)
         name = config.recognition
         policy = ReliabilityPolicy.RELIABLE if config.reliable else ReliabilityPolicy.BEST_EFFORT
         frames = QoSProfile(depth=2, reliability=policy)
