@@ -70,9 +70,9 @@ S = TypeVar("S", bound=LearningSession[Any])
 class LearningNode(ManagedNode, Generic[S]):
     """A managed node that, configured, has a session, and, active, answers messages by it.
 
-    A node of this kind makes the session in `set_up`, within :meth:`locked`, and subscribes by
-    :meth:`listen` in `begin`. Its services `~/save`, `~/load`, `~/reset` and `~/learn` answer with
-    the reason when they refuse.
+    A node of this kind makes the session in `set_up`, within :meth:`owning_model_file`, and
+    subscribes by :meth:`listen` in `begin`. Its services `~/save`, `~/load`, `~/reset` and
+    `~/learn` answer with the reason when they refuse.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class LearningNode(ManagedNode, Generic[S]):
     # The model's file, and the services.
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def owning_model_file(self) -> Iterator[None]:
         """Own model_file until the session is released, or until this block fails.
 
         Without `autosave` the first `~/save` locks it. Raises StorageError where another node owns

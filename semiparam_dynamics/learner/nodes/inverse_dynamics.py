@@ -137,7 +137,7 @@ class InverseDynamicsNode(LearningNode[Session]):
 
     def _make_session(self) -> None:
         chosen = self._joints
-        with self.locked():
+        with self.owning_model_file():
             config = self._with_joints(self._config)
             session = Session(self._text, config, self._locked(config))
             if not self.load_saved(session) and self._joints != chosen:

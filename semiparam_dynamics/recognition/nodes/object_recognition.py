@@ -178,10 +178,10 @@ class ObjectRecognitionNode(LearningNode[RecognitionSession]):
         """Make the session, with the image network where the input is images."""
         outputs = RecognitionOutputs(self)
         try:
-            with self.locked():
+            with self.owning_model_file():
                 session = RecognitionSession(self._config, outputs.publish)
                 if self._config.autoload:
-                    self._model_self.load_saved(session)
+                    self.load_saved(session)
         except BaseException:
             outputs.destroy()
             raise
