@@ -1,4 +1,4 @@
-"""What was learned, learned and saved in threads, so that no message waits for either."""
+"""Learning and saving in threads, so that no message waits for either."""
 
 from __future__ import annotations
 
