@@ -98,10 +98,7 @@ class PayloadBridgeConfig:
         "lighter payloads count as none, lighter loads with the tool as no load, and smaller "
         "changes aren't passed on",
     )
-    max_mass: float = _mass(
-        5.0,
-        "largest mass that is passed on, the tool's included",
-    )
+    max_mass: float = _mass(5.0, "largest mass that is passed on, the tool's included")
     max_distance: float = parameter(
         0.3,
         "largest distance from the frame's origin of a centre that is passed on",
@@ -146,8 +143,7 @@ class PayloadBridgeNodeConfig:
         "service_server/set_load",
     )
     frame: str = parameter(
-        "",
-        "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8",
+        "", "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8"
     )
     urdf: str = parameter(
         "", "file of the robot's URDF; empty: it comes on the topic robot_description"

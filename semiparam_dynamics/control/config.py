@@ -92,12 +92,7 @@ class TrustConfig:
         "above trust.sure: a step",
     )
     horizon: float = parameter(
-        10.0,
-        "time over which the URDF's error is averaged",
-        unit="s",
-        low=0.1,
-        high=1e5,
-        live=True,
+        10.0, "time over which the URDF's error is averaged", unit="s", low=0.1, high=1e5, live=True
     )
     fade_time: float = parameter(
         0.2,

@@ -40,8 +40,7 @@ class ClassifierConfig:
         "them were taught, to 1, all count the same",
     )
     tolerance: float = _live_share(
-        0.01,
-        "share of held-out examples that a larger recoding exponent may cost",
+        0.01, "share of held-out examples that a larger recoding exponent may cost"
     )
     hold_out: int = parameter(
         6,
