@@ -382,8 +382,8 @@ class Outlets:
 class DescribedNode(Node):  # type: ignore[misc]
     """A node that the robot's URDF sets up, with `/diagnostics` once a second.
 
-    A class of such nodes has :meth:`set_up` and :meth:`report`, and calls :meth:`begin` at the end
-    of its making.
+    A class of such nodes has :meth:`set_up` and :meth:`report`, and calls :meth:`await_urdf` at
+    the end of its making.
 
     Parameters
     ----------
@@ -400,8 +400,8 @@ class DescribedNode(Node):  # type: ignore[misc]
         self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self.unsent)
         self.create_timer(REPORT_PERIOD, self._publish_report, clock=self.steady)
 
-    def begin(self) -> None:
-        """Await the URDF."""
+    def await_urdf(self) -> None:
+        """Have the URDF set the node up, at once or when it comes."""
         await_description(self, self._config.urdf, self._try, self.refuse)
 
     def set_up(self, urdf: str) -> None:

@@ -130,7 +130,7 @@ class PayloadBridgeNode(DescribedNode):
         self.bridge: PayloadBridge | None = None
         self._refused = ""  # why the last estimate was
         self._parts: dict[str, InertiaStamped] = {}  # of an estimate
-        self.begin()
+        self.await_urdf()
         for part in ("payload", "payload_std"):
             take: Callable[[InertiaStamped], None] = partial(self._estimated, part)
             self.create_subscription(InertiaStamped, f"{LEARNER}/{part}", take, LATCHED)

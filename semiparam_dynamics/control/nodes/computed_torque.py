@@ -68,7 +68,7 @@ class ComputedTorqueNode(DescribedNode):
         topic = f"{LEARNER}/desired"
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self.unsent)
         self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self.unsent)
-        self.begin()
+        self.await_urdf()
         self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
     def set_up(self, urdf: str) -> None:

@@ -103,7 +103,7 @@ class TrajectoryEffortsNode(DescribedNode):
         self._controller = Outlet(self, JointTrajectory, CONTROLLER, QUEUE, self._reasons)
         topic = f"{LEARNER}/desired"
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE, self._reasons)
-        self.begin()
+        self.await_urdf()
         for end in ("", "_std"):
             take: Callable[[JointTrajectory], None] = partial(self._answered, end)
             topic = f"{LEARNER}/{ANSWERS[self._config.efforts.feedforward]}{end}"
