@@ -163,7 +163,7 @@ class TrajectoryEffortsConfig:
 
 @dataclasses.dataclass(frozen=True)
 class SessionConfig:
-    """Sampling of the desired motion."""
+    """Sampling of the desired motion, and timing of the questions to the learner."""
 
     rate: float = parameter(
         500.0,
@@ -171,6 +171,13 @@ class SessionConfig:
         unit="Hz",
         low=10.0,
         high=5000.0,
+    )
+    lead: float = parameter(
+        0.03,
+        "how long before a block of instants begins the learner is asked for it",
+        unit="s",
+        low=0.0,
+        high=1.0,
     )
     control: ControlConfig = group(ControlConfig, inline=True)
 

@@ -22,7 +22,6 @@ MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts 
 TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
 BEYOND = 1.0  # rad or m beyond its limits, or farther than it can have moved, where no joint is
 BLOCK = 10  # instants in one question to the learner
-LEAD_S = 0.03  # before a block begins, when the learner is asked for it
 DELAY_S = 0.002  # until a command acts: the feed-forward is of the desired state so much later
 APPROACH_SPEED = 0.5  # rad/s, largest of a joint on the way to the motion's beginning
 N_TIMINGS = 2000  # last commands whose duration is kept
@@ -155,7 +154,7 @@ class ControlSession:
         config = self._config
         approach = Approach(q.copy(), self._reference, APPROACH_SPEED)
         self._start = stamp
-        self.plan = Plan(self._model, approach, 1.0 / config.rate, BLOCK, DELAY_S, LEAD_S)
+        self.plan = Plan(self._model, approach, 1.0 / config.rate, BLOCK, DELAY_S, config.lead)
 
     def blocks(self) -> tuple[int, int]:
         """Blocks that have begun since the session did, and those without an answer by then."""
