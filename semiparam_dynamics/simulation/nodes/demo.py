@@ -160,7 +160,10 @@ def run_demo(
         monitor.destroy_node()
     urdf = out / "robot.urdf"
     write_files({urdf: monitor.urdf})
-    print(f"{monitor.recorded} messages recorded; {monitor.message}")
+    seen, learned = (monitor.values.get(f"samples {done}", "0") for done in ("seen", "learned"))
+    print(
+        f"{monitor.recorded} messages recorded; the learner saw {seen} samples, learned {learned}"
+    )
     for act in ("predict", "learn"):
         if (p50 := monitor.values.get(f"{act} p50 [us]")) is not None:
             p99 = monitor.values[f"{act} p99 [us]"]
