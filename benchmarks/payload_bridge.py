@@ -304,7 +304,7 @@ class PayloadTrial:
         monitor = self.learner.changes
         if self.bridge.release_due(self.now) and monitor is not None:
             monitor.recall(BARE)
-            self.bridge.release_answered(self.now, True)
+            self.bridge.release_answered(True)
         call = self.bridge.advance(self.now)
         self._call = self._call if call is None else call
 

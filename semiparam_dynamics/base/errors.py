@@ -57,27 +57,24 @@ class LearningError(SemiparamError, ValueError):
     """Data or settings from which a learner can't make an answer."""
 
 
-class ImageError(SemiparamError, ValueError):
-    """An image can't be used; `reason` is one of a few fixed texts, to count by.
-
-    The message quotes what came, which may be something else every time.
-    """
-
-    def __init__(self, message: str, reason: str = "image") -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-class BackboneError(SemiparamError, ValueError):
-    """An image network can't be read, or is none that makes a feature vector of an image."""
-
-
 class RefusedError(SemiparamError, ValueError):
-    """A label, a feature vector or an edit of classes is refused; `reason` as in ImageError."""
+    """A label, a feature vector or an edit of classes is refused.
+
+    `reason` is one of a few fixed texts, to count by: the message quotes what came, which may be
+    something else every time.
+    """
 
     def __init__(self, message: str, reason: str) -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class ImageError(RefusedError):
+    """An image can't be used."""
+
+
+class BackboneError(SemiparamError, ValueError):
+    """An image network can't be read, or is none that makes a feature vector of an image."""
 
 
 def positive(value: Any, name: str) -> float:

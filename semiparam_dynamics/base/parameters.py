@@ -53,6 +53,9 @@ REMOVED = {
     "changes.payload_reach": "it is 0.3 m, from `changes.payload_link`",
     "changes.friction": "`changes.detect` includes friction",
     "changes.offset": "`changes.detect` includes offsets",
+    "prototypes": "teach each object by pictures, or by vectors on `features` (input: features)",
+    "features": "the node's classifier is linear; in Python IncrementalRLSC(features=...) is not",
+    "new_classes_per_second": "`max_classes` bounds the objects that a teacher may name",
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]

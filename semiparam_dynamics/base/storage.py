@@ -9,6 +9,7 @@ SHA-256 of all before it, checked before anything else is read.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import hashlib
 import io
@@ -31,6 +32,7 @@ from semiparam_dynamics.base.errors import (
     SemiparamError,
     StorageError,
 )
+from semiparam_dynamics.base.parameters import parameter
 
 HEADER = "header"
 SEAL = b"sha256:"
@@ -55,6 +57,34 @@ MALFORMED = (
     struct.error,
     zipfile.BadZipFile,
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class LearningNodeConfig:
+    """Parameters of a node that learns, on its start and on the file of what it learned."""
+
+    autostart: bool = parameter(
+        True, "configure and activate at the start, without a lifecycle manager"
+    )
+    model_file: str = parameter(
+        "",
+        "file that what was learned is saved to and loaded from; the one before is kept beside it; "
+        "empty: nothing is saved",
+        basic=True,
+    )
+    autosave: bool = parameter(
+        True,
+        "save to model_file every save_interval, when the teaching of an object ends, when "
+        "deactivated and at the end",
+    )
+    save_interval: float = parameter(
+        60.0,
+        "at most so much learning is lost by a kill or a power cut; 0: not saved in between",
+        unit="s",
+        low=0.0,
+        high=1e6,
+        live=True,
+    )
 
 
 def save_state(
@@ -198,19 +228,12 @@ def previous_of(path: str | Path) -> Path:
     return path.parent / f"{path.stem}{PREVIOUS}{path.suffix}"
 
 
+NAMED_PLACES = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
+
+
 def part_of(path: Path) -> Path:
     """The place of a file that is being written."""
     return path.with_name(path.name + ".part")
-
-
-KINDS_OF_PLACES = {
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a link",
-}
 
 
 def require_places(path: Path) -> None:
@@ -227,10 +250,11 @@ def require_places(path: Path) -> None:
     for place in (path, previous_of(path), part_of(path)):
         with contextlib.suppress(OSError):  # nothing is there, or what uses it says why
             kind = stat.S_IFMT(os.lstat(place).st_mode)
-            if kind in KINDS_OF_PLACES:
+            if kind != stat.S_IFREG:
+                named = NAMED_PLACES.get(kind, "a device or a link")
                 raise StorageError(
-                    f"{place} is {KINDS_OF_PLACES[kind]}, no file, and is left as it is: name "
-                    "another file for the model"
+                    f"{place} is {named}, no file, and is left as it is: name another file for the "
+                    "model"
                 )
 
 

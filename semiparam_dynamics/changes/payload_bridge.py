@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, deque
+from functools import partial
 
 import numpy as np
 
@@ -50,7 +51,10 @@ REVERSED = (
     "the payload is gone each time the driver is given it: if the efforts no longer contain it, "
     "set compensated to true"
 )
+RELEASE_FAILED = "the learner's service release failed ({}): it may count the payload again"
 OUTCOMES = ACCEPTED, REFUSED, UNANSWERED = "accepted", "refused", "not answered"
+
+_mass = partial(parameter, unit="kg", low=0.0, high=1e3, live=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,32 +88,17 @@ class PayloadBridgeConfig:
         low=-1e3,
         high=1e3,
     )
-    mass_std: float = parameter(
+    mass_std: float = _mass(
         0.1,
         "largest standard deviation of the mass with which an estimate is passed on to the "
         "driver, and largest difference between three estimates that agree",
-        unit="kg",
-        low=0.0,
-        high=1e3,
-        live=True,
     )
-    min_mass: float = parameter(
+    min_mass: float = _mass(
         0.1,
         "lighter payloads count as none, lighter loads with the tool as no load, and smaller "
         "changes aren't passed on",
-        unit="kg",
-        low=0.0,
-        high=1e3,
-        live=True,
     )
-    max_mass: float = parameter(
-        5.0,
-        "largest mass that is passed on, the tool's included",
-        unit="kg",
-        low=0.0,
-        high=1e4,
-        live=True,
-    )
+    max_mass: float = _mass(5.0, "largest mass that is passed on, the tool's included")
     max_distance: float = parameter(
         0.3,
         "largest distance from the frame's origin of a centre that is passed on",
@@ -154,8 +143,7 @@ class PayloadBridgeNodeConfig:
         "service_server/set_load",
     )
     frame: str = parameter(
-        "",
-        "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8",
+        "", "link in whose frame the driver takes loads, its flange; empty: tool0, or fr3_link8"
     )
     urdf: str = parameter(
         "", "file of the robot's URDF; empty: it comes on the topic robot_description"
@@ -214,8 +202,7 @@ class ReleaseState:
     """The learner's part after a change of the driver's load: to count nothing as held."""
 
     done: bool
-    sent: float = np.inf  # s, of the request whose answer is waited for
-    retry: float = -np.inf  # s
+    asked: float = -np.inf  # s, when it was asked last
     failure: str = ""
 
 
@@ -295,29 +282,29 @@ class PayloadBridge:
     def release_due(self, now: float) -> bool:
         """Return whether to ask the learner now to count nothing as held.
 
-        It is due once after each change to a load that efforts no longer contain, and again a
-        period after a failure. No estimate is taken before the learner did so.
+        It is due once after each change to a load that efforts no longer contain, and again where
+        the learner did not do so within the timeout. No estimate is taken before it did.
         """
         state, config = self.release, self.config
-        if now > state.sent + config.timeout:
-            self.release_answered(now, False, f"it did not answer within {config.timeout:g} s")
-        if not config.compensated or state.done or state.sent < np.inf or not self._has:
+        if not config.compensated or state.done or not self._has:
             return False
-        if now < max(self.driver.changed + RELEASE_S, state.retry):
+        if now < max(self.driver.changed + RELEASE_S, state.asked + config.timeout):
             return False
-        state.sent = now
+        if state.asked > -np.inf:
+            unanswered = f"it did not answer within {config.timeout:g} s"
+            state.failure = state.failure or RELEASE_FAILED.format(unanswered)
+        state.asked = now
         return True
 
-    def release_answered(self, now: float, accepted: bool, error: str = "") -> None:
+    def release_answered(self, accepted: bool, error: str = "") -> None:
         """Take the learner's answer; what it had estimated before no longer counts."""
-        if self.release.sent == np.inf:
+        if self.release.done or self.release.asked == -np.inf:
             return  # of before another change
         if accepted:
             self.release, self.estimate = ReleaseState(done=True), None
             self._masses.clear()
-            return
-        failure = f"the learner's service release failed ({error}): it may count the payload again"
-        self.release = ReleaseState(False, retry=now + self.config.period, failure=failure)
+        else:
+            self.release.failure = RELEASE_FAILED.format(error)
 
     def advance(self, now: float, ready: bool = True) -> Call | None:
         """Return the call to make now, or None. ready: whether the driver's service is there."""

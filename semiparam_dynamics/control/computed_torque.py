@@ -59,7 +59,6 @@ class ComputedTorque:
         self.config = config
         gains = config.gains
         self._bandwidth = one_or_each("gains.bandwidth", gains.bandwidth, n, "joints")
-        self._damping = 2.0 * one_or_each("gains.damping_ratio", gains.damping_ratio, n, "joints")
         self._rotors = one_or_each("gains.rotor_inertia", gains.rotor_inertia, n, "joints")
         bounds = config.bounds
         self.limit = effort_bound(model, bounds.effort_share, "bounds.effort", bounds.effort)
@@ -97,7 +96,7 @@ class ComputedTorque:
             learned, std = (None, None) if answer is None else (answer.values, answer.stds)
             correction = self.correction.advance(dt, urdf, learned, std, self.urdf_error)
         w, inertia = self._bandwidth, point.inertia + self._rotors
-        feedback = inertia * w * (w * (point.q - q) + self._damping * (point.dq - dq))
+        feedback = inertia * w * (w * (point.q - q) + 2.0 * (point.dq - dq))
         if not np.isfinite(feedback).all():
             self.counts[NOT_MEASURED] += 1
             feedback = np.zeros(len(urdf))

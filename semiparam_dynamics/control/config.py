@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from semiparam_dynamics.base.parameters import group, parameter
 from semiparam_dynamics.simulation.config import MotionConfig
 
+# Parameters of one kind have one range.
+_share = partial(parameter, low=0.0, high=1.0)
+_ratio = partial(parameter, low=0.0, high=100.0, live=True)
+_effort_bound = partial(parameter, unit="N m or N", low=0.0, high=1e9)
 FEEDFORWARDS = ("urdf", "rigid_body", "semiparametric")
 
 
@@ -16,16 +21,11 @@ class GainsConfig:
 
     bandwidth: tuple[float, ...] = parameter(
         (20.0,),
-        "natural frequency of each joint's error: Kp = (M_jj + rotor_inertia) bandwidth^2",
+        "natural frequency of each joint's error, critically damped: Kp = (M_jj + rotor_inertia) "
+        "bandwidth^2",
         unit="rad/s",
         low=0.0,
         high=1000.0,
-    )
-    damping_ratio: tuple[float, ...] = parameter(
-        (1.0,),
-        "of each joint's error: Kd = 2 damping_ratio bandwidth (M_jj + rotor_inertia)",
-        low=0.0,
-        high=10.0,
     )
     rotor_inertia: tuple[float, ...] = parameter(
         (0.0,),
@@ -41,20 +41,15 @@ class GainsConfig:
 class BoundsConfig:
     """Bounds of the commands, and of the learner's correction and its rate."""
 
-    effort_share: float = parameter(
+    effort_share: float = _share(
         0.9,
         "share of the URDF's effort limits that commands are clipped to (0 or missing: none, and "
         "the node needs bounds.effort)",
-        low=0.0,
-        high=1.0,
     )
-    effort: tuple[float, ...] = parameter(
+    effort: tuple[float, ...] = _effort_bound(
         (),
         "size that commands are clipped to, too: one number, or one for each joint; empty: no such "
         "bound",
-        unit="N m or N",
-        low=0.0,
-        high=1e9,
     )
     following_error: float = parameter(
         0.3,
@@ -64,12 +59,10 @@ class BoundsConfig:
         low=1e-3,
         high=1e6,
     )
-    correction: float = parameter(
+    correction: float = _share(
         0.5,
         "largest difference of the feed-forward from the URDF's, as a share of the bound on "
         "commands",
-        low=0.0,
-        high=1.0,
     )
     correction_rate: float = parameter(
         5.0,
@@ -88,29 +81,18 @@ class TrustConfig:
     of the URDF's recent error: the commanded efforts less its feed-forward.
     """
 
-    sure: float = parameter(
+    sure: float = _ratio(
         0.5,
         "ratio of the learner's standard deviation to the URDF's recent error up to which the "
         "learner is followed in full",
-        low=0.0,
-        high=100.0,
-        live=True,
     )
-    unsure: float = parameter(
+    unsure: float = _ratio(
         1.0,
         "the same ratio from which on the learner is not followed; linear in between; if not "
         "above trust.sure: a step",
-        low=0.0,
-        high=100.0,
-        live=True,
     )
     horizon: float = parameter(
-        10.0,
-        "time over which the URDF's error is averaged",
-        unit="s",
-        low=0.1,
-        high=1e5,
-        live=True,
+        10.0, "time over which the URDF's error is averaged", unit="s", low=0.1, high=1e5, live=True
     )
     fade_time: float = parameter(
         0.2,
@@ -154,27 +136,20 @@ class TrajectoryEffortsConfig:
         "it is pushed up by its weight; where neither does the controller's feedback has to",
         choices=("include", "exclude"),
     )
-    effort_share: float = parameter(
+    effort_share: float = _share(
         1.0,
         "share of the URDF's effort limits that efforts are clipped to (none for joints whose "
         "limit is 0 or missing)",
-        low=0.0,
-        high=1.0,
     )
-    effort: tuple[float, ...] = parameter(
+    effort: tuple[float, ...] = _effort_bound(
         (),
         "size that efforts are clipped to, too: one number, or one for each joint; empty: no such "
         "bound",
-        unit="N m or N",
-        low=0.0,
-        high=1e9,
     )
-    unsure: float = parameter(
+    unsure: float = _share(
         0.1,
         "standard deviation of the learner's answer, as a share of that bound, beyond which a "
         "joint gets no efforts in the whole trajectory",
-        low=0.0,
-        high=1.0,
     )
     period: float = parameter(
         0.0,
@@ -197,58 +172,41 @@ class SessionConfig:
         low=10.0,
         high=5000.0,
     )
-    block: int = parameter(10, "instants in one question to the learner", low=1, high=200)
     lead: float = parameter(
         0.03,
-        "how long before a block begins the learner is asked for it",
+        "how long before a block of instants begins the learner is asked for it",
         unit="s",
         low=0.0,
         high=1.0,
-    )
-    delay: float = parameter(
-        0.002,
-        "time until a command acts: the feed-forward is that of the desired state so much later",
-        unit="s",
-        low=0.0,
-        high=0.1,
-    )
-    approach_speed: float = parameter(
-        0.5,
-        "largest joint velocity on the way from where the arm is to the motion's beginning",
-        unit="rad/s",
-        low=1e-3,
-        high=20.0,
     )
     control: ControlConfig = group(ControlConfig, inline=True)
 
 
 @dataclasses.dataclass(frozen=True)
-class ComputedTorqueNodeConfig:
+class RobotNodeConfig:
+    """Parameters of a node that has a robot's model."""
+
+    urdf: str = parameter(
+        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
+    )
+    gravity_vector: tuple[float, ...] = parameter(
+        (0.0, 0.0, -9.81),
+        "gravity in the frame of the root link, as the driver that compensates it knows it",
+        unit="m/s^2",
+        low=-100.0,
+        high=100.0,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputedTorqueNodeConfig(RobotNodeConfig):
     """Parameters of the `computed_torque` node.
 
     The motion is that of the simulator, whose `stiffness` belongs to its own controller.
     """
 
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
     joints: tuple[str, ...] = parameter(
         (), "controlled joints, in order; empty: all actuated joints of the URDF"
-    )
-    gravity_vector: tuple[float, ...] = parameter(
-        (0.0, 0.0, -9.81),
-        "gravity in the frame of the root link",
-        unit="m/s^2",
-        low=-100.0,
-        high=100.0,
-    )
-    hand_frame: str = parameter("", "link or frame that draws circles; empty: the arm's end")
-    hand_offset: tuple[float, ...] = parameter(
-        (),
-        "point of the hand frame that draws the circles; empty: its origin",
-        unit="m",
-        low=-2.0,
-        high=2.0,
     )
     seed: int = parameter(0, "seed of the motion", low=0, high=2**31 - 1)
     motion: MotionConfig = group(MotionConfig, inline=True)
@@ -256,22 +214,11 @@ class ComputedTorqueNodeConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class TrajectoryEffortsNodeConfig:
+class TrajectoryEffortsNodeConfig(RobotNodeConfig):
     """Parameters of the `trajectory_efforts` node."""
 
-    urdf: str = parameter(
-        "", "file of the robot's URDF; empty: it comes on the topic robot_description"
-    )
     joints: tuple[str, ...] = parameter(
         (), "joints that the learner learns; empty: those of the URDF that a trajectory names"
-    )
-    gravity_vector: tuple[float, ...] = parameter(
-        (0.0, 0.0, -9.81),
-        "gravity in the frame of the root link, as the driver that compensates it knows it; for "
-        "gravity: exclude only",
-        unit="m/s^2",
-        low=-100.0,
-        high=100.0,
     )
     timeout: float = parameter(
         0.5,

@@ -21,6 +21,9 @@ NANO = 1e-9
 MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts where the arm is
 TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
 BEYOND = 1.0  # rad or m beyond its limits, or farther than it can have moved, where no joint is
+BLOCK = 10  # instants in one question to the learner
+DELAY_S = 0.002  # until a command acts: the feed-forward is of the desired state so much later
+APPROACH_SPEED = 0.5  # rad/s, largest of a joint on the way to the motion's beginning
 N_TIMINGS = 2000  # last commands whose duration is kept
 # Counted reasons.
 OUT_OF_ORDER = "joint states out of order"
@@ -149,11 +152,9 @@ class ControlSession:
         if self.plan is not None:
             self._begun, self._late = self.blocks()
         config = self._config
-        approach = Approach(q.copy(), self._reference, config.approach_speed)
+        approach = Approach(q.copy(), self._reference, APPROACH_SPEED)
         self._start = stamp
-        self.plan = Plan(
-            self._model, approach, 1.0 / config.rate, config.block, config.delay, config.lead
-        )
+        self.plan = Plan(self._model, approach, 1.0 / config.rate, BLOCK, DELAY_S, config.lead)
 
     def blocks(self) -> tuple[int, int]:
         """Blocks that have begun since the session did, and those without an answer by then."""

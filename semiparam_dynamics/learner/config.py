@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.base.storage import LearningNodeConfig
 from semiparam_dynamics.changes.config import ChangesConfig
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.dynamics.filtering import FilterConfig
@@ -30,32 +31,11 @@ class InverseDynamicsConfig:
 
 
 @dataclass(frozen=True)
-class InverseDynamicsNodeConfig:
+class InverseDynamicsNodeConfig(LearningNodeConfig):
     """Parameters of the `inverse_dynamics` node."""
 
-    autostart: bool = parameter(
-        True, "configure and activate at the start, without a lifecycle manager"
-    )
     urdf: str = parameter(
         "", "file of the robot's URDF; empty: it comes on the topic robot_description", basic=True
-    )
-    model_file: str = parameter(
-        "",
-        "file that what was learned is saved to and loaded from; the one before is kept beside it; "
-        "empty: nothing is saved",
-        basic=True,
-    )
-    autosave: bool = parameter(
-        True, "save to model_file every save_interval, when deactivated and at the end"
-    )
-    save_interval: float = parameter(
-        60.0,
-        "at most so much learning is lost by a kill or a power cut; 0: saved only when "
-        "deactivated and at the end",
-        unit="s",
-        low=0.0,
-        high=1e6,
-        live=True,
     )
     learning_queue: int = parameter(
         100,
@@ -147,13 +127,6 @@ class LivePageNodeConfig:
     )
     port: int = parameter(
         8700, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
-    )
-    rate: float = parameter(
-        20.0,
-        "updates a second at most, whatever the topics' rate",
-        unit="Hz",
-        low=1.0,
-        high=20.0,
     )
     window: float = parameter(
         3.0, "time over which errors are averaged", unit="s", low=0.5, high=600.0

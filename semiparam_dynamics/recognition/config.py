@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from semiparam_dynamics.base.parameters import group, parameter
+from semiparam_dynamics.base.storage import LearningNodeConfig
+
+# Parameters of one kind have one range.
+_live_share = partial(parameter, low=0.0, high=1.0, live=True)
 
 
 @dataclass(frozen=True)
@@ -29,20 +34,13 @@ class ClassifierConfig:
         "choose the recoding exponent by held-out examples: the largest that costs no accuracy",
         live=True,
     )
-    recoding: float = parameter(
+    recoding: float = _live_share(
         0.7,
         "the recoding exponent where it isn't chosen: 0, objects count by how many examples of "
         "them were taught, to 1, all count the same",
-        low=0.0,
-        high=1.0,
-        live=True,
     )
-    tolerance: float = parameter(
-        0.01,
-        "share of held-out examples that a larger recoding exponent may cost",
-        low=0.0,
-        high=1.0,
-        live=True,
+    tolerance: float = _live_share(
+        0.01, "share of held-out examples that a larger recoding exponent may cost"
     )
     hold_out: int = parameter(
         6,
@@ -53,17 +51,6 @@ class ClassifierConfig:
         high=1000000,
     )
     validation_size: int = parameter(600, "how many held-out examples are kept", low=1, high=100000)
-    features: str = parameter(
-        "none",
-        "a nonlinear classifier: random Fourier, random ReLU or growing Nyström features of the "
-        "feature vector",
-        choices=("none", "random_fourier", "random_relu", "nystrom"),
-    )
-    length_scale: float = parameter(
-        1.0, "width of the Gaussian kernel of Fourier and Nyström features", low=1e-6, high=1e6
-    )
-    n_features: int = parameter(500, "how many of these features", low=2, high=20000)
-    seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
 
 
 @dataclass(frozen=True)
@@ -73,14 +60,6 @@ class LimitsConfig:
     max_classes: int = parameter(1000, "objects at most", low=1, high=100000, live=True)
     max_label_length: int = parameter(
         100, "characters of an object's name at most", low=1, high=1000, live=True
-    )
-    new_classes_per_second: float = parameter(
-        2.0,
-        "new names a second at most, over five seconds; more are refused",
-        unit="1/s",
-        low=0.01,
-        high=1e6,
-        live=True,
     )
     max_inputs: int = parameter(
         4096,
@@ -109,13 +88,10 @@ class RecognitionConfig:
     """The recognizer, from features to answers."""
 
     classifier: ClassifierConfig = group(ClassifierConfig, inline=True)
-    threshold: float = parameter(
+    threshold: float = _live_share(
         0.3,
         "an answer with a smaller probability than this is unknown; 0: none is. Probabilities "
         "are among the objects taught: with one object it is 1 whatever is shown",
-        low=0.0,
-        high=1.0,
-        live=True,
     )
     max_novelty: float = parameter(
         5.0,
@@ -137,13 +113,6 @@ class RecognitionConfig:
     )
     unknown: str = parameter(
         "unknown", "the answer for an unknown object, empty too; no object can have this name"
-    )
-    prototypes: str = parameter(
-        "",
-        "npz file of objects that are known before a picture of them is taught: their names "
-        "(`names`) and a feature vector of each (`vectors`, names x numbers), such as the text "
-        "vectors of a network that has pictures and texts in one space (CLIP); each counts as one "
-        "example",
     )
     remember: int = parameter(
         60,
@@ -224,8 +193,8 @@ class ImageSourceNodeConfig:
 
     source: str = parameter(
         "/dev/video0",
-        "camera, such as /dev/video0 or 0; video file, animated picture or folder of pictures; "
-        "digits: handwritten ones that need no file",
+        "camera, such as /dev/video0 or 0; video file or folder of pictures; digits: handwritten "
+        "ones that need no file",
     )
     teach: int = parameter(
         0,
@@ -266,18 +235,8 @@ class ObjectsPageNodeConfig:
     port: int = parameter(
         8701, "port of the page, on this machine alone; 0: any that is free", low=0, high=65535
     )
-    rate: float = parameter(
-        15.0,
-        "updates a second at most, whatever the topics' rate",
-        unit="Hz",
-        low=1.0,
-        high=30.0,
-    )
     reliable: bool = parameter(
         False, "have frames that were lost on the way sent again, as the recognition's parameter"
-    )
-    width: int = parameter(
-        480, "of the picture on the page at most", unit="pixels", low=64, high=1920
     )
     window: int = parameter(
         20, "taught frames over which the learning curve is averaged", low=1, high=10000
@@ -285,12 +244,9 @@ class ObjectsPageNodeConfig:
 
 
 @dataclass(frozen=True)
-class ObjectRecognitionNodeConfig:
+class ObjectRecognitionNodeConfig(LearningNodeConfig):
     """Parameters of the `object_recognition` node."""
 
-    autostart: bool = parameter(
-        True, "configure and activate at the start, without a lifecycle manager"
-    )
     input: str = parameter(
         "image",
         "what comes in: images, on the topic image, or feature vectors, on the topic features",
@@ -304,27 +260,8 @@ class ObjectRecognitionNodeConfig:
     normalize: bool = parameter(
         True, "scale each vector of the topic features to length 1, which the penalties are for"
     )
-    model_file: str = parameter(
-        "",
-        "file that what was taught is saved to and loaded from; the one before is kept beside it; "
-        "empty: nothing is saved",
-    )
     autoload: bool = parameter(
         True, "when configured resume from the newest whole model_file, if there is one"
-    )
-    autosave: bool = parameter(
-        True,
-        "save to model_file whenever the teaching of an object has ended, every save_interval, "
-        "when deactivated and at the end",
-    )
-    save_interval: float = parameter(
-        60.0,
-        "at most so much of a long teaching is lost by a kill or a power cut; 0: not saved before "
-        "its end",
-        unit="s",
-        low=0.0,
-        high=1e6,
-        live=True,
     )
     recognition: RecognitionConfig = group(RecognitionConfig, inline=True)
     backbone: BackboneConfig = group(BackboneConfig)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import compress, count, islice
+from itertools import count, islice
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 Picture = npt.NDArray[np.uint8]
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp")
-STILLS = (".gif", ".webp", ".apng", *SUFFIXES)  # of which some are animated
 FOLDER_RATE = 5.0  # pictures a second of a folder, whose pictures have no times
 MIN_FILM_RATE, MAX_FILM_RATE = 0.1, 240.0  # frames a second that a file may claim to have
 CAMERA_TIMEOUT = 8.0  # s without an answer, after which a camera hangs
@@ -77,8 +76,8 @@ def open_frames(source: str, rate: float = 0.0, longest: int = 400, teach: int =
     """The frames of a camera, a video file or a folder of pictures.
 
     source: /dev/video0, a link to such a device as /dev/v4l/by-id/ has them, or a camera's number;
-        a video file, an animated picture among them; a folder with pictures, or with subfolders
-        that have some, which are objects by their names; digits: scikit-learn's handwritten ones.
+        a video file; a picture; a folder with pictures, or with subfolders that have some, which
+        are objects by their names; digits: scikit-learn's handwritten ones.
     rate: frames a second; of a video some are passed over, so that it has its own speed. 0, and
         more than it has: as many as it has.
     longest: pixels of the longer side at most; larger ones are made smaller.
@@ -114,34 +113,38 @@ def _open(source: str, rate: float, longest: int) -> Frames:
         device = source if source.isdecimal() else str(path.resolve())
         _opencv()
         return Frames(0.0, lambda: _camera(device, rate, longest))
-    if source and path.is_dir():
+    if source and (path.is_dir() or (path.is_file() and path.suffix.lower() in SUFFIXES)):
         return _folder(path, rate, longest)
     if not path.is_file():
         raise ConfigurationError(
             f"there is no camera, file or folder '{source}' to take frames from; a camera is such "
             "as /dev/video0"
         )
-    if path.suffix.lower() in STILLS:
-        return _animated(path, rate, longest)
     return _video(path, rate, longest)
 
 
-def _folder(folder: Path, rate: float, longest: int) -> Frames:
-    try:
-        inside = sorted(p for p in folder.iterdir() if p.is_dir() and not p.name.startswith("."))
-        files = {one: _picture_files(one) for one in (folder, *inside)}
-    except OSError as error:
-        raise ConfigurationError(f"can't read the folder {folder}: {error.strerror}") from None
+def _folder(source: Path, rate: float, longest: int) -> Frames:
+    """Frames of a folder's pictures and of those in its folders, or of a single picture."""
+
+    def inside(place: Path) -> list[Path]:
+        files = [place] if place.is_file() else place.iterdir()
+        return sorted(file for file in files if file.suffix.lower() in SUFFIXES)
 
     def read(files: list[Path]) -> Iterator[Picture]:  # broken ones are left out
         for file in files:
             if (picture := read_picture(file, longest)) is not None:
                 yield picture
 
+    try:
+        folders = [] if source.is_file() else source.iterdir()
+        named = sorted(p for p in folders if p.is_dir() and not p.name.startswith("."))
+        files = {one: inside(one) for one in (source, *named)}
+    except OSError as error:
+        raise ConfigurationError(f"can't read the folder {source}: {error.strerror}") from None
     if not any(True for _ in read([file for some in files.values() for file in some])):
-        raise ConfigurationError(f"{folder} has no picture that is whole ({', '.join(SUFFIXES)})")
+        raise ConfigurationError(f"{source} has no picture that is whole ({', '.join(SUFFIXES)})")
     groups = {one: partial(read, some) for one, some in files.items() if some}
-    loose = groups.pop(folder, Frames.background)
+    loose = groups.pop(source, Frames.background)
     return _pictures({one.name: group for one, group in groups.items()}, rate, loose)
 
 
@@ -174,37 +177,6 @@ def _digits() -> dict[str, Callable[[], Iterator[Picture]]]:
 
     names = ("zero", "one", "two", "three", "four")
     return {name: partial(enlarged, ink[data.target == k]) for k, name in enumerate(names)}
-
-
-def _animated(path: Path, rate: float, longest: int) -> Frames:
-    pillow = _pillow()
-    from PIL import ImageOps, ImageSequence
-
-    broken = _broken()
-    try:
-        with pillow.open(path) as film:
-            film.load()  # a frame's duration is read with it; all are shown for the first's
-            own = _credible(1000.0 / float(film.info.get("duration") or 100.0))
-    except broken as error:
-        raise ConfigurationError(
-            f"{path} can't be read as a picture: {error}; save it again, or name another"
-        ) from None
-    wanted = min(rate, own) if rate else own
-
-    def once() -> Iterator[Picture]:
-        try:
-            with pillow.open(path) as film:
-                frames = compress(ImageSequence.Iterator(film), _selected(own, wanted))
-                for frame in frames:
-                    shown = _to_rgb(ImageOps.exif_transpose(frame))
-                    shown.thumbnail((longest, longest))
-                    yield np.asarray(shown)
-        except broken as error:
-            raise ConfigurationError(
-                f"{path} ends in the middle of a frame: {error}; copy it again, or cut it before"
-            ) from None
-
-    return Frames(wanted, once)
 
 
 def _video(path: Path, rate: float, longest: int) -> Frames:
@@ -330,16 +302,6 @@ def _pillow() -> Any:
     return imported("PIL.Image", "reading pictures needs pillow: pip install pillow")
 
 
-def _broken() -> tuple[type[Exception], ...]:
-    """Errors of Pillow's for a file that is no whole picture."""
-    return OSError, ValueError, SyntaxError, _pillow().DecompressionBombError
-
-
-def _picture_files(folder: Path) -> list[Path]:
-    """A folder's pictures in alphabetical order."""
-    return sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)
-
-
 def read_picture(path: Path, longest: int) -> Picture | None:
     """The picture, (H, W, 3) uint8, as a viewer shows it; None if it is broken.
 
@@ -354,7 +316,7 @@ def read_picture(path: Path, longest: int) -> Picture | None:
             upright = _to_rgb(ImageOps.exif_transpose(picture))
             upright.thumbnail((longest, longest))
             return np.asarray(upright)
-    except _broken():
+    except (OSError, ValueError, SyntaxError, pillow.DecompressionBombError):
         return None
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Container
 from typing import NamedTuple
 
 from semiparam_dynamics.base.errors import RefusedError, SemiparamError
 from semiparam_dynamics.recognition.config import LimitsConfig
 
-RATE_WINDOW = 5.0  # s over which new names are counted
 QUOTED_CHARACTERS = 40  # of a refused label, in a message
 
 
@@ -55,19 +53,15 @@ class Teacher:
     """The object being taught, `label`; none while it is empty.
 
     limits: may be set at any moment. unknown: what no object can be called.
-    clock: gives the time in seconds.
     """
 
-    def __init__(
-        self, limits: LimitsConfig, unknown: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, limits: LimitsConfig, unknown: str) -> None:
         self.limits = limits
         self.label = ""
         # The label named last, also after its teaching has ended; none after a name was refused,
         # since `last` is then not what was meant last.
         self.last = ""
-        self._unknown, self._clock = unknown, clock
-        self._tokens, self._at = float("inf"), clock()  # a bucket that fills with time
+        self._unknown = unknown
 
     def say(self, text: str, known: Container[str], n_known: int) -> None:
         """Take the label to be taught from now on; empty: teaching ends.
@@ -85,21 +79,7 @@ class Teacher:
         label = checked_label(text, self.limits, self._unknown)
         if label not in known and label != last:
             check_room(n_known, self.limits)
-            self._admit_new_name()
         self.label = self.last = label
-
-    def _admit_new_name(self) -> None:
-        """Raise RefusedError while too many new names came in too short a time."""
-        rate = self.limits.new_classes_per_second
-        now = self._clock()
-        self._tokens += rate * (now - self._at)
-        self._tokens, self._at = min(self._tokens, max(1.0, RATE_WINDOW * rate)), now
-        if self._tokens < 1.0:
-            raise RefusedError(
-                f"new labels come too fast; {rate:g} a second are allowed (new_classes_per_second)",
-                reason="new labels too fast",
-            )
-        self._tokens -= 1.0
 
     def follow(self, edit: Edit) -> None:
         """Follow an edit: what is being taught gets its new name, or its teaching ends.

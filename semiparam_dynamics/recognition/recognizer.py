@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import deque
 from collections.abc import Container
 from pathlib import Path
@@ -13,15 +12,13 @@ import numpy.typing as npt
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import (
-    ConfigurationError,
     LearningError,
     NothingToSaveError,
     RefusedError,
-    SemiparamError,
     StorageError,
 )
-from semiparam_dynamics.base.storage import MALFORMED, State, load_state, save_state
-from semiparam_dynamics.learning import Gaussian, IncrementalRLSC
+from semiparam_dynamics.base.storage import State, load_state, save_state
+from semiparam_dynamics.learning import IncrementalRLSC
 from semiparam_dynamics.learning.held_out import MIN_FOR_ACCEPTANCE, MIN_FOR_NOVELTY
 from semiparam_dynamics.recognition.background import Background, similarity
 from semiparam_dynamics.recognition.config import RecognitionConfig
@@ -145,8 +142,7 @@ class Recognizer:
     identity : what the features come from, in values for JSON: a saved model of other features is
         refused.
 
-    Raises ConfigurationError for settings that the classifier refuses, and for prototypes that
-    can't be read.
+    Raises ConfigurationError for settings that the classifier refuses.
     """
 
     def __init__(self, config: RecognitionConfig, identity: dict[str, object]) -> None:
@@ -156,10 +152,6 @@ class Recognizer:
         # The last frames in a row with an unknown object.
         self._unknown_frames = UnknownFrames(config.remember)
         self._was_unknown = False
-        self._prototypes = read_prototypes(config) if config.prototypes else []
-        # Names of those that are not to be learned again: they were, or there was an object of that
-        # name. If there is none now, the teacher has forgotten, renamed or merged it.
-        self._learned_prototypes: set[str] = set()
         self.reset()
         # A trial classifier: everything is compiled, and every setting was checked.
         trial = self._classifier()
@@ -168,22 +160,12 @@ class Recognizer:
         trial.refresh(1)
 
     def reset(self) -> None:
-        """Forget all objects but the prototypes."""
+        """Forget all objects."""
         self._model = self._classifier()
         self.restart_smoothing()
         self._labels: tuple[str, ...] = ()
         self._unknown_frames.clear()
         self._background = Background()
-        self._learned_prototypes = set()
-        self._learn_prototypes()
-
-    def _learn_prototypes(self) -> None:
-        """Learn the prototypes that were never learned, of objects that are not there yet."""
-        known = self._learned_prototypes.union(self._labels)
-        for label, x in self._prototypes:
-            if label not in known:
-                self._learn(x, label)  # room was made for them, and may be less by now
-            self._learned_prototypes.add(label)
 
     def configure(self, config: RecognitionConfig) -> None:
         """Take other values of the parameters that may change (those marked `live`)."""
@@ -294,12 +276,8 @@ class Recognizer:
 
     def learn(self, x: Array, label: str) -> None:
         """Learn that x (n_inputs,) shows `label`. Raises RefusedError above `max_classes`."""
-        if label not in self.classes:
+        if new := label not in self.classes:
             check_room(len(self._labels), self._config.limits)
-        self._learn(x, label)
-
-    def _learn(self, x: Array, label: str) -> None:
-        new = label not in self.classes
         if self._labels in ((), (label,)):
             self._background.note_taught(x)
         self._model.partial_fit(x[None], [label])
@@ -342,8 +320,6 @@ class Recognizer:
                 self._model.forget_class(edit.label)
                 self._background = Background()  # which may show it
                 done = f"'{edit.label}' is forgotten"
-                if self._config.classifier.features == "nystrom":
-                    done += ", but for feature vectors of it that are centres"
         except LearningError as error:
             raise RefusedError(str(error), reason="edit of classes") from None
         self.restart_smoothing()
@@ -371,23 +347,19 @@ class Recognizer:
     def identity(self) -> dict[str, object]:
         """Settings in which a saved model must agree to be loaded here."""
         classifier = self._config.classifier
-        about: dict[str, object] = {
+        return {
             "kind": "object recognition",
             "ridge": sorted(set(classifier.ridge)),
-            "features": classifier.features,
+            "features": "none",  # a linear classifier
             "head": classifier.head,
+            **self._source,
         }
-        if classifier.features != "none":
-            about["length_scale"] = classifier.length_scale
-            about["n_features"] = classifier.n_features
-        return about | self._source
 
     def state(self) -> State:
         """A copy of all that was taught. Raises StorageError where nothing was."""
         if self.n_inputs is None:
             raise NothingToSaveError("nothing was taught yet, so there is nothing to save")
-        learned = {"prototypes": np.array(sorted(self._learned_prototypes), dtype=np.str_)}
-        return self._model.state() | learned | self._background.state(self.n_inputs)
+        return self._model.state() | self._background.state(self.n_inputs)
 
     def load(self, path: str | Path) -> None:
         """Resume from a file. Raises StorageError, and keeps what was taught before."""
@@ -395,31 +367,17 @@ class Recognizer:
         model = self._classifier()
         try:
             model.restore(state)
-            learned = {str(name) for name in state["prototypes"].ravel().tolist()}
             frames = (state[name] for name in ("background", "background_object"))
             background = Background(*(rows.reshape(-1, model.n_features_in_) for rows in frames))
         except LearningError as error:
             raise StorageError(f"{path} belongs to another configuration: {error}") from None
         except (KeyError, ValueError, IndexError, TypeError) as error:
             raise StorageError(f"{path} is not a saved model of objects ({error!r})") from None
-        if self._prototypes and model.n_features_in_ != len(self._prototypes[0][1]):
-            raise StorageError(
-                f"{path} has features of {model.n_features_in_} numbers, the prototypes of "
-                f"{len(self._prototypes[0][1])}"
-            )
-        known = learned.union(model.classes_.tolist())
-        new = {label for label, _ in self._prototypes} - known
-        if new and len(new) + len(model.classes_) > (most := self._config.limits.max_classes):
-            raise StorageError(
-                f"{path} has {len(model.classes_)} objects and the prototypes {len(new)} others: "
-                f"{most} are allowed (max_classes)"
-            )
-        self._model, self._learned_prototypes = model, learned
+        self._model = model
         self._background = background
         self.restart_smoothing()
         self._unknown_frames.clear()
         self._note_labels()
-        self._learn_prototypes()
 
     def _note_labels(self) -> None:
         self._labels = tuple(self._model.classes_.tolist())
@@ -433,43 +391,12 @@ class Recognizer:
             hold_out=config.hold_out,
             validation_size=config.validation_size,
             refresh_later=True,
-            features=None if config.features == "none" else config.features,
-            kernel=Gaussian(config.length_scale),
-            n_features=config.n_features,
-            random_state=config.seed,
             head=config.head,
         )
 
 
 def _recoding(config: RecognitionConfig) -> float | str:
     return "auto" if config.classifier.choose_recoding else config.classifier.recoding
-
-
-def read_prototypes(config: RecognitionConfig) -> list[tuple[str, Array]]:
-    """The names and the feature vectors, of length 1, of the file `config.prototypes`.
-
-    Raises ConfigurationError for a file that can't be read, has no such arrays, or has a name or a
-    vector that can't be one.
-    """
-    path = Path(config.prototypes).expanduser()
-    try:
-        with np.load(path, allow_pickle=False) as arrays:
-            names, vectors = arrays["names"].tolist(), np.atleast_2d(arrays["vectors"])
-        if len(names) != len(vectors) or len(set(names)) != len(names):
-            raise ValueError(f"{len(names)} names, not all different, for {len(vectors)} vectors")
-        check_room(len(names) - 1, config.limits)
-        return [
-            (
-                checked_label(name, config.limits, config.unknown),
-                feature_vector(vector, None, config.limits.max_inputs, normalize=True),
-            )
-            for name, vector in zip(names, vectors, strict=True)
-        ]
-    except (*MALFORMED, OSError, AttributeError, SemiparamError, zlib.error) as error:
-        raise ConfigurationError(
-            f"{path}, which the parameter prototypes names, is no npz file of `names` and "
-            f"`vectors`: {error}"
-        ) from None
 
 
 def feature_vector(

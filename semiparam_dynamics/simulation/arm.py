@@ -225,7 +225,7 @@ class ArmSimulator:
         q, dq = data.qpos[order], data.qvel[order]
         seen, seen_velocity = self._encoders(q, dq)
         torque = self._exerted(q, dq, seen)
-        passed_on = torque - self._friction(q, dq) if self._friction.active else torque
+        passed_on = torque - self._friction(dq) if self._friction.active else torque
         data.qfrc_applied[order] = passed_on
         bypass = self._pull_past_sensor()
         self.hand.apply(data, -1 if self._bypass is None else self._sensor_body)

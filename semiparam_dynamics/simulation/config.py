@@ -36,12 +36,6 @@ class EffectsConfig:
     friction_viscous: float = parameter(
         0.15, "viscous friction of each joint", unit="N m s/rad", low=0.0, high=1000.0
     )
-    friction_presliding: float = _friction(
-        0.0, "friction that builds up after a reversal, in addition to Coulomb's"
-    )
-    presliding_way: float = parameter(
-        0.01, "way over which that friction builds up", unit="rad", low=1e-4, high=1.0
-    )
     rotor_inertia: float = parameter(
         0.03, "rotor inertia on the joint's side of the gear", unit="kg m^2", low=0.0, high=100.0
     )

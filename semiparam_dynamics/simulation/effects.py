@@ -21,9 +21,6 @@ class Friction:
 
     w = 0.3 v_s, or as much more as keeps the sign's change resolved by steps of `timestep` on the
     inertia (n,) of each joint (kg m^2): an explicit step would otherwise overshoot zero velocity.
-
-    Beside it a stop operator s <- clip(s + change of q, -r, r) with torque F_p s / r (Prandtl-
-    Ishlinskii, Maxwell-slip): friction that builds up over r after a reversal.
     """
 
     def __init__(self, config: EffectsConfig, inertia: np.ndarray, timestep: float) -> None:
@@ -33,18 +30,12 @@ class Friction:
         self._velocity = config.stribeck_velocity
         steepest = self._coulomb + self._stribeck
         self.width = np.maximum(0.3 * self._velocity, 2.0 * steepest * timestep / inertia)
-        self._presliding, self._way = config.friction_presliding, config.presliding_way
-        self._stop, self._last = np.zeros(len(inertia)), np.full(len(inertia), np.nan)
-        self.active = steepest > 0.0 or self._viscous > 0.0 or self._presliding > 0.0
+        self.active = steepest > 0.0 or self._viscous > 0.0
 
-    def __call__(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
-        """Friction torques (n,) in N m at the next positions q (n,), rad, and velocities dq."""
+    def __call__(self, dq: np.ndarray) -> np.ndarray:
+        """Friction torques (n,) in N m at the velocities dq (n,) in rad/s."""
         dry = self._coulomb + self._stribeck * np.exp(-((dq / self._velocity) ** 2))
         torque: np.ndarray = dry * np.tanh(dq / self.width) + self._viscous * dq
-        if self._presliding > 0.0:
-            moved = np.nan_to_num(q - self._last) / self._way
-            self._stop, self._last = np.clip(self._stop + moved, -1.0, 1.0), q.copy()
-            torque += self._presliding * self._stop
         return torque
 
 

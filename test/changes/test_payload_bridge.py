@@ -50,7 +50,7 @@ class Robot:
             if self.bridge.release_due(self.now):
                 self.releases.append(self.now)
                 if self.takes is not None:
-                    self.bridge.release_answered(self.now, self.takes)
+                    self.bridge.release_answered(self.takes)
             if call is not None:
                 self.calls.append(call)
                 if self.says is not None:

@@ -18,9 +18,9 @@ from semiparam_dynamics.changes.nodes.change_messages import (
 )
 from semiparam_dynamics.changes.payload import Snapshot, payload_status
 from semiparam_dynamics.changes.touch import ContactEvent, Touch
-from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.outputs import ChangeOutputs
 from semiparam_dynamics.learner.nodes.session import Session
+from semiparam_dynamics.learner.nodes.session_report import ChangeReport
 
 from .conftest import moved, moving, take
 

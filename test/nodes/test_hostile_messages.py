@@ -31,7 +31,7 @@ CONFIGS = (
     ObjectRecognitionNodeConfig,
     TrajectoryEffortsNodeConfig,
 )
-PATHS = {"urdf", "model_file", "prototypes", "backbone.file", "source"}
+PATHS = {"urdf", "model_file", "backbone.file", "source"}
 LABELS = ("../../escaped", "/etc/escaped", "mug/../../escaped", "~/escaped", "con.npz")
 UNPRINTABLE = ("mug\n../escaped", "mug\rx", "\x1b[2J")
 

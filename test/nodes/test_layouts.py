@@ -16,10 +16,9 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
-from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.live_page import SHOWN
 from semiparam_dynamics.learner.nodes.session import Session
-from semiparam_dynamics.learner.nodes.session_report import SessionReport
+from semiparam_dynamics.learner.nodes.session_report import ChangeReport, SessionReport
 from semiparam_dynamics.offline.cli.layouts import (
     UR_JOINTS,
     Topics,

@@ -25,7 +25,7 @@ from visualization_msgs.msg import Marker, MarkerArray
 from semiparam_dynamics.base.nodes.live_server import Feed, LiveServer
 from semiparam_dynamics.base.nodes.messages import effort_message, joint_state_message
 from semiparam_dynamics.learner.nodes import live_page, markers
-from semiparam_dynamics.learner.nodes.live_page import LivePageNode, rmse, status_event
+from semiparam_dynamics.learner.nodes.live_page import LivePageNode, rmse
 
 from ..browser import Browser
 from .conftest import TIMEOUT, URDF, moved, page_port
@@ -326,6 +326,6 @@ def test_the_status_has_what_is_learned_and_what_is_left_out_by_how_often() -> N
     values |= {"dropped: old": "2", "dropped: <b>": "30"}
     status = DiagnosticStatus(level=DiagnosticStatus.WARN, name="n", message="m")
     status.values = [KeyValue(key=k, value=v) for k, v in values.items()]
-    event = status_event(status)
+    event = LivePageNode.report(None, status)
     assert event["level"] == 1 and event["learned"] == [["samples seen", "9"]]
     assert event["left"] == [["<b>", "30"], ["old", "2"]]

@@ -177,7 +177,7 @@ def test_a_saved_model_is_resumed_where_the_torso_stands_as_before(torso) -> Non
     assert node.session.learner.estimator.n_learned == learned
     same = node.session
     again.send(0.327)  # rounded alone it would be 0.35
-    assert node.session is same and not node._model_services.set_aside
+    assert node.session is same and not node.set_aside
 
 
 @pytest.mark.parametrize("mass", [0.01, 1.0])

@@ -161,10 +161,7 @@ def compile(*_):
     for _ in range(1 + again):
         os.kill(os.getpid(), number)
     time.sleep(600)
-class Node(inverse_dynamics.InverseDynamicsNode):
-    pass
-setattr(Node, step, compile)
-inverse_dynamics.InverseDynamicsNode = Node
+setattr(inverse_dynamics.InverseDynamicsNode, step, compile)
 sys.exit(inverse_dynamics.main(["--ros-args", "-p", "urdf:=" + sys.argv[4]]))
 """
 ENDED = """

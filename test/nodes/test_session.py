@@ -63,7 +63,7 @@ def test_predicts_all_while_learning_is_held_up_and_drops_the_oldest(make_sessio
     assert held.begun.wait(LONG) and session.learner.estimator.n_learned == 0
     steps += [step for message in moving(20)[4:] for step in take(session, message)]
     assert len(steps) == session.predicted == 18 and session.deferred == 17
-    assert session.waiting == 3
+    assert len(session.thread) == 3
     held.go.set()
     session.drain()
     learned = session.learner.estimator.n_learned
@@ -86,7 +86,7 @@ def test_samples_that_a_suspicion_held_back_are_all_learned(make_session, monkey
     verdicts.append(LEARN)
     for _ in range(5):
         take(session, next(messages))
-    assert session.waiting > 60
+    assert len(session.thread) > 60
     held.go.set()
     session.drain()
     assert session.learner.estimator.n_learned == session.predicted == 68
@@ -102,7 +102,7 @@ def test_learns_each_sample_before_the_next_message_if_asked(make_session):
     for k, message in enumerate(moving(12)):
         take(session, message)
         assert session.learner.estimator.n_learned == max(k - 1, 0)
-    assert session.deferred == 0 and session.waiting == 0
+    assert session.deferred == 0 and len(session.thread) == 0
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_saved_reset_and_loaded_while_it_learns(make_session, tmp_path, residual
         if k == 150:
             session.load(path)
             session.reset()
-            assert session.learner.estimator.n_learned == 0 and session.waiting == 0
+            assert session.learner.estimator.n_learned == 0 and len(session.thread) == 0
             assert session.autosave.loaded is None
     session.drain()
     assert session.learner.estimator.n_learned == 47
@@ -588,7 +588,7 @@ def test_deviations_are_of_now_where_no_efforts_come(make_session, learned) -> N
         scored = session.learner.scores.samples
         found[defer] = took_far(session)
         # The last of the first motion is learned with the first message that continues it.
-        assert session.learner.estimator.n_learned <= known + 1 and session.waiting == 0
+        assert session.learner.estimator.n_learned <= known + 1 and len(session.thread) == 0
         with session.paused():
             # The far motion begins with a jump. None is counted as left out of learning.
             jumped = {REASONS["others"], REASONS["gaps"]}

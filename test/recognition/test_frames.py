@@ -36,10 +36,6 @@ def numbers(frames) -> list[int]:
 
 def film(path: Path, fps: int = 20) -> Path:
     """A film of `COUNT` frames in what the file's name says."""
-    if path.suffix == ".webp":
-        first, *others = (Image.fromarray(shade(k)) for k in range(COUNT))
-        first.save(path, save_all=True, append_images=others, duration=1000 // fps, lossless=True)
-        return path
     cv2 = pytest.importorskip("cv2", reason="needs the extra 'camera'")
     codec = {".mp4": "mp4v", ".avi": "MJPG"}[path.suffix]
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*codec), fps, (64, 48))
@@ -50,23 +46,22 @@ def film(path: Path, fps: int = 20) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", ["mp4", "avi", "webp"])
+@pytest.mark.parametrize("kind", ["mp4", "avi"])
 def test_a_film_has_its_frames_in_order_again_and_again(tmp_path: Path, kind: str) -> None:
     frames = open_frames(str(film(tmp_path / f"film.{kind}")))
     assert frames.rate == pytest.approx(20.0)
     assert numbers(frames) == list(range(COUNT)) == numbers(frames)
 
 
-@pytest.mark.parametrize("kind", ["avi", "webp"])
-def test_at_a_lower_rate_a_film_keeps_its_speed(tmp_path: Path, kind: str) -> None:
-    path = str(film(tmp_path / f"film.{kind}"))
+def test_at_a_lower_rate_a_film_keeps_its_speed(tmp_path: Path) -> None:
+    path = str(film(tmp_path / "film.avi"))
     frames = open_frames(path, rate=8.0)
     assert frames.rate == 8.0
     assert numbers(frames) == [int(n * 20 / 8) for n in range(10)]
     assert open_frames(path, rate=50.0).rate == pytest.approx(20.0)
 
 
-@pytest.mark.parametrize("kind", ["avi", "webp", "png"])
+@pytest.mark.parametrize("kind", ["avi", "png"])
 def test_large_frames_are_made_smaller(tmp_path: Path, kind: str) -> None:
     path = tmp_path / f"film.{kind}"
     if kind == "png":
@@ -131,12 +126,12 @@ def test_pictures_of_16_bits_and_cut_out_ones_are_as_a_viewer_shows_them(tmp_pat
     assert shown[0, 0].tolist() == [200, 10, 30] and shown[1, 1].tolist() == [255, 255, 255]
 
 
-@pytest.mark.parametrize("name", ["no.mp4", "empty", "text.mp4", "text.gif", ""])
+@pytest.mark.parametrize("name", ["no.mp4", "empty", "text.mp4", "text.png", ""])
 def test_what_has_no_frames_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
     if name.endswith(".mp4"):
         pytest.importorskip("cv2", reason="needs the extra 'camera'")
     (tmp_path / "empty").mkdir()
-    for text in ("text.mp4", "text.gif"):
+    for text in ("text.mp4", "text.png"):
         (tmp_path / text).write_text("no film")
     source = str(tmp_path / name) if name else ""
     with pytest.raises(ConfigurationError, match=name or "no camera, file or folder"):

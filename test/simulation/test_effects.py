@@ -30,7 +30,7 @@ def test_friction_is_coulomb_stribeck_and_viscous() -> None:
     dq = np.array([0.2, -2.0])
     # well above the sign's smoothing (0.03 rad/s)
     expected = [0.3 + 0.2 * math.exp(-4.0) + 0.02, -0.3 - 0.2]
-    np.testing.assert_allclose(friction(np.zeros(2), dq), expected, atol=1e-5)
+    np.testing.assert_allclose(friction(dq), expected, atol=1e-5)
     np.testing.assert_array_equal(friction(np.zeros(2), np.zeros(2)), 0.0)
 
 

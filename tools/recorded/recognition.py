@@ -23,15 +23,14 @@ def objects(n: int, classes: int = 4, seed: int = 11) -> tuple[np.ndarray, np.nd
 
 
 @case("recognition/recogniser")
-@case("recognition/nystrom", features="nystrom", length_scale=0.5, n_features=60)
-def recogniser(**values: Any) -> Arrays:
+def recogniser() -> Arrays:
     """Objects taught one by one, shown, renamed, merged, saved, loaded and forgotten."""
     from semiparam_dynamics.base.parameters import from_flat
     from semiparam_dynamics.recognition.config import RecognitionConfig
     from semiparam_dynamics.recognition.labels import parse_edit
     from semiparam_dynamics.recognition.recognizer import Recognizer
 
-    config = from_flat(RecognitionConfig, {"ridge": (0.1, 1.0), **values})
+    config = from_flat(RecognitionConfig, {"ridge": (0.1, 1.0)})
     (X, y), (X_shown, _) = objects(240), objects(60, classes=5, seed=13)
     names = ("apple", "bolt", "cup", "dish")
     found: Arrays = {}

@@ -1,16 +1,26 @@
-"""Saving in a thread, so that no message waits for the disk."""
+"""Learning and saving in threads, so that no message waits for either."""
 
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Thread
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from semiparam_dynamics.base.errors import ConfigurationError, NothingToSaveError, StorageError
-from semiparam_dynamics.base.storage import State, at_link_end, load_newest, save_state
+from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
+from semiparam_dynamics.base.storage import (
+    LearningNodeConfig,
+    State,
+    at_link_end,
+    load_newest,
+    save_state,
+)
+
+T = TypeVar("T")
 
 Snapshot = tuple[dict[str, object], dict[str, Any], State]  # identity, parameters, state
 LONG = 10.0  # s that a write may take where there is no interval
@@ -220,3 +230,105 @@ class Autosave:
         except RuntimeError as error:
             raise StorageError(f"the model can't be written in a thread: {error}") from None
         return writer
+
+
+class LearningSession(ABC, Generic[T]):
+    """A model, the thread in which it learns beside the messages, and its file.
+
+    Parameters
+    ----------
+    config: of the node. thread: works off what is to be learned. What it owns is only to be read
+        while it is :meth:`paused`.
+
+    Raises ConfigurationError as :func:`model_path`.
+    """
+
+    def __init__(self, config: LearningNodeConfig, thread: LearnerThread[T]) -> None:
+        self.thread = thread
+        path = model_path(config.model_file) if config.autosave else None
+        self.autosave = Autosave(path, self._snapshot, config.save_interval)
+        self._learning = True
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Forget everything learned, and count anew, while paused."""
+
+    @abstractmethod
+    def _copied(self) -> Snapshot:
+        """The model's identity, its parameters and a copy of its state."""
+
+    @abstractmethod
+    def _resume(self, path: Path) -> None:
+        """Load the model of a file. Raises StorageError, and keeps what was learned before."""
+
+    @abstractmethod
+    def learned(self) -> str:
+        """The amount of what was learned, such as ``58 samples``."""
+
+    def differences(self) -> list[str]:
+        """In which parameters the file that was loaded was learned under others, in words."""
+        return []
+
+    def note_changes(self) -> None:
+        """Count changes of the model that come from elsewhere than learning; while paused."""
+
+    def reset(self) -> None:
+        """Forget everything learned, and count anew.
+
+        The file stays as it is until something is saved.
+        """
+        self.thread.clear()
+        with self.paused():
+            self._forget()
+            self.autosave.begin_anew()
+            self.thread.restart()
+            self.thread.dropped = 0
+
+    def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
+        """Nothing is learned meanwhile; with `drained` also nothing waits to be learned."""
+        return self.thread.paused(drained=drained)
+
+    @property
+    def learning(self) -> bool:
+        """True while it learns; setting it to true continues after a `problem`."""
+        return self._learning
+
+    @learning.setter
+    def learning(self, wanted: bool) -> None:
+        self._learning = wanted
+        if wanted:
+            self.thread.restart()
+
+    @property
+    def problem(self) -> str:
+        """The error that stopped learning, as a sentence; empty where none did."""
+        return self.thread.problem
+
+    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
+        """Save what was learned, with what still waits, in a thread; see `Autosave.begin`."""
+        with self.paused(drained=True):
+            self.note_changes()
+            self.autosave.begin(path, done)
+
+    def load(self, path: Path) -> None:
+        """Resume from a file, or from the one before it where it is damaged.
+
+        Raises StorageError; what was learned is then what it was.
+        """
+        with self.paused(drained=True):
+            self.autosave.load(path, self._resume)
+
+    def finish(self) -> Path | None:
+        """Learn what still waits and save unsaved changes, unless autosave is off.
+
+        Returns the file that was written. Raises StorageError.
+        """
+        self.thread.close()
+        self.note_changes()
+        return self.autosave.finish()
+
+    def _snapshot(self) -> Snapshot:
+        try:
+            return self._copied()
+        except MemoryError:
+            raise StorageError("there is not enough memory to copy what was learned") from None

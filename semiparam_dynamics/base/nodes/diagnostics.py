@@ -7,24 +7,18 @@ import re
 import time
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.node import Node
+from rclpy.qos import QoSProfile
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 SETTLING_S = 3.0  # for which something has been wrong before it is logged
 REPEAT_S = 60.0  # until it is logged again
 # How often, and how much: what may change from one second to the next in the same sentence.
 NUMBERS = re.compile(r"\bonce\b|\d+ times|[-+]?\d[\d.]*(?:e[-+]?\d+)?|-?\b(?:nan|inf)\b")
-
-
-class Publisher(Protocol):
-    """Anything that publishes messages, such as an `Outlet`."""
-
-    def publish(self, message: Any) -> object:
-        """Publish a message."""
 
 
 def node_status(
@@ -36,11 +30,30 @@ def node_status(
     return DiagnosticStatus(level=level, name=name, message=summary, values=pairs)
 
 
-def publish_status(outlet: Publisher, node: Node, status: DiagnosticStatus) -> None:
-    """Publish one status of a node on `/diagnostics`."""
+def publish_status(outlet: Any, node: Node, status: DiagnosticStatus) -> None:
+    """Publish one status of a node by an `Outlet` of `/diagnostics`."""
     message = DiagnosticArray(status=[status])
     message.header.stamp = node.get_clock().now().to_msg()
     outlet.publish(message)
+
+
+class StatusListener(Node):  # type: ignore[misc]
+    """A node that keeps the last diagnostics of another one, named `watched`."""
+
+    def __init__(self, name: str, watched: str) -> None:
+        super().__init__(name)
+        self._watched = watched
+        self.message = "the nodes are starting"
+        self.values: dict[str, str] = {}
+        self.create_subscription(
+            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
+        )
+
+    def _diagnosed(self, message: DiagnosticArray) -> None:
+        for status in message.status:
+            if status.name == self._watched:
+                self.message = status.message
+                self.values = {pair.key: pair.value for pair in status.values}
 
 
 def how_often(count: int) -> str:

@@ -9,20 +9,22 @@ import signal
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import BoundedSemaphore, Condition, Thread
+from threading import BoundedSemaphore, Condition, Lock, Thread
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.executors import Executor, ExternalShutdownException
+from rclpy.executors import Executor, ExternalShutdownException, SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from rclpy.signals import uninstall_signal_handlers
 
 from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
-from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes import parameters
 
+RATE = 20.0  # updates of a page a second at most, whatever the topics' rate
 HOST = "127.0.0.1"  # not a parameter: nothing here is for others than this machine's users
 MAX_STREAMS = 8  # readers at the same time
 MAX_ORDER_BYTES = 8192
@@ -46,10 +48,11 @@ class PageNode(Node, ABC):  # type: ignore[misc]
 
     Parameters
     ----------
-    name: the node's. config_type: of its parameters, `port` and `rate` among them.
+    name: the node's. config_type: of its parameters, `port` among them.
     watched: the parameter that names the other node.
 
-    feed : what the page shows. taken : messages that have come. url : where the page is.
+    feed : what the page shows. taken : messages that have come. url : where the page is. turn : of
+    who uses the node: what answers an order is in a thread of the server's.
     """
 
     def __init__(self, name: str, config_type: type, watched: str) -> None:
@@ -61,6 +64,7 @@ class PageNode(Node, ABC):  # type: ignore[misc]
         self._watched = self.resolve_topic_name(node)
         self.feed = Feed()
         self.taken = 0
+        self.turn = Lock()
         self._messages: dict[str, bytes] = {}  # the newest, serialised
         self._status: dict[str, object] = {"level": 1, "message": f"waiting for {self._watched}"}
         self._heard: float | None = None  # s, when its last diagnostics came
@@ -113,17 +117,18 @@ class PageNode(Node, ABC):  # type: ignore[misc]
         return True
 
     def watch(self, executor: Executor) -> None:
-        """Update the page `rate` times a second, until shutdown or :meth:`end`."""
-        period, due = 1.0 / self._config.rate, time.monotonic()
+        """Update the page `RATE` times a second, until shutdown or :meth:`end`."""
+        period, due = 1.0 / RATE, time.monotonic()
         while self.context.ok() and not self._ended:
-            for _ in range(MAX_CALLBACKS):
-                taken = self.taken
+            with self.turn:
+                for _ in range(MAX_CALLBACKS):
+                    taken = self.taken
+                    executor.spin_once(timeout_sec=0.0)
+                    if self.taken == taken:
+                        break
+                self.update()
+                due = max(due + period, time.monotonic())
                 executor.spin_once(timeout_sec=0.0)
-                if self.taken == taken:
-                    break
-            self.update()
-            due = max(due + period, time.monotonic())
-            executor.spin_once(timeout_sec=0.0)
             time.sleep(max(0.0, due - time.monotonic()))
 
     def end(self) -> None:
@@ -139,16 +144,17 @@ def watch(node: PageNode, executor: Executor) -> int:
     """Run the node until shutdown; returns the exit code."""
     # An executor that wakes at each message would be awake all the time.
     executor.remove_node(node)
+    patient = SingleThreadedExecutor()
+    patient.add_node(node)
     # rclpy's own handlers take the network down at once: nothing could be published at the end.
     uninstall_signal_handlers()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: node.end())
     try:
-        with runtime.own_executor(node) as patient:
+        with suppress(ExternalShutdownException):
             node.watch(patient)
-    except ExternalShutdownException:
-        pass
     finally:
+        patient.shutdown()
         node.close()
     return 0
 

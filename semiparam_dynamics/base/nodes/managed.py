@@ -18,6 +18,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from std_msgs.msg import String
 
 from semiparam_dynamics.base.errors import SemiparamError
+from semiparam_dynamics.base.nodes import parameters
 from semiparam_dynamics.base.nodes.diagnostics import (
     LastingWarnings,
     node_status,
@@ -77,11 +78,6 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
 
     def release(self) -> None:
         """Give up everything that was made since it is unconfigured, from any state."""
-
-    def tear_down(self) -> None:
-        """Clean up."""
-        self.finish()
-        self.release()
 
     def _end(self) -> None:
         """Clean up whatever may fail: there is no state to go back to."""
@@ -168,7 +164,11 @@ class ManagedNode(LifecycleNode):  # type: ignore[misc]
         return self._attempt(self.pause, "inactive", "active")
 
     def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
-        return self._attempt(self.tear_down, "unconfigured", "inactive")
+        def tear_down() -> None:
+            self.finish()
+            self.release()
+
+        return self._attempt(tear_down, "unconfigured", "inactive")
 
     def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:  # noqa: D102
         return self._attempt(self._end, "finalized", "finalized")
@@ -356,6 +356,79 @@ class Outlet:
     def destroy(self) -> None:
         """Take the topic down."""
         self._node.destroy_publisher(self._publisher)
+
+
+class Outlets:
+    """Topics that a node publishes and takes down together.
+
+    lost: where messages that the network did not take are counted.
+    """
+
+    def __init__(self, node: Node, lost: Counter[str]) -> None:
+        self._node, self.lost = node, lost
+        self._all: list[Outlet] = []
+
+    def outlet(self, kind: type, topic: str, depth: int | QoSProfile) -> Outlet:
+        """One more of them, as `Node.create_publisher` makes it."""
+        self._all.append(Outlet(self._node, kind, topic, depth, self.lost))
+        return self._all[-1]
+
+    def destroy(self) -> None:
+        """Take the topics down."""
+        for outlet in self._all:
+            outlet.destroy()
+
+
+class DescribedNode(Node):  # type: ignore[misc]
+    """A node that the robot's URDF sets up, with `/diagnostics` once a second.
+
+    A class of such nodes has :meth:`set_up` and :meth:`report`, and calls :meth:`await_urdf` at
+    the end of its making.
+
+    Parameters
+    ----------
+    config_type: of its parameters, `urdf` among them.
+    """
+
+    def __init__(self, name: str, config_type: type) -> None:
+        super().__init__(name)
+        self._config: Any = parameters.declare(self, config_type)
+        self.problem = ""  # with the URDF
+        self.unsent: Counter[str] = Counter()  # messages that the network refused
+        # Not the node's clock: a simulation's may stand still.
+        self.steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self.unsent)
+        self.create_timer(REPORT_PERIOD, self._publish_report, clock=self.steady)
+
+    def await_urdf(self) -> None:
+        """Have the URDF set the node up, at once or when it comes."""
+        await_description(self, self._config.urdf, self._try, self.refuse)
+
+    def set_up(self, urdf: str) -> None:
+        """Begin with a URDF's text, or file. Raises SemiparamError where it does not serve."""
+        raise NotImplementedError
+
+    def report(self) -> tuple[bytes, str, dict[str, str]]:
+        """Level, sentence and figures for `/diagnostics`."""
+        raise NotImplementedError
+
+    def waiting(self, otherwise: str = "") -> tuple[bytes, str, dict[str, str]]:
+        """The report while there is no URDF that serves."""
+        level = DiagnosticStatus.ERROR if self.problem else DiagnosticStatus.WARN
+        awaited = otherwise or "waiting for the robot's URDF on robot_description"
+        return level, self.problem or awaited, {}
+
+    def refuse(self, problem: str) -> None:
+        """Note and log why a URDF does not serve."""
+        self.problem = problem
+        self.get_logger().error(problem)
+
+    def _try(self, urdf: str) -> None:
+        self.set_up(urdf)
+        self.problem = ""
+
+    def _publish_report(self) -> None:
+        publish_status(self._diagnostics, self, node_status(self, *self.report()))
 
 
 LATE = "messages came faster than they could be answered"

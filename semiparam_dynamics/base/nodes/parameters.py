@@ -25,7 +25,6 @@ from semiparam_dynamics.base.config_files import ROS_PARAMETERS, applies, parame
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import (
     Parameter,
-    Value,
     from_flat,
     hint,
     parameters,
@@ -82,7 +81,9 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
         kind = ros_type(parameter)
         # Declared by type and set afterwards: rclpy takes an empty list for a list of bytes.
         node.declare_parameter(parameter.name, kind, ParameterDescriptor(), ignore_override=True)
-        node.set_parameters([RosParameter(parameter.name, kind, ros_value(values[parameter.name]))])
+        value: Any = values[parameter.name]
+        value = list(value) if isinstance(value, tuple) else value
+        node.set_parameters([RosParameter(parameter.name, kind, value)])
         node.set_descriptor(parameter.name, descriptor(parameter))
     return config
 
@@ -220,8 +221,3 @@ def ros_type(parameter: Parameter) -> RosParameter.Type:
     types = RosParameter.Type
     plain = {bool: types.BOOL, int: types.INTEGER, float: types.DOUBLE, str: types.STRING}
     return plain[kind]
-
-
-def ros_value(value: Value) -> Any:
-    """The value of a parameter in ROS: lists for tuples."""
-    return list(value) if isinstance(value, tuple) else value

@@ -73,21 +73,6 @@ def make_executor(context: Context | None = None) -> Executor:
     return executor
 
 
-@contextmanager
-def own_executor(node: Node) -> Iterator[Executor]:
-    """An executor for a node that looks for messages at times of its own, and for no other node.
-
-    It does not wake at each message, as :func:`make_executor`'s does. It is shut down at the end:
-    what it holds of the node would stay for others.
-    """
-    executor = SingleThreadedExecutor()
-    executor.add_node(node)
-    try:
-        yield executor
-    finally:
-        executor.shutdown()
-
-
 def spin(executor: Executor) -> None:
     """Run callbacks until shutdown."""
     with suppress(ExternalShutdownException):

@@ -7,24 +7,20 @@ when, and with which load. The drivers' messages are imported when one of them i
 from __future__ import annotations
 
 import importlib
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
+from diagnostic_msgs.msg import DiagnosticStatus
 from geometry_msgs.msg import InertiaStamped
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import MissingExtraError, SemiparamError
-from semiparam_dynamics.base.nodes import managed, parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status
-from semiparam_dynamics.base.nodes.managed import LATCHED, Outlet, await_description
+from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.managed import LATCHED, DescribedNode
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
 from semiparam_dynamics.changes.nodes.change_messages import payload_parameters
@@ -117,12 +113,12 @@ class Service:
         self._pending.add_done_callback(done)
 
 
-class PayloadBridgeNode(Node):  # type: ignore[misc]
+class PayloadBridgeNode(DescribedNode):
     """Subscribes the learner's `payload` and `payload_std`; see the module."""
 
     def __init__(self) -> None:
-        super().__init__("payload_bridge")
-        self._config = config = parameters.declare(self, PayloadBridgeNodeConfig)
+        super().__init__("payload_bridge", PayloadBridgeNodeConfig)
+        config = self._config
         parameters.follow(self, config, self._configure)
         self._driver = DRIVERS[config.driver]
         kind = self._driver.service_type()
@@ -132,28 +128,19 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         wanted = config.bridge.compensated
         self._release = Service(self, Trigger, f"{LEARNER}/release") if wanted else None
         self.bridge: PayloadBridge | None = None
-        self._problem = ""  # with the URDF
         self._refused = ""  # why the last estimate was
         self._parts: dict[str, InertiaStamped] = {}  # of an estimate
-        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, Counter())
-        # Not the node's clock: a paused simulation must not stop the driver's time-out.
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
-        await_description(self, config.urdf, self._set_up, self._refuse)
+        self.await_urdf()
         for part in ("payload", "payload_std"):
             take: Callable[[InertiaStamped], None] = partial(self._estimated, part)
             self.create_subscription(InertiaStamped, f"{LEARNER}/{part}", take, LATCHED)
-        self.create_timer(PERIOD_S, self._advance, clock=steady)
+        self.create_timer(PERIOD_S, self._advance, clock=self.steady)
 
-    def _refuse(self, problem: str) -> None:
-        self._problem = problem
-        self.get_logger().error(problem)
-
-    def _set_up(self, urdf: str) -> None:
+    def set_up(self, urdf: str) -> None:
+        """Make the bridge of a URDF."""
         config = self._config
         frame = LoadFrame(urdf, config.joints, config.frame or self._driver.frame)
         self.bridge = PayloadBridge(frame, config.bridge)
-        self._problem = ""
         self.get_logger().info(f"loads go to {self._loads.client.srv_name} in {frame.name}")
         self._take_estimate()
 
@@ -199,27 +186,20 @@ class PayloadBridgeNode(Node):  # type: ignore[misc]
         self.get_logger().info(f"{load}: {'accepted' if accepted else f'refused {why}'}")
 
     def _released(self, bridge: PayloadBridge, accepted: bool, why: str) -> None:
-        bridge.release_answered(time.monotonic(), accepted, why)
+        bridge.release_answered(accepted, why)
         if not accepted:
             self.get_logger().warning(bridge.release.failure, throttle_duration_sec=10.0)
 
-    def _publish_diagnostics(self) -> None:
-        level, values = DiagnosticStatus.OK, {"service": self._loads.client.srv_name}
+    def report(self) -> tuple[bytes, str, dict[str, str]]:
+        """The driver's load, what is estimated, and why that is not given."""
+        values = {"service": self._loads.client.srv_name}
         if (bridge := self.bridge) is None:
-            summary = self._problem or "waiting for the robot's URDF on robot_description"
-            level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
-        else:
-            summary = "; ".join(filter(None, (bridge.sentence(), self._refused)))
-            if bridge.trouble or bridge.release.failure or self._refused:
-                level = DiagnosticStatus.WARN
-            values |= bridge.values()
-        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
+            level, summary, _ = self.waiting()
+            return level, summary, values
+        summary = "; ".join(filter(None, (bridge.sentence(), self._refused)))
+        wrong = bridge.trouble or bridge.release.failure or self._refused
+        level = DiagnosticStatus.WARN if wrong else DiagnosticStatus.OK
+        return level, summary, values | bridge.values()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("payload_bridge", PayloadBridgeNode, runtime.spin_node, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(runtime.run, "payload_bridge", PayloadBridgeNode, runtime.spin_node)

@@ -12,18 +12,16 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.clock import Clock, ClockType
-from rclpy.node import Node
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
-from semiparam_dynamics.base.nodes import managed, parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
-from semiparam_dynamics.base.nodes.managed import Outlet, await_description
+from semiparam_dynamics.base.nodes import parameters, runtime
+from semiparam_dynamics.base.nodes.diagnostics import timing_values
+from semiparam_dynamics.base.nodes.managed import DescribedNode, Outlet
 from semiparam_dynamics.base.nodes.messages import desired_message, efforts, stamp_of
 from semiparam_dynamics.control.computed_torque import unbounded
 from semiparam_dynamics.control.config import ComputedTorqueNodeConfig
@@ -47,7 +45,7 @@ IGNORED = (INCOMPLETE, NOT_FINITE, ELSEWHERE, OUT_OF_ORDER, UNREACHED)
 FALLBACK_WARNING_SHARE = 0.5  # of the URDF's feed-forward, above which the node warns
 
 
-class ComputedTorqueNode(Node):  # type: ignore[misc]
+class ComputedTorqueNode(DescribedNode):
     """Subscribes `joint_states`, publishes `effort_command`; see the module.
 
     The motion begins with a joint state, from where the arm stands, as soon as messages have told
@@ -55,10 +53,8 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
     """
 
     def __init__(self) -> None:
-        super().__init__("computed_torque")
-        self._config = parameters.declare(self, ComputedTorqueNodeConfig)
-        if len(self._config.gravity_vector) != 3:
-            raise ConfigurationError("parameter 'gravity_vector' needs 3 numbers")
+        super().__init__("computed_torque", ComputedTorqueNodeConfig)
+        check_gravity(self._config.gravity_vector)
         parameters.follow(self, self._config, self._configure)
         self._urdf = ""
         self._published: dict[str, float] = {}  # where joints stood at first, rad or m
@@ -66,32 +62,22 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         self._stood_at = 0.0  # s, when the first joint state came
         self.session: ControlSession | None = None
         self._report: ControlReport | None = None
-        self._problem = ""
         self._answers: list[Subscription] = []
         self._partial: dict[int, dict[str, np.ndarray]] = {}  # answers by stamp: values or stds
         self._period = 1.0 / self._config.session.rate
-        # A network that refuses a message, or is gone at the end, must not stop the controller.
-        self._unsent: Counter[str] = Counter()
         topic = f"{LEARNER}/desired"
-        self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self._unsent)
-        self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self._unsent)
-        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._unsent)
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=steady)
-        await_description(self, self._config.urdf, self._set_up, self._refuse)
+        self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self.unsent)
+        self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self.unsent)
+        self.await_urdf()
         self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
-    def _refuse(self, problem: str) -> None:
-        self._problem = problem
-        self.get_logger().error(problem)
-
-    def _set_up(self, urdf: str) -> None:
+    def set_up(self, urdf: str) -> None:
+        """Make the session of a URDF."""
         self._urdf = read_urdf(urdf)
         tree = parse_urdf(self._urdf)
         joints = self._make_session().joint_names  # here, so that faults are reported at once
         bear = locked_positions(tree, joints, dict.fromkeys(tree.joints, 0.0))
         self._awaited = bear.keys() & set(tree.actuated())
-        self._problem = ""
 
     def _make_session(self) -> RobotModel:
         """Plan a motion of the controlled joints, with the others where they stand."""
@@ -104,8 +90,8 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
             gravity=config.gravity_vector,
             locked=locked_positions(tree, controlled, self._published),
         )
-        names, hand = model.joint_names, (config.hand_frame, config.hand_offset)
-        reference = trajectory_of(self._urdf, names, config.motion, config.seed, *hand)
+        names = model.joint_names
+        reference = trajectory_of(self._urdf, names, config.motion, config.seed)
         session = ControlSession(model, reference, config.session)
         limitless = unbounded(session.controller.limit)
         if unknown := [name for name, one in zip(names, limitless, strict=True) if one]:
@@ -132,7 +118,7 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
                 self._make_session()
             except SemiparamError as error:
                 self.session = None
-                self._refuse(str(error))
+                self.refuse(str(error))
 
     def _configure(self, config: ComputedTorqueNodeConfig) -> None:
         before = self._config.session.control.feedforward
@@ -205,21 +191,21 @@ class ComputedTorqueNode(Node):  # type: ignore[misc]
         while len(self._partial) > QUEUE_DEPTH:
             self._partial.pop(next(iter(self._partial)))
 
-    def _publish_diagnostics(self) -> None:
+    def report(self) -> tuple[bytes, str, dict[str, str]]:
+        """The session's figures since the last report."""
         if self._report is None or self.session is None or (self._awaited and self._stood_at):
             waited = ", ".join(sorted(self._awaited - self._published.keys()))
-            problem = self._problem or (
-                f"waiting for the positions of {waited}, for a second"
-                if waited
-                else "waiting for the robot's URDF on robot_description"
-            )
-            level = DiagnosticStatus.ERROR if self._problem else DiagnosticStatus.WARN
-            status = node_status(self, level, problem, {})
-        else:
-            self.session.counts.update(self._unsent)
-            self._unsent.clear()
-            status = node_status(self, *self._report.summary())
-        publish_status(self._diagnostics, self, status)
+            positions = f"waiting for the positions of {waited}, for a second"
+            return self.waiting(positions if waited else "")
+        self.session.counts.update(self.unsent)
+        self.unsent.clear()
+        return self._report.summary()
+
+
+def check_gravity(vector: Sequence[float]) -> None:
+    """Raise ConfigurationError unless the parameter `gravity_vector` has 3 numbers."""
+    if len(vector) != 3:
+        raise ConfigurationError("parameter 'gravity_vector' needs 3 numbers")
 
 
 class ControlReport:
@@ -270,6 +256,4 @@ class ControlReport:
         return level, summary, values
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("computed_torque", ComputedTorqueNode, runtime.spin_node, arguments)
+main = partial(runtime.run, "computed_torque", ComputedTorqueNode, runtime.spin_node)

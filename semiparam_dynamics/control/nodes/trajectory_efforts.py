@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
-from rclpy.clock import Clock, ClockType
-from rclpy.node import Node
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.qos import QoSProfile, ReliabilityPolicy
 from rclpy.subscription import Subscription
 from rclpy.timer import Timer
@@ -26,9 +24,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
-from semiparam_dynamics.base.nodes import managed, parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import node_status, publish_status, timing_values
-from semiparam_dynamics.base.nodes.managed import UNSENT, Outlet, await_description
+from semiparam_dynamics.base.nodes import runtime
+from semiparam_dynamics.base.nodes.diagnostics import timing_values
+from semiparam_dynamics.base.nodes.managed import UNSENT, DescribedNode, Outlet
 from semiparam_dynamics.base.nodes.messages import (
     MOST_POINTS,
     STATE,
@@ -39,7 +37,7 @@ from semiparam_dynamics.base.nodes.messages import (
     stamp_of,
 )
 from semiparam_dynamics.control.config import TrajectoryEffortsNodeConfig
-from semiparam_dynamics.control.nodes.computed_torque import ANSWERS, LEARNER
+from semiparam_dynamics.control.nodes.computed_torque import ANSWERS, LEARNER, check_gravity
 from semiparam_dynamics.control.plan import Answer
 from semiparam_dynamics.control.trajectory_efforts import (
     TrajectoryEfforts,
@@ -82,14 +80,12 @@ class Waiting:
     done: bool = False
 
 
-class TrajectoryEffortsNode(Node):  # type: ignore[misc]
+class TrajectoryEffortsNode(DescribedNode):
     """Subscribes `~/joint_trajectory`, publishes to the controller; see the module."""
 
     def __init__(self) -> None:
-        super().__init__("trajectory_efforts")
-        self._config = parameters.declare(self, TrajectoryEffortsNodeConfig)
-        if len(self._config.gravity_vector) != 3:
-            raise ConfigurationError("parameter 'gravity_vector' needs 3 numbers")
+        super().__init__("trajectory_efforts", TrajectoryEffortsNodeConfig)
+        check_gravity(self._config.gravity_vector)
         self._urdf = ""
         self._tree: UrdfTree | None = None
         self._published: dict[str, float] = {}  # where the URDF's joints stood at first, rad or m
@@ -99,18 +95,15 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         self._waiting: deque[Waiting] = deque()  # in the order of their coming
         self._timer: Timer | None = None
         self._last_stamp = 0
-        self._steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._missing = NO_URDF  # why there is no model
-        self._problem = NO_URDF  # of the last trajectory
+        self._wrong = NO_URDF  # with the last trajectory
         self._sent = self._filled = 0
-        self._reasons: Counter[str] = Counter()
+        self._reasons = self.unsent
         self._logged: dict[str, float] = {}  # when each of them was last, s
         self._held_us: deque[float] = deque(maxlen=N_TIMINGS)
         self._controller = Outlet(self, JointTrajectory, CONTROLLER, QUEUE, self._reasons)
         topic = f"{LEARNER}/desired"
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE, self._reasons)
-        self._diagnostics = Outlet(self, DiagnosticArray, "/diagnostics", 10, self._reasons)
-        await_description(self, self._config.urdf, self._set_up, self._refuse)
+        self.await_urdf()
         for end in ("", "_std"):
             take: Callable[[JointTrajectory], None] = partial(self._answered, end)
             topic = f"{LEARNER}/{ANSWERS[self._config.efforts.feedforward]}{end}"
@@ -119,17 +112,18 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         if self._config.efforts.gravity == "exclude":
             qos = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
             self._states = self.create_subscription(JointState, "joint_states", self._stand, qos)
-        self.create_timer(managed.REPORT_PERIOD, self._publish_diagnostics, clock=self._steady)
 
-    def _refuse(self, problem: str) -> None:
-        self._missing = problem
+    def refuse(self, problem: str) -> None:
+        """Note why a URDF does not serve: trajectories are sent on without efforts."""
+        self.problem = problem
         self._tell(problem)
 
-    def _set_up(self, urdf: str) -> None:
+    def set_up(self, urdf: str) -> None:
+        """Make the rule of a URDF."""
         text = read_urdf(urdf)
         self._tree, self._urdf = parse_urdf(text), text
         self._make_rule(self._config.joints)
-        self._problem = ""
+        self._wrong = ""
 
     def _stand(self, message: JointState) -> None:
         """Keep where joints stand first: those that are not learned are there, as the learner's."""
@@ -160,7 +154,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
 
     def _known_tree(self) -> UrdfTree:
         if self._tree is None:
-            raise ConfigurationError(self._missing)
+            raise ConfigurationError(self.problem or NO_URDF)
         return self._tree
 
     def _rule_of(self, names: Sequence[str]) -> TrajectoryEfforts:
@@ -170,7 +164,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         are neither in the arm's trajectories nor learned. Raises SampleError where there is none.
         """
         if self._rule is None:
-            raise SampleError(self._missing)
+            raise SampleError(self.problem or NO_URDF)
         tree, model = self._known_tree(), self._rule.model
         joints = tuple(name for name in tree.actuated() if name in names)
         if self._config.joints or not joints or len(joints) < len(names):
@@ -233,7 +227,7 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
             waiting.done = True
             self._filled += 1
             self._held_us.append(1e6 * (time.monotonic() - waiting.came))
-            self._problem = ""
+            self._wrong = ""
             if told:
                 self._tell(told)
         self._send()
@@ -251,19 +245,19 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
             first = self._waiting[0]
             left = first.came + self._config.timeout - time.monotonic()
             if not first.done and left > 0.0:
-                self._timer = self.create_timer(left, self._send, clock=self._steady)
+                self._timer = self.create_timer(left, self._send, clock=self.steady)
                 return
             if not first.done:
                 self._give_up(first, LATE)
             if not self._controller.publish(first.message):  # it may be the one that stops the arm
                 self._tell(UNSENT)
-                self._timer = self.create_timer(AGAIN_S, self._send, clock=self._steady)
+                self._timer = self.create_timer(AGAIN_S, self._send, clock=self.steady)
                 return
             self._waiting.popleft()
             self._sent += 1
 
     def _tell(self, problem: str) -> None:
-        self._problem = problem
+        self._wrong = problem
         if problem not in self._reasons and len(self._reasons) >= REASONS:
             problem = "other reasons"
         self._reasons[problem] += 1
@@ -271,15 +265,16 @@ class TrajectoryEffortsNode(Node):  # type: ignore[misc]
         # Each reason for itself, and of what is withheld each: the sender's robot does not move.
         if problem == NOT_SENT or now - self._logged.get(problem, -np.inf) >= WARNING_PERIOD_S:
             self._logged[problem] = now
-            self.get_logger().warning(self._problem)
+            self.get_logger().warning(self._wrong)
 
-    def _publish_diagnostics(self) -> None:
+    def report(self) -> tuple[bytes, str, dict[str, str]]:
+        """Counts, and what the last trajectory lacked."""
         values = {"sent on": str(self._sent), "with efforts": str(self._filled)}
         values |= {reason: str(count) for reason, count in sorted(self._reasons.items())}
         values |= timing_values({"held back": self._held_us})
-        level = DiagnosticStatus.WARN if self._problem else DiagnosticStatus.OK
-        summary = self._problem or f"{self._filled} of {self._sent} trajectories with efforts"
-        publish_status(self._diagnostics, self, node_status(self, level, summary, values))
+        level = DiagnosticStatus.WARN if self._wrong else DiagnosticStatus.OK
+        summary = self._wrong or f"{self._filled} of {self._sent} trajectories with efforts"
+        return level, summary, values
 
 
 # -------------------------------------------------------------------------------------------------
@@ -329,6 +324,4 @@ def fill_efforts(
         point.effort = array("d", row[order].tobytes())
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("trajectory_efforts", TrajectoryEffortsNode, runtime.spin_node, arguments)
+main = partial(runtime.run, "trajectory_efforts", TrajectoryEffortsNode, runtime.spin_node)

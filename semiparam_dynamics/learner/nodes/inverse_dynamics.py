@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -19,22 +19,20 @@ from std_srvs.srv import Trigger
 
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.diagnostics import ERROR
+from semiparam_dynamics.base.nodes.learning_node import LearningNode, answering
 from semiparam_dynamics.base.nodes.managed import (
     LATCHED,
     NO_TEXT,
     PATIENCE,
-    ManagedNode,
     MonitoredSubscription,
     OtherDescriptions,
     QueueDelay,
     is_text,
 )
-from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.base.parameters import replace
+from semiparam_dynamics.changes.config import BARE
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, Step
-from semiparam_dynamics.learner.nodes.change_report import SnapshotServices
 from semiparam_dynamics.learner.nodes.compilation import compile_together, is_compiled
 from semiparam_dynamics.learner.nodes.outputs import (
     ChangeOutputs,
@@ -70,7 +68,7 @@ SENSORS = QoSProfile(depth=6000, reliability=ReliabilityPolicy.BEST_EFFORT)
 MIN_KNOWN_SAMPLES = 1000
 
 
-class InverseDynamicsNode(ManagedNode):
+class InverseDynamicsNode(LearningNode[Session]):
     """Configured it has a session; active it answers messages.
 
     Without a URDF, or with one that doesn't serve, it can't be configured, and says why on
@@ -80,8 +78,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def __init__(self, **options: Any) -> None:
         """`options` are those of `rclpy.node.Node`."""
-        super().__init__("inverse_dynamics", **options)
-        self._config = parameters.declare(self, InverseDynamicsNodeConfig)
+        super().__init__("inverse_dynamics", InverseDynamicsNodeConfig, **options)
         parameters.follow(self, self._config, self._configure, self._refuse)
         # Those of DDS are there by now, and those to come inherit it.
         if problem := runtime.raise_priority(self._config.realtime_priority):
@@ -98,26 +95,21 @@ class InverseDynamicsNode(ManagedNode):
         self._others = ""  # a sentence on joints that are published and not learned
         self._resumed = 0  # samples that the saved model had learned
         self._waited = 0  # joint states that had come a second ago
-        self.session: Session | None = None
         self._outputs: Outputs | None = None
         self._changes: ChangeOutputs | None = None
         self._contacts: ContactOutputs | None = None
         self._report: SessionReport | None = None
         self._lost: Counter[str] = Counter()
         self._delay = QueueDelay(self._lost, self._config.deadline, self._patience())
-        self._inputs: list[MonitoredSubscription] = []
         self._desired: DesiredStates | None = None
         self._description: MonitoredSubscription | None = None
         self._descriptions = OtherDescriptions(self)
-        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         if self._config.learner.changes.detect:
-            SnapshotServices(
-                self,
-                self._required_session,
-                lambda: self._config.snapshot_name,
-                self._tell_changes,
-            )
-        self.create_service(Trigger, "~/tare", answering(self._tare))
+            for service in ("snapshot", "recall", "release", "forget_snapshot"):
+                name_payload = answering(partial(self._name_payload, service))
+                self.create_service(Trigger, f"~/{service}", name_payload)
+        tare = answering(lambda: self._required_session().tare())
+        self.create_service(Trigger, "~/tare", tare)
         if not self._urdf:
             self._description = MonitoredSubscription(
                 self, "robot_description", String, self._described, LATCHED
@@ -125,7 +117,7 @@ class InverseDynamicsNode(ManagedNode):
 
     def start(self) -> bool:
         """With `autostart` come to the active state once there is a URDF; False if that failed."""
-        return not (self._config.autostart and self._urdf) or self.bring_to("active")
+        return not self._urdf or super().start()
 
     def set_up(self) -> None:
         """Make the session. Raises ConfigurationError while there is no URDF."""
@@ -144,11 +136,11 @@ class InverseDynamicsNode(ManagedNode):
         self._make_session()
 
     def _make_session(self) -> None:
-        chosen, services = self._joints, self._model_services
-        with services.locked(self._config.autosave):
+        chosen = self._joints
+        with self.owning_model_file():
             config = self._with_joints(self._config)
             session = Session(self._text, config, self._locked(config))
-            if not services.resume(session) and self._joints != chosen:
+            if not self.load_saved(session) and self._joints != chosen:
                 # The model that named the joints was of another robot, and is set aside.
                 self._joints = chosen
                 session = Session(self._text, self._config, self._locked(self._config))
@@ -178,9 +170,9 @@ class InverseDynamicsNode(ManagedNode):
         """Subscribe: from now on each message is answered."""
         session = self._required_session()
         self._answer_desired(session)
-        self._listen("joint_states", JointState, Session.joint_state, JointStateReader())
+        self._answer("joint_states", JointState, Session.joint_state, JointStateReader())
         if session.model.config.target == "wrench":
-            self._listen("wrench", WrenchStamped, Session.wrench)
+            self._answer("wrench", WrenchStamped, Session.wrench)
 
     def _answer_desired(self, session: Session) -> None:
         if self._config.feedforward:
@@ -188,36 +180,26 @@ class InverseDynamicsNode(ManagedNode):
 
     def pause(self) -> None:
         """Unsubscribe and save; what was learned stays, and a contact is over: nobody watches."""
-        self._unsubscribe()
+        super().pause()
         if self.session is not None:
-            self._model_services.keep(self.session)
             self.session.learner.end_contact()
         if self._contacts is not None:
             self._contacts.publish(0)
 
-    def finish(self) -> None:
-        """Save what was learned. Raises StorageError."""
-        self._unsubscribe()
-        if self.session is not None:
-            self._model_services.finish(self.session)
-
     def release(self) -> None:
         """Give up the session and its topics."""
-        self._unsubscribe()
         self._published, self._locating, self._located, self._joints = {}, True, 0, ()
         self._told = set()
-        self._release_session()
+        super().release()
 
-    def _release_session(self) -> None:
+    def release_session(self) -> None:
+        """Give up the session and its outputs."""
         self.drop_report()
-        if self._desired is not None:
-            self._desired.destroy()
-            self._desired = None
-        for outputs in (self._outputs, self._changes, self._contacts):
+        for outputs in (self._desired, self._outputs, self._changes, self._contacts):
             if outputs is not None:
                 outputs.destroy()
-        self.session = self._outputs = self._changes = self._contacts = self._report = None
-        self._model_services.close()
+        self._outputs = self._changes = self._contacts = self._report = self._desired = None
+        super().release_session()
 
     def _with_joints(self, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
         """The configuration with the joints that are learned where it names none.
@@ -225,7 +207,7 @@ class InverseDynamicsNode(ManagedNode):
         Those chosen by what was published; before that those of the model that is resumed from.
         """
         if not self._joints and not config.learner.robot.joints:
-            saved = tuple(self._model_services.saved()[0].get("joints", ()))
+            saved = tuple(self.saved()[0].get("joints", ()))
             if set(saved) <= set(self._known_tree().joints):
                 self._joints = saved
         if not self._joints or config.learner.robot.joints:
@@ -334,7 +316,7 @@ class InverseDynamicsNode(ManagedNode):
         """Positions of joints that are not learned; before any message the saved model's."""
         tree = self._known_tree()
         joints = config.learner.robot.joints or tree.actuated()
-        before = self._model_services.saved()[1].get(LOCKED, {})
+        before = self.saved()[1].get(LOCKED, {})
         published = {**before, **self._published}
         return locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
 
@@ -344,7 +326,7 @@ class InverseDynamicsNode(ManagedNode):
         if self.session is not None:
             learning = self.session.learning
             self.session.abandon()
-        self._release_session()
+        self.release_session()
         try:
             self._make_session()
             session = self._required_session()
@@ -355,14 +337,12 @@ class InverseDynamicsNode(ManagedNode):
             self.get_logger().error(self.problem)
 
     def _unsubscribe(self) -> None:
-        for topic in self._inputs:
-            topic.destroy()
-        self._inputs.clear()
+        super()._unsubscribe()
         if self._desired is not None:
             self._desired.destroy()
             self._desired = None
 
-    def _listen(
+    def _answer(
         self,
         topic: str,
         kind: type,
@@ -388,21 +368,46 @@ class InverseDynamicsNode(ManagedNode):
                     self._contacts.publish(step.stamp)
                 if self._changes is not None:
                     self._changes.publish(step)
-            if not (behind or session.working):
+            if not (behind or session.thread.working):
                 self.continue_report()
 
-        self._inputs.append(
-            MonitoredSubscription(
-                self, topic, kind, answer, SENSORS, self._delay, raw=read is not None
-            )
-        )
+        self.listen(topic, kind, answer, SENSORS, self._delay, raw=read is not None)
 
-    def _tare(self) -> str:
-        return self._required_session().tare()
+    def _name_payload(self, service: str) -> str:
+        """Answer a service on the payload of the name `snapshot_name`; returns a sentence.
 
-    def _tell_changes(self) -> None:
+        The name is one inside the model's file. Where that is saved automatically, it is at once.
+        """
+        session, name = self._required_session(), self._config.snapshot_name
+        if (monitor := session.learner.changes) is None:
+            raise ConfigurationError("set the parameter changes.detect to know of payloads")
+        if not name and service != "release":
+            raise ConfigurationError("set the parameter snapshot_name first: it is empty")
+        with session.paused():
+            if service == "snapshot":
+                held = monitor.payload
+                monitor.remember(name)
+                assert held is not None  # noqa: S101 # else it was refused
+                answer = (
+                    f"kept {held.mass:.3g} kg, give or take {held.mass_std:.2g} kg, as '{name}'"
+                )
+                if not held.settled:
+                    answer += "; it is still being estimated, call again when it settled"
+            elif service == "forget_snapshot":
+                monitor.forget(name)
+                answer = f"forgot '{name}'"
+            else:
+                monitor.recall(BARE if service == "release" else name)
+                told = "nothing" if service == "release" else f"'{name}'"
+                answer = f"{told} is held from now on"
+            session.forget_standing()
+            session.note_changes()
+            session.autosave.changed()  # a name alone, too
+            session.autosave.request()
+            session.autosave.step()
         if self._changes is not None:
             self._changes.refresh()
+        return answer
 
     def _configure(self, config: InverseDynamicsNodeConfig) -> None:
         self._config = config
@@ -440,14 +445,9 @@ class InverseDynamicsNode(ManagedNode):
             self.get_logger().error(NO_TEXT)
         self.problem = NO_TEXT
 
-    def _required_session(self) -> Session:
-        if self.session is None:
-            raise ConfigurationError(self._waiting())
-        return self.session
-
     def _waiting(self) -> str:
         if self.problem or self._description is None or self._urdf:
-            return self.problem or f"the node is {self.state}"
+            return super()._waiting()
         return f"waiting for the robot's URDF: {self._description.problem()}"
 
     def report(self) -> DiagnosticStatus:
@@ -486,11 +486,6 @@ class InverseDynamicsNode(ManagedNode):
             values |= motion.values()
             for sentence in motion.news():
                 self.get_logger().warning(sentence)
-        quiet = level != ERROR and not session.autosave.trouble()
-        if self.state != "active" and quiet:
-            level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
-        if self._model_services.set_aside:
-            values["model set aside"] = self._model_services.set_aside
         if self._others:
             values["other joints"] = self._others
         values |= outputs.values()
@@ -501,7 +496,7 @@ class InverseDynamicsNode(ManagedNode):
             values |= self._changes.report.values()
             if (going_on := self._changes.report.summary()) and self.state == "active":
                 summary = f"{summary}; {going_on}"
-        return self.status(level, summary, values)
+        return self.session_status(session, level, summary, values)
 
 
 def _learning(session: Session, config: InverseDynamicsNodeConfig) -> InverseDynamicsNodeConfig:
@@ -509,10 +504,4 @@ def _learning(session: Session, config: InverseDynamicsNodeConfig) -> InverseDyn
     return replace(config, joints=session.model.joint_names)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("inverse_dynamics", InverseDynamicsNode, runtime.spin_managed, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(runtime.run, "inverse_dynamics", InverseDynamicsNode, runtime.spin_managed)

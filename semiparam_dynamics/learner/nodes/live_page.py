@@ -1,15 +1,13 @@
 """The `live_page` node: a web page on which a learner is watched while it learns.
 
-It subscribes what `inverse_dynamics` publishes, shows `rate` times a second what is newest, and
+It subscribes what `inverse_dynamics` publishes, shows 20 times a second what is newest, and
 publishes nothing. It runs in a process of its own, so that it takes no time of the learner's.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections import deque
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -167,7 +165,15 @@ class LivePageNode(PageNode):
 
     def report(self, status: DiagnosticStatus) -> dict[str, object]:
         """The learner's state in words, with what is learned, what is left out, and why."""
-        return status_event(status)
+        values = {pair.key: pair.value for pair in status.values}
+        begin = "dropped: "
+        drops = {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
+        return {
+            "level": level_of(status),
+            "message": status.message,
+            "learned": shown_values(values, SHOWN),
+            "left": sorted(map(list, drops.items()), key=lambda pair: -read_count(pair[1]))[:20],
+        }
 
     def _find(self) -> None:
         """Subscribe the learner's outputs, of whichever type they are."""
@@ -327,22 +333,4 @@ def rmse(errors: Array) -> float:
     return float(np.mean(np.sqrt(np.nanmean(known**2, axis=0))))
 
 
-def status_event(status: DiagnosticStatus) -> dict[str, object]:
-    """The learner's state in words, with what is learned, what is left out, and why."""
-    values = {pair.key: pair.value for pair in status.values}
-    drops = {k.removeprefix("dropped: "): v for k, v in values.items() if k.startswith("dropped: ")}
-    return {
-        "level": level_of(status),
-        "message": status.message,
-        "learned": shown_values(values, SHOWN),
-        "left": sorted(map(list, drops.items()), key=lambda pair: -read_count(pair[1]))[:20],
-    }
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("live_page", LivePageNode, watch, arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = partial(runtime.run, "live_page", LivePageNode, watch)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
 from builtin_interfaces.msg import Duration
 from geometry_msgs.msg import Point, Pose, Vector3
-from rclpy.node import Node
 from std_msgs.msg import ColorRGBA
 from visualization_msgs.msg import Marker, MarkerArray
 
@@ -22,7 +20,6 @@ from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.learner.learner import Step
 from semiparam_dynamics.learner.nodes.session import Session
 
-DEPTH = 10
 PERIOD = 50_000_000  # ns, of stamps, between two messages
 PAYLOAD_PERIOD = 500_000_000  # ns: to find the body that is meant takes some milliseconds
 LASTS_S = 0.5  # until a marker vanishes that no newer one replaces
@@ -37,14 +34,10 @@ RED, BLUE, WHITE = (0.9, 0.1, 0.1, 0.8), (0.25, 0.5, 1.0, 0.6), (1.0, 1.0, 1.0, 
 
 
 class MarkerOutput:
-    """The topic `~/markers` (MarkerArray), at most 20 times a second, while somebody subscribes.
+    """The topic `~/markers` (MarkerArray), at most 20 times a second, while somebody subscribes."""
 
-    `lost` counts what the network did not take.
-    """
-
-    def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
-        self._session = session
-        self._outlet = Outlet(node, MarkerArray, "~/markers", DEPTH, lost)
+    def __init__(self, session: Session, outlet: Outlet) -> None:
+        self._session, self.outlet = session, outlet
         self._last = self._weighed = 0
         self._payload: PayloadStatus | None = None
 
@@ -52,10 +45,6 @@ class MarkerOutput:
         """True if markers of a sample at `stamp` (ns) are to be published."""
         passed = stamp - self._last
         return not 0 <= passed < PERIOD
-
-    def has_subscribers(self) -> bool:
-        """True if anybody draws them."""
-        return self._outlet.has_subscribers()
 
     def publish(self, step: Step, estimate: WrenchEstimate) -> None:
         """Publish a sample's markers, with the external wrench that was estimated of it."""
@@ -68,11 +57,7 @@ class MarkerOutput:
             markers += payload_markers(learner.changes.causes.link, self._payload)
         for marker in markers:
             marker.header = header(step.stamp, marker.header.frame_id)
-        self._outlet.publish(MarkerArray(markers=markers))
-
-    def destroy(self) -> None:
-        """Take the topic down."""
-        self._outlet.destroy()
+        self.outlet.publish(MarkerArray(markers=markers))
 
 
 def wrench_markers(external: ExternalWrench, q: Array, estimate: WrenchEstimate) -> list[Marker]:

@@ -15,10 +15,11 @@ from rclpy.qos import DurabilityPolicy, QoSProfile
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
+from visualization_msgs.msg import MarkerArray
 
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, LATCHED, Outlet
+from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, LATCHED, Outlet, Outlets
 from semiparam_dynamics.base.nodes.messages import (
     covariance_message,
     desired_states,
@@ -39,9 +40,9 @@ from semiparam_dynamics.changes.nodes.change_messages import (
 from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.learner.learner import Step
-from semiparam_dynamics.learner.nodes.change_report import ChangeReport
 from semiparam_dynamics.learner.nodes.markers import MarkerOutput
 from semiparam_dynamics.learner.nodes.session import TIMINGS, Session
+from semiparam_dynamics.learner.nodes.session_report import ChangeReport
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.nodes.serialized import (
     SerializedMessage,
@@ -65,7 +66,7 @@ PERIOD = 500_000_000
 REMEMBERED = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-class ChangeOutputs:
+class ChangeOutputs(Outlets):
     """The topics of a session that looks for changes (`changes.detect`).
 
     - `~/payload`, `~/payload_std` (InertiaStamped, latched): what is held beyond what the model has
@@ -76,20 +77,19 @@ class ChangeOutputs:
       of the samples that are looked at, see `learner.admit`.
     - `~/changes` (DiagnosticArray, the last 50 latched): each event, with its cause, axis,
       statistic and delay.
-
-    `lost` counts what the network did not take.
     """
 
     def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
+        super().__init__(node, lost)
         self._name = node.get_fully_qualified_name()
         self._session = session
         self.report = ChangeReport(session.learner)
         kind, self._message = kind_of_output(session.model)
-        self._payload = Outlet(node, InertiaStamped, "~/payload", LATCHED, lost)
-        self._payload_std = Outlet(node, InertiaStamped, "~/payload_std", LATCHED, lost)
-        self._contact_external = Outlet(node, kind, "~/contact_external", DEPTH, lost)
-        self._deviation = Outlet(node, kind, "~/external_deviation", DEPTH, lost)
-        self._changes = Outlet(node, DiagnosticArray, "~/changes", REMEMBERED, lost)
+        self._payload = self.outlet(InertiaStamped, "~/payload", LATCHED)
+        self._payload_std = self.outlet(InertiaStamped, "~/payload_std", LATCHED)
+        self._contact_external = self.outlet(kind, "~/contact_external", DEPTH)
+        self._deviation = self.outlet(kind, "~/external_deviation", DEPTH)
+        self._changes = self.outlet(DiagnosticArray, "~/changes", REMEMBERED)
         self._monitor: ChangeMonitor | None = None
         self._told = 0  # events of that monitor
         self._held: tuple[object, ...] = ()
@@ -153,41 +153,29 @@ class ChangeOutputs:
         self._payload.publish(value)
         self._payload_std.publish(std)
 
-    def destroy(self) -> None:
-        """Take the topics down."""
-        for outlet in (
-            self._payload,
-            self._payload_std,
-            self._contact_external,
-            self._deviation,
-            self._changes,
-        ):
-            outlet.destroy()
-
 
 # -------------------------------------------------------------------------------------------------
 # Contacts, with and without other changes.
 
 
-class ContactOutputs:
+class ContactOutputs(Outlets):
     """The topics of contacts, for each sample after its prediction.
 
     - `~/contact`, `~/collision` (Bool, latched): whether there is one; published when it changes.
     - `~/contact_events` (DiagnosticArray, the last 50 latched): when a contact begins, where and
       how hard it is, and for how long it lasted.
     - `~/external_fast`: `~/external` before the narrow low-pass, by which contacts are looked for.
-
-    `lost` counts what the network did not take.
     """
 
     def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
+        super().__init__(node, lost)
         self._name = node.get_fully_qualified_name()
         self._session = session
         kind, self._message = kind_of_output(session.model)
-        self._contact = Outlet(node, Bool, "~/contact", LATCHED, lost)
-        self._collision = Outlet(node, Bool, "~/collision", LATCHED, lost)
-        self._events = Outlet(node, DiagnosticArray, "~/contact_events", REMEMBERED, lost)
-        self._external = Outlet(node, kind, "~/external_fast", DEPTH, lost)
+        self._contact = self.outlet(Bool, "~/contact", LATCHED)
+        self._collision = self.outlet(Bool, "~/collision", LATCHED)
+        self._events = self.outlet(DiagnosticArray, "~/contact_events", REMEMBERED)
+        self._external = self.outlet(kind, "~/external_fast", DEPTH)
         self._told: ContactEvents | None = None  # and how many of its events
         self._count = 0
         self._last = (True, True)
@@ -213,11 +201,6 @@ class ContactOutputs:
                 outlet.publish(Bool(data=is_so))
         self._last = now
 
-    def destroy(self) -> None:
-        """Take the topics down."""
-        for outlet in (self._contact, self._collision, self._events, self._external):
-            outlet.destroy()
-
 
 def kind_of_output(model: RobotModel) -> tuple[type, SerializedMessage]:
     """The type of outputs for each axis, and what makes such a message of a stamp and values."""
@@ -232,22 +215,22 @@ def kind_of_output(model: RobotModel) -> tuple[type, SerializedMessage]:
 TOPICS = {"semiparametric": "~/feedforward", "rigid_body": "~/feedforward_rigid_body"}
 
 
-class DesiredStates:
+class DesiredStates(Outlets):
     """Answers `~/desired` on `~/feedforward` and `~/feedforward_rigid_body`.
 
     Each has beside it a topic with `_std` at its end: the standard deviations, as efforts. An
     answer has the question's stamp and times; only what somebody subscribes to is published.
     Learning waits for the answer, as for a prediction; nothing that is learned changes by it.
-    `lost` counts what the network did not take.
     Raises ConfigurationError where the session's target is the wrench.
     """
 
     def __init__(self, node: LifecycleNode, session: Session, lost: Counter[str]) -> None:
         if session.model.config.target != "effort":
             raise ConfigurationError("feedforward needs the target 'effort'")
-        self._node, self._session = node, session
+        super().__init__(node, lost)
+        self._session = session
         self._outlets = {
-            model: [Outlet(node, JointTrajectory, topic + end, DEPTH, lost) for end in ("", "_std")]
+            model: [self.outlet(JointTrajectory, topic + end, DEPTH) for end in ("", "_std")]
             for model, topic in TOPICS.items()
         }
         self._subscription = node.create_subscription(
@@ -286,12 +269,10 @@ class DesiredStates:
     def destroy(self) -> None:
         """Take the topics down."""
         self._node.destroy_subscription(self._subscription)
-        for outlets in self._outlets.values():
-            for outlet in outlets:
-                outlet.destroy()
+        super().destroy()
 
 
-class Outputs:
+class Outputs(Outlets):
     """The node's publishers: wrenches in the sensor's frame, or joint efforts with names.
 
     - `~/predicted`, `~/rigid_body`, `~/measured`: the predictions, and the measurement filtered as
@@ -302,32 +283,29 @@ class Outputs:
 
     - `~/inertial_parameters`: those that are the nearest that real bodies have, where the URDF has
       masses to begin with.
-
-    `lost` counts what the network did not take.
     """
 
     def __init__(self, node: Node, session: Session, lost: Counter[str]) -> None:
+        super().__init__(node, lost)
         self._session, self._model = session, (model := session.model)
         self._estimate: WrenchEstimate | None = None
         self._bodies = _bodies(model)
         kind, self._message = kind_of_output(model)
-        self._predicted = Outlet(node, kind, "~/predicted", DEPTH, lost)
-        self._rigid_body = Outlet(node, kind, "~/rigid_body", DEPTH, lost)
-        self._measured = Outlet(node, kind, "~/measured", DEPTH, lost)
-        self._external = Outlet(node, kind, "~/external", DEPTH, lost)
+        self._predicted = self.outlet(kind, "~/predicted", DEPTH)
+        self._rigid_body = self.outlet(kind, "~/rigid_body", DEPTH)
+        self._measured = self.outlet(kind, "~/measured", DEPTH)
+        self._external = self.outlet(kind, "~/external", DEPTH)
         self._wrench_message = serialized_wrench(session.external.axes)
-        self._wrench = Outlet(node, WrenchStamped, "~/external_wrench", DEPTH, lost)
-        self._covariance = Outlet(
-            node, Float64MultiArray, "~/external_wrench_covariance", DEPTH, lost
-        )
-        self._markers = MarkerOutput(node, session, lost)
-        self._parameters = Outlet(node, Float64MultiArray, "~/inertial_parameters", 1, lost)
+        self._wrench = self.outlet(WrenchStamped, "~/external_wrench", DEPTH)
+        self._covariance = self.outlet(Float64MultiArray, "~/external_wrench_covariance", DEPTH)
+        self._markers = MarkerOutput(session, self.outlet(MarkerArray, "~/markers", DEPTH))
+        self._parameters = self.outlet(Float64MultiArray, "~/inertial_parameters", 1)
         self._outlets = (
             *(self._predicted, self._rigid_body, self._measured, self._external),
-            *(self._wrench, self._covariance, self._markers),
+            *(self._wrench, self._covariance, self._markers.outlet),
         )
         # Those that anybody subscribes to, asked once in a while: it takes some 2 us for each.
-        self._asked: set[Outlet | MarkerOutput] = set()
+        self._asked: set[Outlet] = set()
         self._asked_at = -math.inf  # s
 
     def publish(self, step: Step) -> None:
@@ -354,7 +332,10 @@ class Outputs:
         external = y - predicted
         if self._external in asked:
             self._external.publish(self._message(stamp, external))
-        wanted, drawn = self._wrench in asked, self._markers in asked and self._markers.due(stamp)
+        wanted, drawn = (
+            self._wrench in asked,
+            self._markers.outlet in asked and self._markers.due(stamp),
+        )
         if wanted or drawn or self._covariance in asked:
             external = external - self._session.learner.external_bias
             std = step.prediction.semiparametric_std
@@ -389,11 +370,6 @@ class Outputs:
             values = self._bodies.base
         message = parameters_message(self._model.labels, values, identifier.standard_deviations())
         self._parameters.publish(message)
-
-    def destroy(self) -> None:
-        """Take the topics down."""
-        for outlet in (*self._outlets, self._parameters):
-            outlet.destroy()
 
 
 def _bodies(model: RobotModel) -> RealBodies | None:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import SampleError, StorageError
-from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot, model_path
+from semiparam_dynamics.base.errors import SampleError
+from semiparam_dynamics.base.nodes.autosave import LearningSession, Snapshot
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.base.parameters import one_or_each, parameters, replace
 from semiparam_dynamics.base.storage import saved_header
@@ -53,7 +53,7 @@ EXAMINATION_REST = 0.01
 LEFT_OUT = "beyond the share of a core (learning_share)"
 
 
-class Session:
+class Session(LearningSession[list[Step]]):
     """A robot's messages, predictions and learning. Call it from one thread at a time.
 
     Saving alone may be asked for in another, as a service of its own callback group does.
@@ -91,13 +91,8 @@ class Session:
         # belongs to the messages' thread. No live parameter is part of it.
         self._identity = self.learner.identity()
         warm_up(self.model, config)
-        path = model_path(config.model_file)
-        self.autosave = Autosave(
-            path if config.autosave else None, self._snapshot, config.save_interval
-        )
-        self.thread: LearnerThread[list[Step]] = LearnerThread(
-            self._work, config.learning_queue, size=_size, idle=self._idle
-        )
+        thread = LearnerThread(self._work, config.learning_queue, size=_size, idle=self._idle)
+        super().__init__(config, thread)
         self.first_motion: FirstMotion | None = None
         if config.examine_start and self.model.config.target == "effort":
             given, count = config.learner.samples.effort_scale, self.model.n_joints
@@ -116,24 +111,14 @@ class Session:
         # The newest sample, where none is learned or scored; the thread takes it.
         self._unlearned: deque[Sample] = deque(maxlen=1)
         self._given_at = 0  # stamp of the last step that the thread was given in either way
-        self._learning = True
         self._predict_beside_learning(config)
         self._count_anew()
 
-    def reset(self) -> None:
-        """Forget everything learned, and count anew.
-
-        The file stays as it is until something is saved.
-        """
-        self.thread.clear()
+    def _forget(self) -> None:
         self._together = []
         self._unlearned.clear()
-        with self.paused():
-            self.learner.reset()
-            self.autosave.begin_anew()
-            self.thread.restart()
-            self.thread.dropped = 0
-            self._count_anew()
+        self.learner.reset()
+        self._count_anew()
 
     def _count_anew(self) -> None:
         self.stream = MeasurementStream(
@@ -233,10 +218,7 @@ class Session:
         return None if monitor is None else monitor.correction.theta
 
     def note_changes(self) -> None:
-        """Have the changes that were noticed saved, too, although nothing is learned of them.
-
-        The autosave's count is the thread's: to be called there, or while it is paused.
-        """
+        """Have the changes that were noticed saved, too, although nothing is learned of them."""
         if (theta := self._present_theta()) is not self._counted:
             self._counted = theta
             self.autosave.changed()
@@ -395,20 +377,14 @@ class Session:
         self._assess_unlearned()  # last: after an error in learning it may fail, too
         return pause
 
-    def _snapshot(self) -> Snapshot:
-        try:
-            return self._identity, self.learner.parameters(), self.learner.state()
-        except MemoryError:
-            raise StorageError("there is not enough memory to copy what was learned") from None
+    def _copied(self) -> Snapshot:
+        return self._identity, self.learner.parameters(), self.learner.state()
 
     # Learning as a whole.
 
     @contextmanager
     def paused(self, *, drained: bool = False) -> Iterator[None]:
-        """Nothing is learned meanwhile; with `drained` also nothing waits to be learned.
-
-        Not to be called in the learner's own thread.
-        """
+        """The same, and nothing is predicted. Not to be called in the learner's own thread."""
         with self._turn:
             if drained:
                 self._put_together()
@@ -437,16 +413,6 @@ class Session:
                 self.learner.estimator.infer()
                 self.learner.publish()
 
-    @property
-    def problem(self) -> str:
-        """The error that stopped learning, as a sentence; empty where none did."""
-        return self.thread.problem
-
-    @property
-    def waiting(self) -> int:
-        """Samples that wait to be learned, about."""
-        return len(self.thread)
-
     # Files.
 
     def save(self, path: str | Path) -> None:
@@ -455,21 +421,10 @@ class Session:
             self.note_changes()
             self.autosave.save(Path(path))
 
-    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
-        """The same in a thread; see `Autosave.begin`."""
-        with self.paused(drained=True):
-            self.note_changes()
-            self.autosave.begin(path, done)
-
-    def load(self, path: str | Path) -> None:
-        """Resume from a file, or from the one before it where it is damaged.
-
-        Raises StorageError; the learner is then what it was.
-        """
-        with self.paused(drained=True):
-            self.autosave.load(Path(path), self.learner.load)
-            self._counted = self._present_theta()
-            self.forget_standing()
+    def _resume(self, path: Path) -> None:
+        self.learner.load(path)
+        self._counted = self._present_theta()
+        self.forget_standing()
 
     def differences(self) -> list[str]:
         """In which parameters the file that was loaded was learned under others, in words.
@@ -497,15 +452,10 @@ class Session:
         return told
 
     def finish(self) -> Path | None:
-        """Learn what still waits and save unsaved changes, unless autosave is off.
-
-        Returns the file that was written. Raises StorageError.
-        """
+        """Learn what still waits, too; see the base class."""
         with self._turn:
             self._put_together()
-        self.thread.close()
-        self.note_changes()
-        return self.autosave.finish()
+        return super().finish()
 
     def abandon(self) -> None:
         """End the threads; what was learned is given up."""
@@ -522,11 +472,6 @@ class Session:
                 self.autosave.step()
 
     # For diagnostics.
-
-    @property
-    def working(self) -> bool:
-        """True if something is being learned at this instant, for which `paused` would wait."""
-        return self.thread.working
 
     def learned(self) -> str:
         """The amount of what was learned, in words."""

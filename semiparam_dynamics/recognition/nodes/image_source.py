@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
 
 import rclpy
 from rclpy.executors import Executor
@@ -113,11 +114,4 @@ def image_message(picture: Picture, stamp: int, frame: str = "") -> Image:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run(
-        "image_source",
-        ImageSourceNode,
-        lambda node, executor: node.play(executor),
-        arguments,
-    )
+main = partial(runtime.run, "image_source", ImageSourceNode, ImageSourceNode.play)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
@@ -14,12 +14,11 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import how_often, stopped, timing_values
-from semiparam_dynamics.base.nodes.managed import ManagedNode, MonitoredSubscription, Outlet
+from semiparam_dynamics.base.nodes.learning_node import LearningNode, answering
+from semiparam_dynamics.base.nodes.managed import Outlets
 from semiparam_dynamics.base.nodes.messages import labels_layout, scores_message
-from semiparam_dynamics.base.nodes.model_services import ModelServices, answering
 from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.recognition.recognizer import Recognition
@@ -30,17 +29,14 @@ from semiparam_dynamics.recognition.recognizer import Recognition
 DEPTH = 10
 
 
-class RecognitionOutputs:
-    """The node's publishers: the label, its probability, and the probabilities of all classes.
-
-    `unsent` counts what the network did not take.
-    """
+class RecognitionOutputs(Outlets):
+    """The node's publishers: the label, its probability, and the probabilities of all classes."""
 
     def __init__(self, node: Node) -> None:
-        self.unsent: Counter[str] = Counter()
-        self._label = Outlet(node, String, "~/label", DEPTH, self.unsent)
-        self._confidence = Outlet(node, Float32, "~/confidence", DEPTH, self.unsent)
-        self._scores = Outlet(node, Float32MultiArray, "~/scores", DEPTH, self.unsent)
+        super().__init__(node, Counter())
+        self._label = self.outlet(String, "~/label", DEPTH)
+        self._confidence = self.outlet(Float32, "~/confidence", DEPTH)
+        self._scores = self.outlet(Float32MultiArray, "~/scores", DEPTH)
         self._labels: tuple[str, ...] = ()
         self._layout = MultiArrayLayout()
 
@@ -54,11 +50,6 @@ class RecognitionOutputs:
         if recognition.labels is not self._labels:
             self._labels, self._layout = recognition.labels, labels_layout(recognition.labels)
         self._scores.publish(scores_message(self._layout, recognition.probabilities))
-
-    def destroy(self) -> None:
-        """Take the topics down."""
-        for outlet in (self._label, self._confidence, self._scores):
-            outlet.destroy()
 
 
 # -------------------------------------------------------------------------------------------------
@@ -112,7 +103,7 @@ class RecognitionReport:
             "frames recognised": str(session.recognized),
             "frames taught": str(session.taught),
             "frames taught, recognised before": str(session.taught_known),
-            "frames dropped": str(session.dropped),
+            "frames dropped": str(session.thread.dropped),
             "frames not learned, learning switched off": str(session.not_learned),
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
@@ -173,74 +164,44 @@ TEXTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 LOG_PERIOD = 1.0  # s between log lines of the same kind, at least
 
 
-class ObjectRecognitionNode(ManagedNode):
+class ObjectRecognitionNode(LearningNode[RecognitionSession]):
     """Configured it has a session; active it answers frames, labels and edits."""
 
     def __init__(self) -> None:
-        super().__init__("object_recognition")
-        self._config = parameters.declare(self, ObjectRecognitionNodeConfig)
+        super().__init__("object_recognition", ObjectRecognitionNodeConfig)
         parameters.follow(self, self._config, self._configure)
-        self.session: RecognitionSession | None = None
         self._outputs: RecognitionOutputs | None = None
         self._report: RecognitionReport | None = None
-        self._topics: list[MonitoredSubscription] = []
-        self._model_services = ModelServices(self, self._required_session, self._config.model_file)
         self.create_service(Trigger, "~/forget", answering(self._forget))
-
-    def start(self) -> bool:
-        """With `autostart` come to the active state; False if that failed."""
-        return not self._config.autostart or self.bring_to("active")
 
     def set_up(self) -> None:
         """Make the session, with the image network where the input is images."""
         outputs = RecognitionOutputs(self)
         try:
-            with self._model_services.locked(self._config.autosave):
+            with self.owning_model_file():
                 session = RecognitionSession(self._config, outputs.publish)
                 if self._config.autoload:
-                    self._model_services.resume(session)
+                    self.load_saved(session)
         except BaseException:
             outputs.destroy()
             raise
         self.session, self._outputs = session, outputs
-        self._report = RecognitionReport(session, outputs.unsent)
+        self._report = RecognitionReport(session, outputs.lost)
 
     def begin(self) -> None:
         """Subscribe: each frame is answered from now on, as long as it is the newest."""
-        if self.session is None:
-            return
+        session = self._required_session()
         kind = Image if self._config.input == "image" else Float32MultiArray
-        self._listen(self._config.input, kind, self.session.frame, FRAMES[self._config.reliable])
-        self._listen("label", String, self.session.label, TEXTS)
-        self._listen("~/edit", String, self._edited, TEXTS)
+        self.listen(self._config.input, kind, session.frame, FRAMES[self._config.reliable])
+        self.listen("label", String, session.label, TEXTS)
+        self.listen("~/edit", String, self._edited, TEXTS)
 
-    def pause(self) -> None:
-        """Unsubscribe, and end the teaching; what was learned stays."""
-        self._unsubscribe()
-        if self.session is not None:
-            self._model_services.keep(self.session)
-
-    def finish(self) -> None:
-        """Save what was learned. Raises StorageError."""
-        self._unsubscribe()
-        if self.session is not None:
-            self._model_services.finish(self.session)
-
-    def release(self) -> None:
-        """Give up the session and its topics."""
-        self._unsubscribe()
+    def release_session(self) -> None:
+        """Give up the session and its outputs."""
         if self._outputs is not None:
             self._outputs.destroy()
-        self.session = self._outputs = self._report = None
-        self._model_services.close()
-
-    def _unsubscribe(self) -> None:
-        for topic in self._topics:
-            topic.destroy()
-        self._topics.clear()
-
-    def _listen(self, topic: str, kind: type, take: Callable[[Any], None], qos: QoSProfile) -> None:
-        self._topics.append(MonitoredSubscription(self, topic, kind, take, qos))
+        self._outputs = self._report = None
+        super().release_session()
 
     def _configure(self, config: ObjectRecognitionNodeConfig) -> None:
         self._config = config
@@ -256,27 +217,16 @@ class ObjectRecognitionNode(ManagedNode):
     def _forget(self) -> str:
         return self._required_session().forget_last()
 
-    def _required_session(self) -> RecognitionSession:
-        if self.session is None:
-            raise ConfigurationError(self.problem or f"the node is {self.state}")
-        return self.session
-
     def report(self) -> DiagnosticStatus:
         """The session's figures and what is wrong, if anything."""
         if self.session is None or self._report is None:
             return super().report()
         self.session.save_if_due()
-        frames = [problem for topic in self._topics[:1] if (problem := topic.problem())]
+        frames = [problem for topic in self._inputs[:1] if (problem := topic.problem())]
         with self.session.paused():
             level, summary = self._report.summary(frames)
             values = self._report.values()
-        if self._model_services.set_aside:
-            values["model set aside"] = self._model_services.set_aside
-        if self.state != "active" and level != ERROR and not self.session.autosave.trouble():
-            level, summary = DiagnosticStatus.OK, f"the node is {self.state}"
-        return self.status(level, summary, values)
+        return self.session_status(self.session, level, summary, values)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("object_recognition", ObjectRecognitionNode, runtime.spin_managed, arguments)
+main = partial(runtime.run, "object_recognition", ObjectRecognitionNode, runtime.spin_managed)

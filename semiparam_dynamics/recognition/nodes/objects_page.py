@@ -1,6 +1,6 @@
 """The `objects_page` node: a web page on which objects are taught, and their recognition watched.
 
-It subscribes the frames and what `object_recognition` publishes of them, shows `rate` times a
+It subscribes the frames and what `object_recognition` publishes of them, shows 20 times a
 second what is newest, and publishes what is ordered on the page on the topics that any teacher
 uses. It runs in a process of its own, so that it takes no time of the recognition's.
 """
@@ -13,10 +13,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -27,7 +24,7 @@ from sensor_msgs.msg import Image
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import Trigger
 
-from semiparam_dynamics.base.errors import ImageError, RefusedError, SemiparamError
+from semiparam_dynamics.base.errors import ImageError, RefusedError
 from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
@@ -41,13 +38,11 @@ from semiparam_dynamics.base.nodes.live_server import (
 from semiparam_dynamics.recognition.backbone import Image as Pixels
 from semiparam_dynamics.recognition.backbone import image_array
 from semiparam_dynamics.recognition.config import ObjectsPageNodeConfig
-from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE
+from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE, parse_edit
 from semiparam_dynamics.samples.nodes.serialized import read
 
 TEXTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 ANSWERS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
-MAX_ORDERS = 100  # that wait
-ORDER_TIMEOUT = 5.0  # s for which an order waits for the next update
 MAX_BARS = 5  # objects whose probabilities are shown
 MAX_OBJECTS = 200  # that are listed
 MAX_POINTS = 400  # of the learning curve: every other one goes when there are more
@@ -56,6 +51,7 @@ MAX_POINTS = 400  # of the learning curve: every other one goes when there are m
 HOLD = 1.5  # s
 SAVE_TIMEOUT = 5.0  # s after which the page says that ~/save has not answered
 END_TIMEOUT = 1.0  # s in which the recognition may receive, at the end, that teaching ends
+PICTURE_WIDTH = 480  # pixels at most
 JPEG_QUALITY = 80
 OBJECT = "object: "  # begins the diagnostics' entry of each
 COUNTS = ("frames taught", "frames taught, recognised before")
@@ -82,7 +78,6 @@ class ObjectsPageNode(PageNode):
     def __init__(self) -> None:
         super().__init__("objects_page", ObjectsPageNodeConfig, "recognition")
         config = self._config
-        self._orders: SimpleQueue[tuple[Order, Future[None]]] = SimpleQueue()
         self._answers: dict[str, Any] = {}
         self._labels: tuple[str, ...] = ()
         self._teaching = ""
@@ -92,7 +87,7 @@ class ObjectsPageNode(PageNode):
         self._names: list[str] = []  # in the list's order
         self._renamed = ("", "")  # the last one, from and to
         self._counts = [(0, 0)]  # the recognition's, since its start
-        self._encode = jpeg_encoder(config.width)
+        self._encode = jpeg_encoder(PICTURE_WIDTH)
         name = config.recognition
         policy = ReliabilityPolicy.RELIABLE if config.reliable else ReliabilityPolicy.BEST_EFFORT
         frames = QoSProfile(depth=2, reliability=policy)
@@ -113,20 +108,7 @@ class ObjectsPageNode(PageNode):
         self.serve("objects.html", self._order)
 
     def update(self) -> None:
-        """Carry out what was ordered, and publish to the page what has changed."""
-        for _ in range(MAX_ORDERS):
-            try:
-                order, done = self._orders.get_nowait()
-            except Empty:
-                break
-            if not done.set_running_or_notify_cancel():
-                continue
-            try:
-                self._execute(order)
-            except SemiparamError as error:
-                done.set_exception(error)
-            else:
-                done.set_result(None)
+        """Publish to the page what has changed."""
         if self._teaching and time.monotonic() > self._until:
             self._teach("")
         if self._saving is not None and time.monotonic() > self._save_due:
@@ -158,7 +140,7 @@ class ObjectsPageNode(PageNode):
     def _show(self, message: Image | None) -> None:
         try:
             if message is None:
-                raise ImageError("what came is no image message")
+                raise ImageError("what came is no image message", "image")
             pixels = image_array(
                 message.data, message.height, message.width, message.encoding, message.step
             )
@@ -217,16 +199,9 @@ class ObjectsPageNode(PageNode):
     # Orders.
 
     def _order(self, order: Order) -> None:
-        """Have an order carried out, in a thread of the server's; raises RefusedError if not."""
-        if self._orders.qsize() >= MAX_ORDERS:
-            raise RefusedError("too many orders at once", reason="order")
-        done: Future[None] = Future()
-        self._orders.put((order, done))
-        try:
-            done.result(ORDER_TIMEOUT)
-        except FutureTimeoutError:
-            done.cancel()
-            raise RefusedError("the page's node does not answer", reason="order") from None
+        """Carry out an order, in a thread of the server's; raises RefusedError if not."""
+        with self.turn:
+            self._execute(order)
 
     def _execute(self, order: Order) -> None:
         """Carry out an order. Raises RefusedError with a sentence where it can't be."""
@@ -308,19 +283,20 @@ def edit_of(order: Order) -> str:
     Raises RefusedError where it is none, or lacks a name.
     """
     action = order.get("do", "")
-    names = [order.get(key, "").strip() for key in ("label", "other")]
     if action in ("stop", "save"):
         return ""
     if action != "teach" and action not in EDITS:
         raise RefusedError(f"there is no order {action[:40]!r}", reason="order")
-    needed = EDITS.get(action, 1)
-    if not all(names[:needed]):
+    names = [order.get(key, "").strip() for key in ("label", "other")][: EDITS.get(action, 1)]
+    if not all(names):
         raise RefusedError(f"to {action} needs a name", reason="order")
     if not all(name.isprintable() for name in names):
         raise RefusedError("a name has characters that can't be printed", reason="order")
-    if needed == 2 and any(ARROW in name for name in names):
-        raise RefusedError(f"a name with '{ARROW}' in it can only be forgotten", reason="order")
-    return "" if action == "teach" else f"{action} {f' {ARROW} '.join(names[:needed])}"
+    if action == "teach":
+        return ""
+    text = f"{action} {f' {ARROW} '.join(names)}"
+    parse_edit(text)
+    return text
 
 
 def not_taught(values: Mapping[str, str], label: str) -> str:
@@ -388,6 +364,4 @@ def jpeg_encoder(width: int) -> Callable[[Pixels], bytes]:
     return encode
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run("objects_page", ObjectsPageNode, watch, arguments)
+main = partial(runtime.run, "objects_page", ObjectsPageNode, watch)

@@ -10,18 +10,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    RefusedError,
-    SemiparamError,
-    StorageError,
-)
-from semiparam_dynamics.base.nodes.autosave import Autosave, Snapshot, model_path
+from semiparam_dynamics.base.errors import RefusedError, SemiparamError
+from semiparam_dynamics.base.nodes.autosave import LearningSession, Snapshot
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
@@ -42,7 +36,7 @@ class Frame(NamedTuple):
     label: str
 
 
-class RecognitionSession:
+class RecognitionSession(LearningSession[Frame]):
     """One model's frames, labels and edits. Call it from one thread at a time.
 
     Parameters
@@ -64,34 +58,13 @@ class RecognitionSession:
             self.backbone = Backbone(config.backbone)
             source = {"input": config.input, **self.backbone.identity}
         self.recognizer = Recognizer(config.recognition, source)
-        had, given = self.recognizer.n_inputs, self.backbone and self.backbone.n_features
-        if had is not None and given is not None and had != given:
-            raise ConfigurationError(
-                f"the prototypes have {had} numbers each, the network's features {given}: they "
-                "must come from that network"
-            )
-        path = model_path(config.model_file)
-        self.autosave = Autosave(
-            path if config.autosave else None, self._snapshot, config.save_interval
-        )
-        self._thread: LearnerThread[Frame] = LearnerThread(
-            self._answer, MAX_WAITING, idle=self._idle
-        )
-        self._learning = True
-        self.reset()
+        thread = LearnerThread(self._answer, MAX_WAITING, idle=self._idle)
+        super().__init__(config, thread)
+        self._count_anew()
 
-    def reset(self) -> None:
-        """Forget all objects, end the teaching and count anew.
-
-        The file stays as it is until something is saved.
-        """
-        self._thread.clear()
-        with self.paused():
-            self.recognizer.reset()
-            self.autosave.begin_anew()
-            self._thread.restart()
-            self._thread.dropped = 0
-            self._count_anew()
+    def _forget(self) -> None:
+        self.recognizer.reset()
+        self._count_anew()
 
     def _count_anew(self) -> None:
         limits, unknown = self._config.recognition.limits, self._config.recognition.unknown
@@ -114,12 +87,12 @@ class RecognitionSession:
             self.recognizer.configure(config.recognition)
             self.teacher.limits = config.recognition.limits
             self.autosave.interval = config.save_interval
-        self._thread.call_idle()
+        self.thread.call_idle()
 
     def frame(self, message: Any) -> None:
         """Take an Image, or a Float32MultiArray where the input is features."""
         self.seen += 1
-        self._thread.put(Frame(message, self.teacher.label))
+        self.thread.put(Frame(message, self.teacher.label))
 
     def label(self, message: Any) -> None:
         """Take the teacher's label, a String."""
@@ -158,70 +131,24 @@ class RecognitionSession:
         self.edits += 1
         return self.last_edit
 
-    def begin_save(self, path: Path, done: Callable[[str], None]) -> None:
-        """Save what was taught, in a thread; see `Autosave.begin`."""
-        with self.paused(drained=True):
-            self.autosave.begin(path, done)
-
-    def load(self, path: Path) -> None:
-        """Resume from a file, or from the one before it where it is damaged.
-
-        Raises StorageError; what was taught is then what it was.
-        """
-        with self.paused(drained=True):
-            self.autosave.load(path, self.recognizer.load)
-
     def finish(self) -> Path | None:
-        """End the teaching and save unsaved changes, unless autosave is off.
-
-        Returns the file that was written. Raises StorageError.
-        """
-        self._thread.close()
+        """End the teaching, and save unsaved changes as others do."""
         self.teacher.stop()
-        return self.autosave.finish()
+        return super().finish()
 
     def learned(self) -> str:
         """Amount of learning, in words."""
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
-    def differences(self) -> list[str]:
-        """No parameter outside the identity makes a difference to what was taught."""
-        return []
-
     def save_if_due(self) -> None:
         """Save pending changes if nothing has come for a while."""
-        self._thread.call_idle()
-
-    def paused(self, *, drained: bool = False) -> AbstractContextManager[None]:
-        """No frame is answered meanwhile; with `drained` also none waits."""
-        return self._thread.paused(drained=drained)
+        self.thread.call_idle()
 
     def drain(self) -> None:
         """Wait until no frame waits, and update all held-out examples that are due."""
         with self.paused(drained=True):
             while self._idle() is not None:
                 pass
-
-    @property
-    def learning(self) -> bool:
-        """True while named frames are learned; setting it to true continues after a `problem`."""
-        return self._learning
-
-    @learning.setter
-    def learning(self, wanted: bool) -> None:
-        self._learning = wanted
-        if wanted:
-            self._thread.restart()
-
-    @property
-    def problem(self) -> str:
-        """The error that ended recognition, as a sentence; empty where none did."""
-        return self._thread.problem
-
-    @property
-    def dropped(self) -> int:
-        """Frames that newer ones replaced."""
-        return self._thread.dropped
 
     def _edit(self, edit: Edit) -> str:
         with self.paused(drained=True):  # a frame is taught under the name that it came with
@@ -245,13 +172,13 @@ class RecognitionSession:
     def _want_saved(self) -> None:
         with self.paused():
             self.autosave.request()
-        self._thread.call_idle()
+        self.thread.call_idle()
 
-    def _snapshot(self) -> Snapshot:
-        try:
-            return self.recognizer.identity(), {}, self.recognizer.state()
-        except MemoryError:
-            raise StorageError("there is not enough memory to copy what was taught") from None
+    def _copied(self) -> Snapshot:
+        return self.recognizer.identity(), {}, self.recognizer.state()
+
+    def _resume(self, path: Path) -> None:
+        self.recognizer.load(path)
 
     # In the thread.
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from rclpy.executors import SingleThreadedExecutor
-from rclpy.node import Node
-from rclpy.qos import QoSProfile
 
 from semiparam_dynamics.base.nodes import runtime
+from semiparam_dynamics.base.nodes.diagnostics import StatusListener
 from semiparam_dynamics.base.nodes.processes import (
     NodeProcess,
     make_logs,
@@ -31,42 +29,20 @@ REPORT_PERIOD = 5.0  # s between two lines on what is learned
 FINAL_DIAGNOSTICS = 1.5  # s after the last frame; diagnostics come once a second
 
 
-class _Listener(Node):  # type: ignore[misc]
-    """Keeps the recognition's last diagnostics."""
-
-    def __init__(self) -> None:
-        super().__init__("teaching_monitor")
-        self.status: DiagnosticStatus | None = None
-        self.create_subscription(
-            DiagnosticArray, "/diagnostics", self._diagnosed, QoSProfile(depth=20)
-        )
-
-    def _diagnosed(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            if status.name == RECOGNITION:
-                self.status = status
-
-    @property
-    def message(self) -> str:
-        return self.status.message if self.status else "the nodes are starting"
-
-    def summary(self) -> str:
-        """Lines with the figures of each object, worst first; empty if nothing was learned."""
-        values = {pair.key: pair.value for pair in self.status.values} if self.status else {}
-        begin = "object: "
-        objects = {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
-        lines = [f"  {name}: {figures}" for name, figures in objects.items()]
-        if lines:
-            taught, known = (
-                values.get(key, "?")
-                for key in ("frames taught", "frames taught, recognised before")
-            )
-            lines = [
-                f"{known} of {taught} taught frames were recognised before they were learned; "
-                "examples, and the share recognised of those held out:",
-                *lines,
-            ]
-        return "\n".join(lines)
+def summary(values: Mapping[str, str]) -> str:
+    """Lines with the figures of each object, worst first; empty if nothing was learned."""
+    begin = "object: "
+    objects = {k.removeprefix(begin): v for k, v in values.items() if k.startswith(begin)}
+    if not objects:
+        return ""
+    taught = values.get("frames taught", "?")
+    known = values.get("frames taught, recognised before", "?")
+    lines = [
+        f"{known} of {taught} taught frames were recognised before they were learned; "
+        "examples, and the share recognised of those held out:",
+        *(f"  {name}: {figures}" for name, figures in objects.items()),
+    ]
+    return "\n".join(lines)
 
 
 def run_teaching(
@@ -107,21 +83,21 @@ def run_teaching(
             SOURCE, {"wait_for_subscribers": 1 + page}, logs / f"{SOURCE}.log", source_yaml
         ) as frames,
     ):
-        listener = _Listener()
+        listener = StatusListener("teaching_monitor", RECOGNITION)
         executor = SingleThreadedExecutor()
         executor.add_node(listener)
         _follow(executor, listener, interrupted, answers, frames)
         runtime.spin_for(executor, 0.0 if interrupted.is_set() else FINAL_DIAGNOSTICS)
         print(f"  {listener.message}", flush=True)
-        if summary := listener.summary():
-            print(summary, flush=True)
+        if told := summary(listener.values):
+            print(told, flush=True)
         listener.destroy_node()
     return model
 
 
 def _follow(
     executor: SingleThreadedExecutor,
-    listener: _Listener,
+    listener: StatusListener,
     interrupted: Event,
     recognition: NodeProcess,
     source: NodeProcess,

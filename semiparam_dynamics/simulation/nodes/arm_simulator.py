@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import rclpy
@@ -110,11 +110,4 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
             self._wrench.publish(wrench_message(stamp, self._arm.sensor_frame, reading.wrench))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the node; returns the exit code."""
-    return runtime.run(
-        "arm_simulator",
-        ArmSimulatorNode,
-        lambda node, executor: node.simulate(executor),
-        arguments,
-    )
+main = partial(runtime.run, "arm_simulator", ArmSimulatorNode, ArmSimulatorNode.simulate)
