@@ -7,7 +7,7 @@ import shlex
 import webbrowser
 from pathlib import Path
 
-from semiparam_dynamics.offline.cli.page_options import add_page, page_port
+from semiparam_dynamics.offline.cli.light_options import add_page, page_port
 
 DESCRIPTION = """\
 Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two

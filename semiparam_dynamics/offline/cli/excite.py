@@ -11,13 +11,8 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.options import (
-    add_config_options,
-    add_overwrite,
-    node_config,
-    warn,
-)
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
+from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
+from semiparam_dynamics.offline.cli.options import add_config_options, node_config
 from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,

@@ -6,7 +6,7 @@ import argparse
 import sys
 import textwrap
 import typing
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -20,7 +20,7 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.cli.cluster import cluster_executor
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
+from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
 
 C = TypeVar("C")
 BASIC = "basic"  # the group of those that most users set
@@ -178,15 +178,6 @@ def yaml_file(out: str, name: str) -> Path:
     return path if path.suffix in (".yaml", ".yml") else path / name
 
 
-def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Add ``--overwrite``, without which no verb replaces what is there."""
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace earlier results, kept as NAME.previous",
-    )
-
-
 def learner_config(args: argparse.Namespace, model: str = "") -> InverseDynamicsConfig:
     """The learner's configuration that the options describe.
 
@@ -234,9 +225,3 @@ def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[E
     if args.cluster:
         return cluster_executor(args.cluster)
     return processes(args.jobs, most)
-
-
-def warn(warnings: Iterable[str]) -> None:
-    """Print warnings to the error stream."""
-    for warning in warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)

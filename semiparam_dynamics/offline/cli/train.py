@@ -8,12 +8,12 @@ from pathlib import Path
 
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     learner_config,
-    warn,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.training import (

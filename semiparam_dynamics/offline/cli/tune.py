@@ -7,13 +7,13 @@ import sys
 
 from semiparam_dynamics.base.output_files import reserved, write_files
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     add_workers,
     learner_config,
-    warn,
     workers,
     yaml_file,
 )

@@ -164,16 +164,16 @@ def read_log(
     is a table with a line of names, see `csv_log.read_csv`; a folder is a LeRobot data set, see
     `lerobot_log.read_lerobot`, of which `episode` (default 0) and `effort_column` are.
 
-    degrees : positions and velocities are in degrees; they become radians, except where a table
-        names a unit of length.
+    degrees : positions and velocities are in degrees and become radians; of a table those columns
+        that name no unit.
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        arrays, unused, lengths = _named(*read_lerobot(path, episode or 0, effort_column))
+        arrays, unused, assumed = _named(*read_lerobot(path, episode or 0, effort_column))
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
-        arrays, unused, lengths = _load(path, degrees)
+        arrays, unused, assumed = _load(path, degrees)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -185,9 +185,10 @@ def read_log(
     for name, columns in (("dq", joints), ("tau", joints), ("wrench", 6)):
         if name in arrays:
             parts[name] = _matrix(path, name, arrays[name], (n, columns))
-    if degrees:
-        q = np.deg2rad(q)
-        parts["dq"] = None if parts["dq"] is None else np.deg2rad(parts["dq"])
+    if assumed is None:
+        assumed = np.full((2, joints), float(degrees))
+        q = np.deg2rad(q) if degrees else q
+        parts["dq"] = np.deg2rad(dq) if degrees and (dq := parts["dq"]) is not None else parts["dq"]
     if parts["tau"] is None and parts["wrench"] is None:
         raise SampleError(f"{path} has neither 'tau' nor 'wrench': there is nothing to learn from")
     names: tuple[str, ...] = ()
@@ -195,10 +196,7 @@ def read_log(
         names = _names(path, arrays["names"])
         check_names(names, joints, f"'names' of {path}")
     time, warnings = _times(path, arrays, n), _warnings(unused, q)
-    scaled = np.full((2, joints), degrees)
-    if lengths is not None:
-        scaled &= lengths == 0.0
-    return ArmLog(time, q, **parts, names=names, warnings=warnings, degrees=scaled)
+    return ArmLog(time, q, **parts, names=names, warnings=warnings, degrees=assumed != 0.0)
 
 
 def _names(path: Path, values: npt.NDArray[np.generic]) -> tuple[str, ...]:
@@ -241,7 +239,7 @@ def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
 
 
 # The arrays of an npz file, or those that were made of another log, and the names of what is not
-# used: in a table they may be those of arrays. Then the units of length in a table, see `read_csv`.
+# used: in a table they may be those of arrays. Then what of a table was in degrees, see `read_csv`.
 Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str], Array | None]
 
 
@@ -289,7 +287,7 @@ def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[s
     arrays: dict[str, npt.NDArray[np.generic]] = {k: v for k, v in read.items() if k in KNOWN}
     if names:
         arrays["names"] = np.array(names)
-    return arrays, unused, read.get("lengths")
+    return arrays, unused, read.get("degrees")
 
 
 def _other_kind(start: bytes) -> str:

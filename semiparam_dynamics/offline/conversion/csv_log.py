@@ -62,8 +62,8 @@ def read_csv(
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
     has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
     in brackets (``q1 [deg]``), one of `UNBRACKETED` without them, too (``q1_deg``): values become
-    rad, rad/s, N and N m; degrees stay where `degrees` says that the caller converts all of them;
-    ``lengths`` (2, joints) is then 1 where a position or velocity has a unit of length by its name.
+    rad, rad/s, N and N m. Positions and velocities without a unit are in degrees where `degrees`
+    says so; ``degrees`` (2, joints) is then 1 for these.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
     with ``__time``), the last part is.
@@ -108,23 +108,31 @@ def read_csv(
             f"{path}: the time, column {header[time_at]}, doesn't increase at line {lines[row]}: "
             f"{was:.12g}, then {then:.12g}"
         )
-    slides: set[tuple[str, str]] = set()
     for kind, columns in parts.items():
         for joint, at in columns.items():
             of = kind if kind != "wrench" else "force" if joint.startswith("f") else "moment"
             unit = split[at][1]
             if unit is not None and (kind == "wrench" or joint in joints):
-                rows[:, at] *= _factor(path, unit, header[at], of, degrees)
-                if _known(unit, FACTORS[of]).removesuffix("/s") in LENGTHS:
-                    slides.add((kind, joint))
+                if not (spelling := _known(unit, FACTORS[of])):
+                    raise _unknown_unit(path, unit, header[at], FACTORS[of])
+                rows[:, at] *= FACTORS[of][spelling]
+            elif unit is None and degrees and kind in ("q", "dq"):
+                rows[:, at] *= DEGREE
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if degrees:
-        of_slides = [[(kind, joint) in slides for joint in joints] for kind in ("q", "dq")]
-        arrays["lengths"] = np.array(of_slides, dtype=np.float64)
+        places = [[parts[kind].get(joint, time_at) for joint in joints] for kind in ("q", "dq")]
+        arrays["degrees"] = np.array([[float(split[k][1] is None) for k in of] for of in places])
+    for kind in ("dq", "tau"):
+        if columns := parts[kind]:
+            arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
+            unused += [header[at] for joint, at in columns.items() if joint not in joints]
+    if degrees:
+        named = [[split[parts[k].get(j, time_at)][1] for j in joints] for k in ("q", "dq")]
+        arrays["degrees"] = np.equal(np.array(named, dtype=object), None).astype(np.float64)
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     return arrays, names, unused
@@ -309,24 +317,6 @@ def _known(unit: str, known: Mapping[str, float]) -> str:
         return unit
     lower = {spelling.lower(): spelling for spelling in known}
     return "" if unit.startswith("M") else lower.get(unit.lower(), "")
-
-
-def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> float:
-    """The factor of a column's values; degrees are left where `degrees` is set."""
-    spelling = _known(unit, FACTORS[kind])
-    if not spelling:
-        raise _unknown_unit(path, unit, column, FACTORS[kind])
-    factor = FACTORS[kind][spelling]
-    if degrees and kind in ("q", "dq"):
-        if spelling.removesuffix("/s") in LENGTHS:
-            return factor / DEGREE  # of a slide: what the caller multiplies by is undone
-        if factor != DEGREE:
-            raise SampleError(
-                f"{path}: column {column} is in {unit}, not in degrees: leave out --degrees and "
-                "write [deg] after the names of the columns that are"
-            )
-        return 1.0
-    return factor
 
 
 def _unknown_unit(path: Path, unit: str, column: str, known: Iterable[str]) -> SampleError:

@@ -69,11 +69,9 @@ def test_units_in_brackets_and_blanks_in_names() -> None:
     np.testing.assert_allclose(arrays["t"], rows[:, 0] / 1000.0)
     np.testing.assert_allclose(arrays["q"], rows[:, 1:3] * [np.pi / 180.0, 1.0])
     np.testing.assert_array_equal(arrays["tau"], rows[:, 3:])
-    both = header.replace("(rad)", "[deg]")
-    left, _, _ = read_csv(Path("log.csv"), table(both), degrees=True)
-    np.testing.assert_array_equal(left["q"], rows[:, 1:3])
-    with pytest.raises(SampleError, match=r"pos \(rad\) is in rad, not in degrees"):
-        read_csv(Path("log.csv"), table(header), degrees=True)
+    bare, _, _ = read_csv(Path("log.csv"), table(header.replace(" (rad)", "")), degrees=True)
+    np.testing.assert_allclose(bare["q"], np.deg2rad(rows[:, 1:3]))
+    np.testing.assert_array_equal(bare["degrees"], [[0, 1], [1, 1]])
 
 
 def test_degrees_are_converted_once(tmp_path: Path) -> None:
@@ -209,7 +207,7 @@ def test_numbered_joints_are_ordered_by_number(first: int, q: str, tau: str) -> 
     rows = [[0.01 * k, *values] for k in range(3)]
     arrays, found, _ = read_csv(Path("x"), table(",".join(["t", *names]), rows), degrees=True)
     assert found == ()
-    np.testing.assert_array_equal(arrays["q"][0], numbers)
+    np.testing.assert_allclose(arrays["q"][0], np.deg2rad(numbers))
     np.testing.assert_array_equal(arrays["tau"][0], [100.0 + k for k in numbers])
 
 
