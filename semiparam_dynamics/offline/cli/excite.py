@@ -46,7 +46,7 @@ floor, of nothing else: narrow joints with --range, see it in simulation, play t
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
-    "semiparam excite --help-parameters search",
+    "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
 )
 # Parameters with an option of their own; --set takes all.
 OPTIONS = {

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import textwrap
 import typing
 from collections.abc import Collection, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from semiparam_dynamics.base.config_files import describe, is_empty, load_yaml, parse_value
+from semiparam_dynamics.base.config_files import is_empty, load_yaml, parse_value
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.base.progress import processes
@@ -23,12 +21,10 @@ from semiparam_dynamics.offline.cli.cluster import cluster_executor
 from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
 
 C = TypeVar("C")
-BASIC = "basic"  # the group of those that most users set
-INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 
 def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
-    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``."""
+    """Add ``--params YAML`` and ``--set NAME=VALUE``, of the parameters of `config_type`."""
     options = parser.add_argument_group("parameters")
     options.add_argument("--params", metavar="YAML", default="", help="parameters from a file")
     options.add_argument(
@@ -39,46 +35,7 @@ def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> No
         dest="settings",
         help="set one parameter (may be repeated)",
     )
-    options.add_argument(
-        "--help-parameters",
-        metavar="GROUP",
-        nargs="?",
-        const="",
-        action=ParametersHelp,
-        config_type=config_type,
-        help=f"list the parameters, all or such as {BASIC}",
-    )
-
-
-class ParametersHelp(argparse.Action):
-    """Print the parameters of `config_type` whose names begin with the group, and end.
-
-    Attributes
-    ----------
-    names: of the parameters, as ``--set`` takes them. groups: that the option takes.
-    """
-
-    def __init__(self, *args: Any, config_type: type, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._entries = list(parameters(config_type))
-        self.names = [entry.name for entry in self._entries]
-        self.groups = sorted({name.partition(".")[0] for name in self.names if "." in name})
-        self.groups += [BASIC] if any(entry.basic for entry in self._entries) else []
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
-        """Print, and end the process."""
-        (_, group, _) = rest
-        entries = self._entries
-        chosen = [e for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
-        if group == BASIC:
-            chosen = [e for e in entries if e.basic]
-        if not chosen:
-            known = ", ".join(self.groups)
-            parser.error(f"there is no group '{group}': there are {known}")
-        for entry in chosen:
-            text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
-            parser._print_message(f"{entry.name} = {_shown(entry)}\n{text}\n", sys.stdout)
-        parser.exit()
+    parser.set_defaults(config_type=config_type)
 
 
 def config_from(
@@ -126,14 +83,6 @@ def _parse(entry: Parameter | None, text: str) -> object:
         inner = text[1:-1] if text.endswith("]") else text[1:]
         return [item.strip().strip("'\"") for item in inner.split(",") if item.strip()]
     return parse_value(text)
-
-
-def _shown(entry: Parameter) -> str:
-    if isinstance(entry.default, tuple):
-        return "[" + ", ".join(map(str, entry.default)) + "]"
-    if isinstance(entry.default, bool):
-        return str(entry.default).lower()
-    return str(entry.default) or "''"
 
 
 def add_bags(

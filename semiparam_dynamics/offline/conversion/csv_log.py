@@ -21,7 +21,6 @@ KINDS = {
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
-MAX_TITLE_LINES = 20  # searched below a title for the line of names
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
@@ -180,7 +179,7 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
 def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     """The names of the columns, the numbers below them (n, columns), and these rows' lines (n,)."""
     filled = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    filled = _from_names(path, filled)
+    filled = _from_names(filled)
     if len(filled) < 2:
         raise SampleError(f"{path} has no rows; {FORMAT_HINT}")
     first = _uncommented(filled[0][1])
@@ -223,11 +222,10 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     return header, rows, [line for line, _ in read[1:]]
 
 
-def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, str]]:
+def _from_names(filled: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Lines (their numbers, and texts) from that of the names on.
 
-    Comments may stand above it, or it may be one itself, as numpy.savetxt writes it. Raises
-    SampleError where a title without a mark stands above it.
+    Comments may stand above it, or it may be one itself, as numpy.savetxt writes it.
     """
     comments = 0
     while comments < len(filled) and filled[comments][1].lstrip().startswith(COMMENT):
@@ -240,14 +238,6 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
         named = [line for line, words in above if _names_columns(words)]
         named = named or [line for line, words in above if len(words) == len(cells)]
         return [*named[-1:], *filled[comments:]]
-    if not _names_columns(cells):
-        for line, text in filled[comments + 1 : comments + 1 + MAX_TITLE_LINES]:
-            if _names_columns(_cells(text)):
-                number, title = filled[comments]
-                raise SampleError(
-                    f"{path}: line {number}, '{title.strip()[:60]}', is a title; the columns' "
-                    f"names are in line {line}: begin what is above it with #, or take it out"
-                )
     return filled[comments:]
 
 
