@@ -166,7 +166,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed", "web/*"]},
+    package_data={NAME: ["py.typed", "web/*", "offline/doctor/*.yaml"]},
     data_files=data_files(),
     python_requires=">=3.10",
     install_requires=[

@@ -14,7 +14,8 @@ the settings that differ, and whether the figures can be compared at all, which 
 and URDF."""
 EXAMPLES = (
     "semiparam compare before after",
-    "semiparam compare nystrom random_fourier tuned > comparison.txt",
+    "semiparam compare results tuned",
+    "semiparam compare nystrom random_fourier tuned",
 )
 
 

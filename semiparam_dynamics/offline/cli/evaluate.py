@@ -47,16 +47,13 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser, nargs="*")
+    add_bags(parser)
     parser.add_argument(
-        "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
-    )
-    parser.add_argument(
-        "--test",
+        "--train",
         metavar="BAG",
         nargs="+",
         default=[],
-        help="more bags to score, such as after --train",
+        help="bags learned before the scoring; those to score come first",
     )
     parser.add_argument(
         "--model",
@@ -79,14 +76,8 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     _check(args)
     config = learner_config(args, args.model)
-    bags = Bags(
-        [*args.bags, *args.test],
-        args.train,
-        args.urdf,
-        args.joint_states,
-        args.wrench,
-        command=args.command_line,
-    )
+    topics = args.joint_states, args.wrench
+    bags = Bags(args.bags, args.train, args.urdf, *topics, command=args.command_line)
     out = Path(args.out).expanduser()
     if args.each:
         with reserved(each_files(bags, out), overwrite=args.overwrite):
@@ -104,13 +95,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if not args.bags and not args.test:
-        raise ConfigurationError(
-            "no bag to score is named: --train takes every bag after it. Name those to score "
-            "first, or by --test: semiparam evaluate --train BAG ... --test BAG ... --out DIR"
-            if args.train
-            else "no bag to score is named: semiparam evaluate BAG ... --out DIR"
-        )
     if not args.each and (args.cluster or args.jobs):
         raise ConfigurationError(
             "Bags that follow each other are learned one after the other, by one process: --jobs "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -36,40 +36,6 @@ def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> No
         help="set one parameter (may be repeated)",
     )
     parser.set_defaults(config_type=config_type)
-
-
-def config_from(
-    args: argparse.Namespace,
-    config_type: type[C],
-    node_name: str = "",
-    *,
-    ignore: Collection[str] = (),
-    saved: Mapping[str, object] | None = None,
-) -> C:
-    """The configuration that the options added above describe.
-
-    saved: parameters that count where no file is named. `node_name` and `ignore` are those of
-    `load_yaml`.
-    Raises ConfigurationError, saying which file or which option is wrong.
-    """
-    config = from_flat(config_type, saved or {})
-    if args.params:
-        config = load_yaml(args.params, config_type, node_name, ignore=ignore)
-        if is_empty(args.params):
-            warn([f"{args.params} is empty: nothing is set"])
-    known = {entry.name: entry for entry in parameters(config_type)}
-    values: dict[str, object] = dict(to_flat(config))
-    for setting in args.settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            raise ConfigurationError(f"--set needs NAME=VALUE, not '{setting}'")
-        values[name] = _parse(known.get(name), text.strip())
-        try:
-            from_flat(config_type, {name: values[name]}, internal=False)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--set {setting}: {error}") from None
-    return from_flat(config_type, values)
 
 
 def _parse(entry: Parameter | None, text: str) -> object:
@@ -146,11 +112,27 @@ def node_config(
 
     The YAML of the node inverse_dynamics serves as it is: its other parameters are passed over.
     saved : parameters that count where no file is named.
-    Raises ConfigurationError.
+    Raises ConfigurationError, saying which file or which option is wrong.
     """
-    names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
-    own = {entry.name for entry in parameters(config_type)}
-    return config_from(args, config_type, "inverse_dynamics", ignore=names - own, saved=saved)
+    known = {entry.name: entry for entry in parameters(config_type)}
+    config = from_flat(config_type, saved or {})
+    if args.params:
+        others = {e.name for e in parameters(InverseDynamicsNodeConfig)} - known.keys()
+        config = load_yaml(args.params, config_type, "inverse_dynamics", ignore=others)
+        if is_empty(args.params):
+            warn([f"{args.params} is empty: nothing is set"])
+    values: dict[str, object] = dict(to_flat(config))
+    for setting in args.settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigurationError(f"--set needs NAME=VALUE, not '{setting}'")
+        values[name] = _parse(known.get(name), text.strip())
+        try:
+            from_flat(config_type, {name: values[name]}, internal=False)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--set {setting}: {error}") from None
+    return from_flat(config_type, values)
 
 
 def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:

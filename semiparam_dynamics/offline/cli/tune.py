@@ -82,6 +82,5 @@ def run(args: argparse.Namespace) -> int:
         finally:
             warn(bags.warnings)  # they may say why there is nothing to learn
         write_files({out: node_yaml(tuning.config, args.urdf)})
-    print(summary(tuning))
-    print(out)
+    print(summary(tuning), out, sep="\n")
     return 0

@@ -27,18 +27,11 @@ KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
 MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
 MAX_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
-# Files that are taken for npz files, by how they begin.
-MAGICS = {
-    b"\x93NUMPY": "a single array (.npy)",
-    b"MATLAB": "a MATLAB file",
-    b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
-}
-MAGIC_BYTES = 256  # bytes: enough to distinguish text from numbers
-TABLE = "text"
+BEGINNING = 256  # bytes: enough to distinguish text from numbers
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
 CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
 TO_NPZ = (
-    "load its arrays in Python (scipy.io.loadmat for MATLAB's files) and "
+    "load its arrays in Python (scipy.io.loadmat for MATLAB's files, h5py for HDF5) and "
     "write them with numpy.savez('log.npz', t=..., q=..., dq=..., tau=...)"
 )
 START = 1.0  # s: a stamp of zero is an unset one
@@ -248,15 +241,14 @@ def _load(path: Path, degrees: bool) -> Read:
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
-            start = stream.read(MAGIC_BYTES)
+            start = stream.read(BEGINNING)
         if not start:
             raise SampleError(f"{path}: the file is empty")
-        kind = _other_kind(start)
-        if kind == TABLE:
+        if not start.startswith(b"PK"):
+            if CONTROL & set(start) and not start.startswith(UTF_16):
+                raise SampleError(f"{path} is neither an npz file nor text, or damaged: {TO_NPZ}")
             text = _decoded(path, path.read_bytes())
             return _named(*read_csv(path, text, degrees=degrees))
-        if kind:
-            raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: _plain(path, name, file) for name in file.files}
             return arrays, [name for name in arrays if name not in KNOWN], None
@@ -288,18 +280,6 @@ def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[s
     if names:
         arrays["names"] = np.array(names)
     return arrays, unused, read.get("degrees")
-
-
-def _other_kind(start: bytes) -> str:
-    """The kind of a file that begins like this, in words; empty for an npz file."""
-    if start.startswith(b"PK"):
-        return ""
-    for magic, kind in MAGICS.items():
-        if start.startswith(magic):
-            return kind
-    if start.startswith(UTF_16) or not CONTROL & set(start):
-        return TABLE  # letters beyond ASCII are for the decoder to judge
-    return "of another kind, or damaged"
 
 
 def _plain(path: Path, name: str, file: Mapping[str, Any]) -> npt.NDArray[np.generic]:

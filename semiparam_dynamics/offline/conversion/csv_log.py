@@ -118,10 +118,6 @@ def read_csv(
             elif unit is None and degrees and kind in ("q", "dq"):
                 rows[:, at] *= DEGREE
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
-    for kind in ("dq", "tau"):
-        if columns := parts[kind]:
-            arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
-            unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if degrees:
         places = [[parts[kind].get(joint, time_at) for joint in joints] for kind in ("q", "dq")]
         arrays["degrees"] = np.array([[float(split[k][1] is None) for k in of] for of in places])
@@ -129,9 +125,6 @@ def read_csv(
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
-    if degrees:
-        named = [[split[parts[k].get(j, time_at)][1] for j in joints] for k in ("q", "dq")]
-        arrays["degrees"] = np.equal(np.array(named, dtype=object), None).astype(np.float64)
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     return arrays, names, unused
@@ -205,7 +198,8 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
         cells = _filled(cells, least=len(header))
         if len(cells) != len(header):
             raise SampleError(
-                f"{path}: line {line} has {len(cells)} values for {len(header)} columns"
+                f"{path}: line {line} has {len(cells)} values for {len(header)} columns, which "
+                f"line {read[0][0]} names: a title above them begins with #"
             )
         for at, cell in enumerate(cells):
             if not cell.strip():

@@ -16,7 +16,7 @@ from semiparam_dynamics.offline.cli.light_options import add_urdf
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
     add_workers,
-    config_from,
+    node_config,
     workers,
 )
 
@@ -38,7 +38,7 @@ class Config:
 def parse(*arguments: str) -> Config:
     parser = argparse.ArgumentParser()
     add_config_options(parser, Config)
-    return config_from(parser.parse_args(arguments), Config, "node")
+    return node_config(parser.parse_args(arguments), Config)
 
 
 def test_without_options_it_is_the_default() -> None:
@@ -79,7 +79,7 @@ def test_a_file_that_sets_nothing_is_told(
 
 def test_settings_come_after_the_file(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
-    path.write_text("node: {ros__parameters: {frame: tool, filter: {cutoff: 7.0}}}")
+    path.write_text("inverse_dynamics: {ros__parameters: {frame: tool, filter: {cutoff: 7.0}}}")
     assert parse("--params", str(path)) == Config(frame="tool", filter=Filter(7.0))
     given = parse("--set", "filter.cutoff=8", "--params", str(path), "--set", "filter.cutoff=9")
     assert given == Config(frame="tool", filter=Filter(9.0))

@@ -160,7 +160,6 @@ def test_every_result_that_does_not_compare_is_told() -> None:
     ("key", "value"),
     [
         ("axes", None),
-        ("scores", []),
         ("scores", {"delayed": {"semiparametric": {"rmse": ["x", "y"]}}}),
         ("parameters", None),
         ("scored", {"frozen": "many"}),
