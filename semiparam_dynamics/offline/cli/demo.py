@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import webbrowser
 from pathlib import Path
 
@@ -79,12 +78,9 @@ def run(args: argparse.Namespace) -> int:
 
 def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
     """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
-    from semiparam_dynamics.offline.cli.main import make_parser
+    from semiparam_dynamics.offline.cli.main import run_verb
 
     words = ["evaluate", str(bag), "--urdf", str(urdf), "--params", str(config)]
     # The bag has more wrench topics than the measured one.
     words += ["--joint-states", "/joint_states", "--wrench", "/wrench"]
-    words += ["--out", str(out), "--overwrite"]
-    args = make_parser().parse_args(words)
-    args.command_line = shlex.join(["semiparam", *words])
-    args.run(args)
+    run_verb([*words, "--out", str(out), "--overwrite"])
