@@ -19,7 +19,7 @@ from semiparam_dynamics import learning
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.dynamics.filtering import REASONS
-from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
+from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.offline.cli.main import VERBS, make_parser
 from semiparam_dynamics.offline.doctor.messages import SENTENCES
 from semiparam_dynamics.samples.bag_writer import write_measurements
@@ -66,7 +66,7 @@ def test_commands_are_understood(verb: str, capsys: pytest.CaptureFixture[str]) 
         if whole:
             args = make_parser(words).parse_args(words)
             for setting in getattr(args, "settings", []):
-                assert setting.split("=")[0] in to_flat(InverseDynamicsConfig()), setting
+                assert setting.split("=")[0] in to_flat(args.config_type()), setting
 
 
 def test_commands_of_other_programs_name_what_is_there() -> None:

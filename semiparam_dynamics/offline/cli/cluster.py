@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -46,8 +47,9 @@ def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
 
     why = "it has no workers"
     try:
+        asyncio.run(_greet(address, timeout))
         client = Client(address, timeout=timeout, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:  # TLS needs settings
+    except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:  # TLS needs settings
         why = str(error) or f"nothing was heard within {timeout:g} s"
     else:
         with client:
@@ -62,3 +64,13 @@ def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
         f"No Dask scheduler with workers is at {address} ({why}): start one with `dask scheduler` "
         f"and workers with `dask worker {address}`."
     )
+
+
+async def _greet(address: str, timeout: float) -> None:
+    """Connect to a scheduler and leave it: a client waits for ever for one that says nothing."""
+    from distributed import Security
+    from distributed.comm import connect
+
+    options = Security().get_connection_args("client")  # as a client has them by default
+    comm = await asyncio.wait_for(connect(address, timeout=timeout, **options), timeout)
+    await comm.close()

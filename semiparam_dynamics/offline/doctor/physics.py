@@ -1,4 +1,4 @@
-"""What the dynamics show of a recording: columns of its motion, and faults that only they tell.
+"""Columns of a recorded motion, and the faults that only the dynamics tell.
 
 Those are faults of efforts, and of joints' names. Offline there is no need to be causal: filters
 are of zero phase, on an even grid of time. As in the learner, positions and efforts pass a wide
@@ -126,10 +126,6 @@ def _on_grid(times: Array, values: Array, rate: float, grid: Array, cutoff: floa
 def _low_pass(values: Array, cutoff: float, rate: float) -> Array:
     filtered: Array = sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), values, axis=0)
     return filtered
-
-
-# -------------------------------------------------------------------------------------------------
-# Faults.
 
 
 @dataclass(frozen=True)

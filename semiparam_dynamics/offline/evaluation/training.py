@@ -235,9 +235,6 @@ def batch_learner(name: str) -> Any:
     return getattr(learning, LEARNERS[name][0])()
 
 
-# -------------------------------------------------------------------------------------------------
-# On bags.
-
 MODEL_FILE, PARAMETERS_FILE = "model.npz", "params.yaml"
 
 

@@ -69,7 +69,7 @@ def test_a_poor_configuration_is_bettered_with_all_samples_too(result: Tuning) -
     assert all(name.split(".")[0] in ("rigid_body", "nystrom") for name in result.changes)
     assert headline(result).startswith("On motion that was held out, the tuned learner makes 0.")
     rows = [line.rsplit(maxsplit=2) for line in summary(result).splitlines()]
-    told = {row[0]: tuple(map(float, row[1:])) for row in rows if "motion_" in row[0]}
+    told = {row[0]: tuple(map(float, row[1:])) for row in rows if "motion_" in "".join(row)}
     assert set(told) == {f"{of}, motion_{k}" for of in ("delayed", "frozen") for k in (1, 2)}
     assert told["frozen, motion_2"][1] == round(after.scores[1].ratio("frozen"), 3)
 
