@@ -40,8 +40,6 @@ MIN_SPIKE = 0.05  # rad or m
 JUMP_RATIO = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
 MAX_STRETCH = 60.0  # s that are compared with the dynamics
 MAX_PAUSE = 0.5  # s within a stretch
-
-
 SENTENCES = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
 
 

@@ -147,8 +147,7 @@ def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[F
         column = log.values[:, k]
         if (clip := clipped(column[active])) is not None:
             extreme, share = clip
-            axis, percent = WRENCH_AXES[k], 100 * share
-            size = abs(extreme)
+            axis, size, percent = WRENCH_AXES[k], abs(extreme), 100 * share
             yield found("wrench: clipped", amount=size, axis=axis, extreme=extreme, percent=percent)
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if wrong:
