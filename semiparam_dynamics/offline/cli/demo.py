@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the nodes, then evaluate what was recorded."""
     from semiparam_dynamics.base.errors import ConfigurationError
     from semiparam_dynamics.base.extras import require
+    from semiparam_dynamics.offline.cli.main import run_verb
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
@@ -71,16 +72,9 @@ def run(args: argparse.Namespace) -> int:
         show=webbrowser.open if args.open else None,
     )
     print("evaluating what was recorded ...", flush=True)
-    evaluate(args.out, bag, urdf, config)
-    print(f"open {(args.out / 'report.html').absolute()} for the figures")
-    return 0
-
-
-def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
-    """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
-    from semiparam_dynamics.offline.cli.main import run_verb
-
     words = ["evaluate", str(bag), "--urdf", str(urdf), "--params", str(config)]
     # The bag has more wrench topics than the measured one.
     words += ["--joint-states", "/joint_states", "--wrench", "/wrench"]
-    run_verb([*words, "--out", str(out), "--overwrite"])
+    run_verb([*words, "--out", str(args.out), "--overwrite"])
+    print(f"open {(args.out / 'report.html').absolute()} for the figures")
+    return 0

@@ -28,7 +28,6 @@ from semiparam_dynamics.offline.page import (
     number,
     page,
     section,
-    setting,
     shorten,
     table,
 )
@@ -94,8 +93,11 @@ def html_page(examination: Examination, name: str) -> str:
         for f in findings
     ]
     headers = [head(""), *(head(t, style="words") for t in ("Finding", "Evidence", "What to do"))]
-    values = to_flat(examination.config)
-    mended = [f"{key}: {setting(values[key])}" for key in examination.mended]
+    flat = to_flat(examination.config)
+    values = {
+        key: list(v) if isinstance(v := flat[key], tuple) else v for key in examination.mended
+    }
+    mended = [f"{key}: {value}" for key, value in values.items()]
     body = [
         f"<h1>semiparam doctor</h1>\n<p class='headline'>{escape(verdict(examination))}</p>",
         note(f"{name}: {_subject(examination)}"),

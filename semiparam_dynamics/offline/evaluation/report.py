@@ -144,8 +144,8 @@ def _wrapped(text: str, bullet: str = "") -> list[str]:
 
 
 def _facts(results: Mapping[str, Any]) -> list[str]:
-    timing = results["timing_us"]
-    lines = [f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us"]
+    p50, p99 = (results["timing_us"][name] or math.nan for name in ("p50", "p99"))
+    lines = [f"step: p50 {p50:.0f} us, p99 {p99:.0f} us"]
     if "changes" in results:
         lines.append(f"noticed: {_noticed(results['changes'])}")
     if results["skipped"]:

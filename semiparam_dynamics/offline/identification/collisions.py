@@ -452,10 +452,13 @@ def _with_collisions(text: str, roots: Sequence[Path]) -> tuple[str, list[str]]:
         for collision in link.findall("collision"):
             kept = copy.deepcopy(collision)
             if (capsule := kept.find("geometry/capsule")) is not None:
-                capsule.tag = "cylinder"
-                with suppress(ValueError):  # what is no number is refused as any other shape's
+                try:
                     radius, length = (float(capsule.get(k, "")) for k in ("radius", "length"))
-                    capsule.set("length", repr(length + 2.0 * radius))
+                except ValueError:
+                    told = f"a capsule of link '{name}' needs a radius and a length in m: it has"
+                    raise RobotModelError(f"{told} {dict(capsule.attrib)}") from None
+                capsule.tag = "cylinder"
+                capsule.set("length", repr(length + 2.0 * radius))
             if (mesh := kept.find("geometry/mesh")) is not None:
                 path = _mesh_file(mesh.get("filename", ""), roots)
                 if path is None or not _loads(path):

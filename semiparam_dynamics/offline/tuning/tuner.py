@@ -35,9 +35,7 @@ from semiparam_dynamics.offline.tuning.recordings import Fold, Recordings
 
 Progress = Callable[[float], None]
 
-# Trials proposed together: so many processes can work at a time. Of the progress a confirmation,
-# with all samples, counts as many.
-BATCH = 8
+BATCH = 8  # trials proposed together, for as many processes; a confirmation takes as long
 SEARCH_DELAY = 2.0  # s, of a search's blocks: longer than the protocol's, as each block costs time
 DELAY = 0.5  # s, of the delayed protocol, by which the choice is confirmed
 MAX_CUTOFF = 0.2  # of the messages' rate: nearer to half of it the filter hardly filters

@@ -89,7 +89,7 @@ def test_a_capsule_is_the_cylinder_around_it() -> None:
     _, same = made()
     q = np.array([0.4, 0.7, -0.2])
     np.testing.assert_allclose(collisions._distances(q), same._distances(q), atol=1e-9)
-    with pytest.raises(RobotModelError, match="collision elements can't be read"):
+    with pytest.raises(RobotModelError, match="capsule of link 'upper' needs a radius"):
         made(ARM.replace(cylinder, capsule.replace("0.34", "long")))
 
 
