@@ -140,10 +140,6 @@ def data_files():
         (f"{share}/config/fastdds", sorted(str(p) for p in Path("config/fastdds").glob("*.xml"))),
         (f"{share}/config/sros2", ["config/sros2/policy.xml"]),
         (f"{share}/config/robots", sorted(str(p) for p in Path("config/robots").glob("*.yaml"))),
-        *(
-            (f"{share}/config/{viewer}", sorted(str(p) for p in Path("config", viewer).iterdir()))
-            for viewer in ("plotjuggler", "foxglove", "rviz")
-        ),
     ]
     # pip ignores setup.cfg's install_scripts and puts the executables in bin/ only. colcon doesn't
     # build a wheel: it puts them all where these would be, and `semiparam` not on the PATH.
@@ -170,7 +166,7 @@ setup(
         "Typing :: Typed",
     ],
     packages=find_packages(include=[NAME, f"{NAME}.*"]),
-    package_data={NAME: ["py.typed", "web/*"]},
+    package_data={NAME: ["py.typed", "web/*", "offline/doctor/*.yaml"]},
     data_files=data_files(),
     python_requires=">=3.10",
     install_requires=[

@@ -66,8 +66,7 @@ def measure(name: str, path: Path, coupled: tuple[str, ...]) -> None:
     found = optimize_excitation(model, model, limits, config)
     seconds = time.perf_counter() - start
     usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
-    form = config.period, config.harmonics, config.objective
-    problem = ExcitationProblem(model, model, usable, *form)
+    problem = ExcitationProblem(model, model, usable, config.period, config.harmonics)
     rng = np.random.default_rng(1234)
     motions = [problem.trajectory(random_unknowns(problem, rng)) for _ in range(40)]
     tests, others = motions[:20], motions[20:]

@@ -22,8 +22,8 @@ from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.progress import processes
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.tuning.page import text
 from semiparam_dynamics.offline.tuning.recordings import Recordings
+from semiparam_dynamics.offline.tuning.summary import summary
 from semiparam_dynamics.offline.tuning.tuner import Tuning, tune
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
@@ -57,7 +57,7 @@ def main() -> None:
             except BagError as error:  # too short to choose by
                 print(f"\n{arm}\n{error}", flush=True)
                 continue
-        print(f"\n{arm}\n{text(tuning)}\n", flush=True)
+        print(f"\n{arm}\n{summary(tuning)}\n", flush=True)
         judge(model, tuning, train, test)
 
 

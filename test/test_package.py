@@ -142,7 +142,7 @@ def test_wheel_has_every_module(wheel: zipfile.ZipFile) -> None:
 def test_wheel_has_what_ros_looks_up(wheel: zipfile.ZipFile) -> None:
     installed = {name.partition(".data/data/")[2] for name in wheel.namelist()}
     expected = {"share/ament_index/resource_index/packages/semiparam_dynamics"}
-    configurations = [f"config/**/*.{suffix}" for suffix in ("yaml", "xml", "json")]
+    configurations = [f"config/**/*.{suffix}" for suffix in ("yaml", "xml")]
     for pattern in ("package.xml", "launch/*.launch.py", *configurations):
         files = list(ROOT.glob(pattern))
         assert files
@@ -150,6 +150,8 @@ def test_wheel_has_what_ros_looks_up(wheel: zipfile.ZipFile) -> None:
             f"share/semiparam_dynamics/{path.relative_to(ROOT).as_posix()}" for path in files
         }
     assert expected <= installed
+    read = {"semiparam_dynamics/offline/doctor/findings.yaml", "semiparam_dynamics/web/report.css"}
+    assert read <= set(wheel.namelist())
 
 
 def test_wheel_has_the_executables_of_ros2_run(wheel: zipfile.ZipFile) -> None:

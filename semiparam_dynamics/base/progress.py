@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -46,17 +45,6 @@ class ProgressBar:
     def __call__(self, share: float) -> None:
         """Show the share done."""
         self._bar.update(share - self._bar.n)
-
-    def tell(self, left: float, jobs: int = 1) -> None:
-        """Say in a line that stays how long all of it takes, where `left` s of it are left."""
-        seconds = time.time() - self._bar.start_t + left
-        units = {"s": 1.0, "min": 60.0, "h": 3600.0}
-        unit = next((unit for unit, size in units.items() if seconds < 99.0 * size), "h")
-        where = f" on {jobs} processes" if jobs > 1 else ""
-        self._bar.clear()
-        self._bar.fp.write(
-            f"{self._bar.desc} takes about {seconds / units[unit]:.2g} {unit}{where}\n"
-        )
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -98,11 +86,6 @@ def processes(jobs: int, most: int = 0) -> Iterator[Executor | None]:
         yield executor
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
-
-
-def at_a_time(executor: Executor | None) -> int:
-    """Number of tasks that an executor works on at a time; 1 where there is none."""
-    return int(getattr(executor, "workers", getattr(executor, "_max_workers", 1)))
 
 
 def _prepare() -> None:

@@ -9,6 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from matplotlib import rc_context
@@ -214,79 +215,7 @@ def _clean(tag: str, name: str) -> str:
     return re.sub(r"(?<=\d\.\d\d)\d+", "", tag)
 
 
-CSS = """
-:root { --font: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", Arial,
-    sans-serif; --ink: #1f2328; --faint: #57606a; --line: #d8dee4; --accent: #1f5fc4; }
-* { box-sizing: border-box; }
-html { color-scheme: light; -webkit-text-size-adjust: 100%; }
-body { margin: 0 auto; padding: 2rem 1.25rem 4rem; max-width: 72rem; background: #fff;
-    color: var(--ink); font: 16px/1.5 var(--font); overflow-wrap: break-word; }
-h1 { font-size: 1.1rem; font-weight: 600; color: var(--faint); margin: 0 0 .75rem; }
-h2 { font-size: 1.3rem; margin: 3rem 0 .25rem; padding-top: 1rem;
-    border-top: 1px solid var(--line); }
-summary { cursor: pointer; margin-top: 1rem; padding: .6rem 0; border-top: 1px solid var(--line); }
-summary h2 { display: inline; padding: 0; border: 0; font-size: 1.1rem; }
-h3 { font-size: 1rem; margin: 1.5rem 0 .4rem; }
-h3 small { font-weight: 400; color: var(--faint); }
-p { margin: .4rem 0; max-width: 48rem; }
-p.headline { font-size: 1.45rem; line-height: 1.35; font-weight: 600; margin: 0 0 .75rem; }
-p.note, caption { color: var(--faint); font-size: .9rem; }
-ul.verdicts { padding-left: 1.2rem; max-width: 48rem; }
-ul.verdicts li { margin: .3rem 0; }
-.warnings { border-left: 4px solid #d29922; background: #fff8e5; padding: .7rem 1rem;
-    margin: 1.25rem 0; }
-.warnings.none { border-color: #2a8f3c; background: #effaf1; }
-.warnings h3 { margin: 0 0 .3rem; }
-.warnings ul { margin: 0; padding-left: 1.2rem; }
-.warnings li { margin: .25rem 0; }
-.scroll { overflow-x: auto; margin: .5rem 0 1rem; }
-table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .7rem; text-align: right; border-bottom: 1px solid var(--line);
-    vertical-align: top; white-space: nowrap; }
-thead th { color: var(--faint); font-weight: 600; vertical-align: bottom; }
-tr > :first-child { text-align: left; position: sticky; left: 0; background: #fff; }
-td small, th small { display: block; color: var(--faint); font-weight: 400; }
-td.best { font-weight: 700; }
-td.words, th.words { text-align: left; white-space: normal; overflow-wrap: break-word; }
-td.words:last-child { min-width: 14rem; }
-td.unit, th.unit { text-align: left; }
-tbody th { white-space: normal; min-width: 7.5rem; }
-table.parameters td:first-child { white-space: normal; min-width: 11rem; max-width: 24rem; }
-td.weak { color: #9a6700; }
-.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; list-style: none; padding: 0;
-    margin: .6rem 0; font-size: .9rem; }
-.legend svg { width: 2.2rem; height: .8rem; vertical-align: middle; margin-right: .4rem; }
-figure { margin: 0; min-width: 0; }
-.grid { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr));
-    gap: 1.25rem 1.5rem; margin: .75rem 0; }
-.pairs { grid-template-columns: repeat(auto-fill, minmax(min(26rem, 100%), 1fr)); }
-.grid svg { display: block; width: 100%; height: auto; }
-svg text { font-family: var(--font) !important; }
-svg path { stroke-linejoin: round; }
-svg.bar { width: 11rem; height: 1rem; vertical-align: middle; }
-code { font: .85em ui-monospace, "DejaVu Sans Mono", monospace; }
-/* On a phone a row that ends in a sentence is a paragraph: columns would leave the screen. */
-@media (max-width: 40rem) { body { padding: 1.25rem .9rem 3rem; }
-    p.headline { font-size: 1.2rem; } th, td { padding: .3rem .4rem; }
-    #summary table { font-size: .8rem; } #summary tbody th { min-width: 5rem; }
-    #summary td small, tr > .unit:first-child { white-space: normal; }
-    table:has(td.words:last-child) thead { display: none; }
-    tr:has(> td.words:last-child) { display: block; border-bottom: 1px solid var(--line); }
-    tr:has(> td.words:last-child) > * { display: inline-block; min-width: 0; border: 0; }
-    tr > td.words:last-child { display: block; min-width: 0; } }
-/* In the dark all is dark with its hues kept, the plots too; the window itself is not body. */
-@media screen and (prefers-color-scheme: dark) { html { color-scheme: dark; background: #1a1a1a; }
-    body { min-height: 100vh; filter: invert(.9) hue-rotate(180deg); } }
-@media print { details::details-content { content-visibility: visible; }
-    body { max-width: none; padding: 0; font-size: 10.5pt; }
-    .scroll { overflow: visible; }
-    .grid { grid-template-columns: repeat(3, 1fr); gap: .6rem .8rem; }
-    .pairs { grid-template-columns: repeat(2, 1fr); }
-    .grid svg, tr, li { break-inside: avoid; } h2, h3 { break-after: avoid; }
-    table { font-size: 7.5pt; }
-    th, td { padding: .15rem .35rem; } .warnings { print-color-adjust: exact; }
-    table:not(.parameters) { break-inside: avoid; } @page { margin: 14mm; } }
-"""
+CSS = (Path(__file__).parents[1] / "web" / "report.css").read_text(encoding="utf-8")
 
 
 def escape(text: object) -> str:
@@ -305,7 +234,7 @@ def page(title: str, sections: Iterable[str]) -> str:
         '<meta http-equiv="Content-Security-Policy" '
         "content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n"
         '<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>{CSS}</style>\n</head>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{CSS}</style>\n</head>\n"
         f"<body>\n{body}\n</body>\n</html>\n"
     )
 

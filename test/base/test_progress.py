@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from semiparam_dynamics.base.progress import ProgressBar, at_a_time, processes
+from semiparam_dynamics.base.progress import ProgressBar, processes
 
 
 class Terminal(io.StringIO):
@@ -27,9 +27,7 @@ def test_a_bar_shows_the_share_done_and_removes_itself() -> None:
         bar(0.0)
         time.sleep(0.11)  # it is drawn ten times a second at most
         bar(0.25)
-        bar.tell(170.0, 2)
     assert "learning  25% |" in stream.getvalue() and " left" in stream.getvalue()
-    assert "learning takes about 2.8 min on 2 processes\n" in stream.getvalue()
     assert stream.getvalue().endswith("\r")
 
 
@@ -53,7 +51,7 @@ def test_each_process_computes_on_one_thread(monkeypatch: pytest.MonkeyPatch) ->
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.setenv(name, "2")
     with processes(2) as executor:
-        assert executor is not None and at_a_time(executor) == 2
+        assert executor is not None
         found = executor.submit(threads).result()
     assert found
     assert set(found.values()) == {1}

@@ -18,7 +18,7 @@ from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.dynamics.effort_trials import FreeFit
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.offline.doctor.dynamics import make_columns
+from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.stream import MeasurementStream
 

@@ -20,8 +20,8 @@ from semiparam_dynamics.learner.nodes.live_page import SHOWN
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import ChangeReport, SessionReport
 from semiparam_dynamics.offline.cli.layouts import (
+    NODE,
     UR_JOINTS,
-    Topics,
     contents,
     effort_pages,
     wrench_pages,
@@ -30,8 +30,7 @@ from semiparam_dynamics.offline.cli.main import main
 
 from .conftest import take
 
-NODE = "/inverse_dynamics"
-OUTPUTS = {f"{NODE}/{name}" for name in ("predicted", "rigid_body", "external")}
+OUTPUTS = {f"{NODE}/{name}" for name in ("measured", "predicted", "rigid_body", "external")}
 PAYLOAD = {f"{NODE}/{name}" for name in ("payload", "payload_std")}
 
 
@@ -51,18 +50,11 @@ def panels_of(layout: Any) -> list[str]:
     return panels_of(layout["first"]) + panels_of(layout["second"])
 
 
-def test_the_files_in_config_are_what_is_written(repository: Path) -> None:
-    for name, text in contents(Topics(), UR_JOINTS).items():
-        assert (repository / "config" / name).read_text() == text, (
-            f"{name}: run semiparam layouts config"
-        )
-
-
 def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
-    options = ["--joints", "a", "b", "--node", "/arm/learner", "--joint-states", "/arm/states"]
+    options = ["--joints", "a", "b", "--node", "/arm/learner"]
     assert main(["layouts", str(tmp_path), *options]) == 0
     named = curves((tmp_path / "plotjuggler" / "effort.xml").read_text())
-    assert {"/arm/states/a/effort", "/arm/learner/predicted/b/effort"} <= named
+    assert {"/arm/learner/measured/a/effort", "/arm/learner/predicted/b/effort"} <= named
     assert "/diagnostics/arm/learner/nmse semiparametric b" in named
     assert "/arm/learner/external.effort[1]" in paths(
         (tmp_path / "foxglove/effort.json").read_text()
@@ -73,24 +65,23 @@ def test_another_robot_s_names_and_topics(tmp_path: Path) -> None:
     "name", ["my node", "", "/", "/left//arm", "2nd", "/arm/", "a-b", "/bras/é", "~/arm", "a\n"]
 )
 def test_names_that_ros_does_not_take_are_refused(name: str) -> None:
-    for option in ("node", "joint_states", "wrench"):
-        with pytest.raises(ConfigurationError, match="is no name in ROS: between slashes"):
-            Topics(**{option: name})
+    with pytest.raises(ConfigurationError, match="is no name in ROS: between slashes"):
+        contents(node=name)
 
 
 @pytest.mark.parametrize("joints", [("a", "b", "a"), ("a", "")])
 def test_joints_without_a_name_of_their_own_are_refused(joints: tuple[str, ...]) -> None:
     with pytest.raises(ConfigurationError, match=f"name of its own, not {', '.join(joints)}$"):
-        contents(Topics(), joints)
+        contents(joints)
 
 
 @pytest.mark.parametrize("target", ["effort", "wrench"])
 def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
-    root = ElementTree.fromstring(contents(Topics(), UR_JOINTS)[f"plotjuggler/{target}.xml"])
+    root = ElementTree.fromstring(contents()[f"plotjuggler/{target}.xml"])
     assert root.tag == "root"
     (window,) = root.findall("tabbed_widget")
     assert window.attrib == {"name": "Main Window", "parent": "main_window"}
-    pages = effort_pages(Topics()) if target == "effort" else wrench_pages(Topics())
+    pages = effort_pages(NODE, UR_JOINTS) if target == "effort" else wrench_pages(NODE)
     assert [tab.attrib["tab_name"] for tab in window.findall("Tab")] == list(pages)
     for splitter in root.iter("DockSplitter"):
         sizes = [float(size) for size in splitter.attrib["sizes"].split(";")]
@@ -101,19 +92,14 @@ def test_plotjuggler_s_layouts_are_whole(target: str) -> None:
         assert colors and len(colors) == len(set(colors))
     (chosen,) = (topic.attrib["value"] for topic in root.iter("selected_topics"))
     topics = chosen.split(";")
-    assert set(topics) == OUTPUTS | PAYLOAD | {
-        "/diagnostics",
-        {"effort": "/joint_states"}.get(target, "/wrench"),
-    }
+    assert set(topics) == OUTPUTS | PAYLOAD | {"/diagnostics"}
     for curve in root.iter("curve"):
         assert any(curve.attrib["name"].startswith(f"{topic}/") for topic in topics)
 
 
 def test_rviz_shows_the_robot_with_the_node_s_markers() -> None:
-    topics = Topics("/left/inverse_dynamics", base="world")
-    manager = yaml.safe_load(contents(topics, UR_JOINTS)["rviz/semiparam_dynamics.rviz"])[
-        "Visualization Manager"
-    ]
+    files = contents(node="/left/inverse_dynamics", base="world")
+    manager = yaml.safe_load(files["rviz/semiparam_dynamics.rviz"])["Visualization Manager"]
     assert manager["Global Options"]["Fixed Frame"] == "world"
     by_class = {display["Class"].split("/")[1]: display for display in manager["Displays"]}
     assert by_class["RobotModel"]["Description Topic"]["Value"] == "/robot_description"
@@ -122,7 +108,7 @@ def test_rviz_shows_the_robot_with_the_node_s_markers() -> None:
 
 @pytest.mark.parametrize("target", ["effort", "wrench"])
 def test_foxglove_s_layouts_are_whole(target: str) -> None:
-    layout = json.loads(contents(Topics(), UR_JOINTS)[f"foxglove/{target}.json"])
+    layout = json.loads(contents()[f"foxglove/{target}.json"])
     panels = layout["configById"]
     (tabs,) = (panels[name]["tabs"] for name in panels_of(layout["layout"]))
     shown = [name for tab in tabs for name in panels_of(tab["layout"])]
@@ -139,7 +125,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
     start("inverse_dynamics", urdf=urdf, changes__detect="true")
     arm = connect()
     kind = type(arm.message())
-    heard = {topic: peer.listen(kind, topic) for topic in (*OUTPUTS, "/joint_states")}
+    heard = {topic: peer.listen(kind, topic) for topic in OUTPUTS}
     peer.meet(NODE)  # before that, nothing is published for them
     types = dict(peer.node.get_topic_names_and_types())
     assert all(types[topic] == ["geometry_msgs/msg/InertiaStamped"] for topic in PAYLOAD)
@@ -155,7 +141,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
         for topic, messages in heard.items()
         for joint, _ in zip(messages[-1].name, messages[-1].effort, strict=True)
     } | {f"/diagnostics/{name}/{key}" for key in keys}
-    files = contents(Topics(), ("shoulder", "elbow"))
+    files = contents(("shoulder", "elbow"))
     there |= {f"{topic}/inertia/m" for topic in PAYLOAD}
     assert curves(files["plotjuggler/effort.xml"]) <= there
 
@@ -184,8 +170,8 @@ def test_wrenches_are_found_in_their_messages(urdf) -> None:
         session.drain()
     keys = set(SessionReport(session).values() | ChangeReport(session.learner).values())
     assert "learn p99 [us]" in keys
-    files = contents(Topics(), UR_JOINTS)
-    kinds = dict.fromkeys(OUTPUTS | {"/wrench"}, WrenchStamped)
+    files = contents()
+    kinds = dict.fromkeys(OUTPUTS, WrenchStamped)
     kinds |= dict.fromkeys(PAYLOAD, InertiaStamped)
     for name in curves(files["plotjuggler/wrench.xml"]):
         if name.startswith("/diagnostics/inverse_dynamics/"):

@@ -196,7 +196,7 @@ def batch_start(residual: str) -> Arrays:
     """Trained in batch on one motion, it continues learning on another."""
     from semiparam_dynamics.dynamics import SampleFilter
     from semiparam_dynamics.dynamics.sample import Motion
-    from semiparam_dynamics.offline.evaluation.batch_start import batch_start, training_data
+    from semiparam_dynamics.offline.evaluation.training import batch_start, training_data
     from semiparam_dynamics.robot.model import expected_scales
 
     learner = xmate(residual=residual)

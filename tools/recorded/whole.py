@@ -69,9 +69,9 @@ def tuning(residual: str) -> Arrays:
 
 
 @case("training/nystrom_krls", residual="nystrom", learner="nystrom_krls")
-@case("training/falkon", residual="nystrom", learner="falkon", centers="leverage_scores")
+@case("training/falkon", residual="nystrom", learner="falkon")
 @case("training/random_features", residual="random_fourier", learner="random_features")
-def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
+def training(residual: str, learner: str) -> Arrays:
     """Trained in batch by the command line, saved, and evaluated on another motion from there."""
     from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 
@@ -81,7 +81,7 @@ def training(residual: str, learner: str, centers: str = "novelty") -> Arrays:
         for name, value in (SETTINGS | values).items()
         if name != "random_fourier.window"
     ]
-    options += ["--learner", learner, "--centers", centers]
+    options += ["--learner", learner]
     with tempfile.TemporaryDirectory() as name:
         train, test = two_bags(folder := Path(name))
         semiparam("train", train, "--out", folder, *options)

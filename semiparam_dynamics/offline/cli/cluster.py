@@ -23,7 +23,7 @@ class _ClusterExecutor(ThreadPoolExecutor):
 
     def __init__(self, client: Any) -> None:
         super().__init__(MAX_WAITING)
-        self._client, self.workers = client, len(client.scheduler_info()["workers"])
+        self._client = client
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a worker run ``fn(*args, **kwargs)``."""
@@ -43,50 +43,31 @@ def cluster_executor(address: str, timeout: float = 10.0) -> Iterator[Executor]:
     installed, ConfigurationError where no scheduler answers or it has no worker.
     """
     require("--cluster", "distributed")
-    client = _client(address, timeout)
-    executor = _ClusterExecutor(client)
-    try:
-        yield executor
-    finally:
-        executor.shutdown(wait=False, cancel_futures=True)
-        client.close()
-
-
-def _client(address: str, timeout: float) -> Any:
     from distributed import Client
-    from distributed.comm import get_address_host_port, normalize_address
 
+    why = "it has no workers"
     try:
-        # First: a client that fails to begin for its address ends with a traceback.
-        get_address_host_port(normalize_address(address))
-    except ValueError as error:
-        raise ConfigurationError(
-            f"--cluster {address} is no address such as tcp://host:8786: {error}"
-        ) from None
-    try:
-        asyncio.run(_greet(normalize_address(address), timeout))
+        asyncio.run(_greet(address, timeout))
         client = Client(address, timeout=timeout, set_as_default=False)
     except (OSError, ValueError, TypeError, asyncio.TimeoutError) as error:  # TLS needs settings
         why = str(error) or f"nothing was heard within {timeout:g} s"
-        raise ConfigurationError(
-            f"No Dask scheduler answers at {address} ({why}): start one with `dask scheduler` "
-            f"and workers with `dask worker {address}`."
-        ) from None
-    if not client.scheduler_info()["workers"]:
-        client.close()
-        raise ConfigurationError(
-            f"The Dask scheduler at {address} has no workers: start some with "
-            f"`dask worker {address}`."
-        )
-    return client
+    else:
+        with client:
+            if client.scheduler_info()["workers"]:
+                executor = _ClusterExecutor(client)
+                try:
+                    yield executor
+                finally:
+                    executor.shutdown(wait=False, cancel_futures=True)
+                return
+    raise ConfigurationError(
+        f"No Dask scheduler with workers is at {address} ({why}): start one with `dask scheduler` "
+        f"and workers with `dask worker {address}`."
+    )
 
 
 async def _greet(address: str, timeout: float) -> None:
-    """Connect to a scheduler and leave it; raises asyncio.TimeoutError where it says nothing.
-
-    A client itself has no time limit for its first answer: of another server, or of a scheduler
-    that hangs, it would wait for ever.
-    """
+    """Connect to a scheduler and leave it: a client waits for ever for one that says nothing."""
     from distributed import Security
     from distributed.comm import connect
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 
+from semiparam_dynamics.base.parameters import parameters
 from semiparam_dynamics.offline.cli.main import VERBS, make_parser, verb_parsers
-from semiparam_dynamics.offline.cli.options import ParametersHelp
 
 DESCRIPTION = """\
-Print a script with which the shell completes commands, options, the choices of an option, after
---set the names of the command's parameters, and after --help-parameters their groups. Everything
-else is completed as a file. The script holds the names of this version: write it again after an
-update."""
+Print a script with which the shell completes commands, options, the choices of an option, and after
+--set the names of the command's parameters. Everything else is completed as a file. The script
+holds the names of this version: write it again after an update."""
 EXAMPLES = (
     'eval "$(semiparam completion bash)"',
     "semiparam completion bash >> ~/.bash_completion",
@@ -70,11 +69,11 @@ def script() -> str:
             before = [f'"{verb} {name}"' for name in action.option_strings or [verb]]
             if action.choices:
                 places[" ".join(map(str, action.choices))] += before
-            if isinstance(action, ParametersHelp):
-                places[" ".join(action.groups)] += before
-                settings[" ".join(f"{name}=" for name in action.names)].append(f'"{verb} --set"')
-                if "--keep" in parser._option_string_actions:
-                    places[" ".join(action.names)].append(f'"{verb} --keep"')
+        if (kind := parser.get_default("config_type")) is not None:
+            names = [entry.name for entry in parameters(kind)]
+            settings[" ".join(f"{name}=" for name in names)].append(f'"{verb} --set"')
+            if "--keep" in parser._option_string_actions:
+                places[" ".join(names)].append(f'"{verb} --keep"')
     lines = [f'{"|".join(before)}) words="{words}" ;;' for words, before in places.items()]
     lines += [
         f'{"|".join(before)}) words="{words}"; compopt -o nospace 2> /dev/null ;;'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
+from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
 
 DESCRIPTION = """\
 Write a log in an npz or CSV file, or an episode of a LeRobot data set, to a rosbag2 folder in MCAP.
@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--degrees",
         action="store_true",
-        help="positions and velocities are in degrees; of prismatic joints, by --urdf, in m",
+        help="positions and velocities whose names have no unit are in degrees; of prismatic "
+        "joints, by --urdf, in m",
     )
     parser.add_argument(
         "--episode", type=int, metavar="N", help="episode of a LeRobot data set (default 0)"
@@ -50,16 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--effort-column", default="", metavar="NAME", help="its column of efforts, N m"
     )
-    parser.add_argument(  # without cli.options, which would load the compiled core
-        "--overwrite",
-        action="store_true",
-        help="replace the bag if it exists; the one before is kept as BAG.previous",
-    )
+    add_overwrite(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Convert, and say what was written."""
-    from semiparam_dynamics.offline.cli.options import warn
     from semiparam_dynamics.offline.conversion.convert import convert_log
 
     names = [name.strip() for name in args.names.split(",")] if args.names is not None else []

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import webbrowser
 from pathlib import Path
 
-from semiparam_dynamics.offline.cli.page_options import add_page, page_port
+from semiparam_dynamics.offline.cli.light_options import add_page, page_port
 
 DESCRIPTION = """\
 Watch a robot's dynamics being learned: the iCub's right arm in MuJoCo and the learner run as two
@@ -55,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the nodes, then evaluate what was recorded."""
     from semiparam_dynamics.base.errors import ConfigurationError
     from semiparam_dynamics.base.extras import require
+    from semiparam_dynamics.offline.cli.main import run_verb
 
     if not args.seconds > 0.0:
         raise ConfigurationError(f"--seconds must be above 0, not {args.seconds:g}")
@@ -72,19 +72,9 @@ def run(args: argparse.Namespace) -> int:
         show=webbrowser.open if args.open else None,
     )
     print("evaluating what was recorded ...", flush=True)
-    evaluate(args.out, bag, urdf, config)
-    print(f"open {(args.out / 'report.html').absolute()} for the figures")
-    return 0
-
-
-def evaluate(out: Path, bag: Path, urdf: Path, config: Path) -> None:
-    """Do what `semiparam evaluate` does with the recorded bag and the node's own parameters."""
-    from semiparam_dynamics.offline.cli.main import make_parser
-
     words = ["evaluate", str(bag), "--urdf", str(urdf), "--params", str(config)]
     # The bag has more wrench topics than the measured one.
     words += ["--joint-states", "/joint_states", "--wrench", "/wrench"]
-    words += ["--out", str(out), "--overwrite"]
-    args = make_parser().parse_args(words)
-    args.command_line = shlex.join(["semiparam", *words])
-    args.run(args)
+    run_verb([*words, "--out", str(args.out), "--overwrite"])
+    print(f"open {(args.out / 'report.html').absolute()} for the figures")
+    return 0

@@ -5,6 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from semiparam_dynamics.base.output_files import reserved
+from semiparam_dynamics.offline.cli.options import add_bags, add_output, add_topics, learner_config
+from semiparam_dynamics.offline.doctor.examination import examine_bag
+from semiparam_dynamics.offline.doctor.page import FILES, summary, write_examination
+
 DESCRIPTION = """\
 Examine a bag before anything is learned from it: units, signs and scales of efforts, exchanged
 joints, gravity that is missing or points elsewhere, delays, wraps, columns that are empty, stuck or
@@ -20,8 +25,6 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.offline.cli.options import add_bags, add_output, add_topics
-
     add_bags(parser, nargs=None, name="bag")
     add_topics(parser, "what is to be learned")
     add_output(parser, "the page and the YAML go", required=False)
@@ -29,11 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Examine the bag and print the findings; 1 where there is a fault."""
-    from semiparam_dynamics.base.output_files import reserved
-    from semiparam_dynamics.offline.cli.options import learner_config
-    from semiparam_dynamics.offline.doctor.examination import examine_bag
-    from semiparam_dynamics.offline.doctor.page import FILES, summary, write_examination
-
     config = learner_config(args)
     out = Path(args.out).expanduser()
     files = [out / name for name in FILES] if args.out else []

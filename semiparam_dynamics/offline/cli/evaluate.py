@@ -7,17 +7,16 @@ import sys
 from pathlib import Path
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     add_workers,
     learner_config,
-    warn,
     workers,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
@@ -33,7 +32,6 @@ from semiparam_dynamics.offline.evaluation.report import (
     verdict,
     write_results,
 )
-from semiparam_dynamics.offline.evaluation.rerun_file import NEEDED, write_rerun
 
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:
@@ -49,16 +47,13 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser, nargs="*")
+    add_bags(parser)
     parser.add_argument(
-        "--train", metavar="BAG", nargs="+", default=[], help="bags learned before the scoring"
-    )
-    parser.add_argument(
-        "--test",
+        "--train",
         metavar="BAG",
         nargs="+",
         default=[],
-        help="more bags to score, such as after --train",
+        help="bags learned before the scoring; those to score come first",
     )
     parser.add_argument(
         "--model",
@@ -72,12 +67,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="each bag separately, all from the same --model, over the cores",
     )
     parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
-    parser.add_argument(
-        "--rerun",
-        metavar="FILE",
-        default="",
-        help="also write predictions for the viewer Rerun",
-    )
     add_workers(parser, jobs="processes for --each (default 0: one a core)")
     add_topics(parser)
     add_output(parser, "the results go")
@@ -87,50 +76,30 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     _check(args)
     config = learner_config(args, args.model)
-    bags = Bags(
-        [*args.bags, *args.test],
-        args.train,
-        args.urdf,
-        args.joint_states,
-        args.wrench,
-        command=args.command_line,
-    )
+    topics = args.joint_states, args.wrench
+    bags = Bags(args.bags, args.train, args.urdf, *topics, command=args.command_line)
     out = Path(args.out).expanduser()
     if args.each:
         with reserved(each_files(bags, out), overwrite=args.overwrite):
             return _run_each(args, bags, config, out)
-    viewer = [Path(args.rerun).expanduser()] if args.rerun else []
-    with reserved([*(out / name for name in FILES), *viewer], overwrite=args.overwrite):
+    with reserved([out / name for name in FILES], overwrite=args.overwrite):
         with ProgressBar("evaluating", sys.stderr) as progress:
             evaluation = evaluate_bags(bags, config, progress, start=args.model)
         warn(bags.warnings)
         write_results(evaluation, out)
-        for path in viewer:
-            write_rerun(evaluation, path)
     print(verdict(evaluation, facts=not args.table))
     if args.table:
         print(f"\n{summary_table(evaluation.results())}")
-    print("\n".join(map(str, [out / "report.html", *viewer])))
+    print(out / "report.html")
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
-    if not args.bags and not args.test:
-        raise ConfigurationError(
-            "no bag to score is named: --train takes every bag after it. Name those to score "
-            "first, or by --test: semiparam evaluate --train BAG ... --test BAG ... --out DIR"
-            if args.train
-            else "no bag to score is named: semiparam evaluate BAG ... --out DIR"
-        )
     if not args.each and (args.cluster or args.jobs):
         raise ConfigurationError(
             "Bags that follow each other are learned one after the other, by one process: --jobs "
             "and --cluster go with --each, which evaluates each bag for itself."
         )
-    if args.rerun:
-        imported("rerun", NEEDED)  # before long work
-        if args.each:
-            raise ConfigurationError("--rerun writes one evaluation: leave out --each")
     if args.each and args.train:
         raise ConfigurationError(
             "--each starts from a saved model: train it once, by `semiparam train BAG ... "
@@ -152,6 +121,6 @@ def _run_each(
     if args.table:
         for result in results:
             if not result.error:
-                print(f"\n{result.name}\n{summary_table(result.results())}")
-    print(f"{out / 'report.html'}")
+                print(f"\n{result.name}\n{summary_table(result.results)}")
+    print(out / "report.html")
     return int(any(result.error for result in results))

@@ -11,13 +11,8 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.options import (
-    add_config_options,
-    add_overwrite,
-    node_config,
-    warn,
-)
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
+from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
+from semiparam_dynamics.offline.cli.options import add_config_options, node_config
 from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
@@ -51,7 +46,7 @@ floor, of nothing else: narrow joints with --range, see it in simulation, play t
 EXAMPLES = (
     "semiparam excite --urdf robot.urdf --out motion",
     "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
-    "semiparam excite --help-parameters search",
+    "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
 )
 # Parameters with an option of their own; --set takes all.
 OPTIONS = {

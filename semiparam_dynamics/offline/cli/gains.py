@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved, write_files
-
-if TYPE_CHECKING:
-    from semiparam_dynamics.offline.doctor.drive_gains import DriveGains
+from semiparam_dynamics.offline.cli.light_options import warn
+from semiparam_dynamics.offline.cli.options import add_bags, add_output, learner_config, yaml_file
+from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains_of_bags
 
 DESCRIPTION = """\
 Identify the drives' gains, N m for a unit of what the driver reports as effort, such as a motor's
@@ -27,8 +26,6 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    from semiparam_dynamics.offline.cli.options import add_bags, add_output
-
     add_bags(parser, nargs=None, name="bag")
     parser.add_argument(
         "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
@@ -61,9 +58,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Identify, print and write the gains."""
-    from semiparam_dynamics.offline.cli.options import learner_config, warn, yaml_file
-    from semiparam_dynamics.offline.doctor.drive_gains import KnownLoad, drive_gains_of_bags
-
     args.target = ""
     if bool(args.loaded) != (args.load_mass > 0.0):
         raise ConfigurationError("--loaded and --load-mass (above 0 kg) belong together")

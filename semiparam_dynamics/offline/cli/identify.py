@@ -8,12 +8,12 @@ from pathlib import Path
 
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     learner_config,
-    warn,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.identification import (
@@ -52,14 +52,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "identified on the first 60 %%)",
     )
     parser.add_argument(
-        "--weight",
-        metavar="W",
-        type=float,
-        default=1.0,
-        help="how much the URDF's inertias count; 1, the default: as much as one sample with "
-        "an error of 100 %%",
-    )
-    parser.add_argument(
         "--mjcf",
         action="store_true",
         help="write identified.xml too, for MuJoCo",
@@ -80,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     with reserved(files, overwrite=args.overwrite):
         try:
             with ProgressBar("reading", sys.stderr) as progress:
-                identification = identify_on_bags(bags, config, args.weight, progress)
+                identification = identify_on_bags(bags, config, progress)
         finally:
             warn(bags.warnings)  # they may say why there is nothing to learn
         write_identification(identification, out, mjcf=args.mjcf)

@@ -7,17 +7,14 @@ import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import yaml  # type: ignore[import-untyped]
 
 from semiparam_dynamics.base.arrays import WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import check_replaced, write_files
 from semiparam_dynamics.learner.learner import MODELS
-from semiparam_dynamics.offline.cli.options import add_overwrite
+from semiparam_dynamics.offline.cli.light_options import add_overwrite
 
 DESCRIPTION = """\
 Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the node
@@ -43,36 +40,11 @@ UR_JOINTS = (
 )
 
 
-@dataclass(frozen=True)
-class Topics:
-    """The node's full name, the topics of what is measured, and the frame that stands still.
-
-    Raises ConfigurationError for a name that ROS does not take.
-    """
-
-    node: str = "/inverse_dynamics"
-    joint_states: str = "/joint_states"
-    wrench: str = "/wrench"
-    base: str = "base_link"
-
-    def __post_init__(self) -> None:
-        """Check the names."""
-        for name in (self.node, self.joint_states, self.wrench):
-            if not ROS_NAME.fullmatch(name):
-                raise ConfigurationError(
-                    f"'{name}' is no name in ROS: between slashes one has letters, digits and "
-                    "underscores, and no digit first"
-                )
-
-    @property
-    def name(self) -> str:
-        """The node's name as /diagnostics has it, with the namespace."""
-        return self.node.removeprefix("/")
+NODE = "/inverse_dynamics"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    default = Topics()
     parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument(
         "--joints",
@@ -82,10 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="learned joints, in order (default: those of a UR arm)",
     )
     for option, value, metavar, text in (
-        ("--node", default.node, "NAME", "the node's name with its namespace"),
-        ("--joint-states", default.joint_states, "TOPIC", "topic of the measurement"),
-        ("--wrench", default.wrench, "TOPIC", "topic of the measurement"),
-        ("--base", default.base, "FRAME", "fixed frame of the 3D view"),
+        ("--node", NODE, "NAME", "the node's name with its namespace"),
+        ("--base", "base_link", "FRAME", "fixed frame of the 3D view"),
     ):
         parser.add_argument(
             option, default=value, metavar=metavar, help=f"{text} (default %(default)s)"
@@ -95,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the files, and print their names."""
-    topics = Topics(args.node, args.joint_states, args.wrench, args.base)
-    files = {args.out / name: text for name, text in contents(topics, args.joints).items()}
+    found = contents(args.joints, args.node, args.base)
+    files = {args.out / name: text for name, text in found.items()}
     check_replaced(files, overwrite=args.overwrite)
     write_files(files)
     print(*files, sep="\n")
@@ -110,12 +80,12 @@ class Curve(NamedTuple):
     label: str
     path: str  # Foxglove's message path; text that is a number is plotted as one
     series: str  # PlotJuggler's name by its parser of ROS messages: fields with slashes between
-    nameless: bool = False  # an effort by its index, of a driver that may have another order
 
 
 # Curves with common axes, by their title; and such plots one above the other, by the page's title.
 Plots = dict[str, list[Curve]]
 Pages = dict[str, Plots]
+SHOWN = {"measured": "measured", "predicted": "predicted", "rigid_body": "rigid body"}  # topics
 
 
 def field(topic: str, path: str, label: str) -> Curve:
@@ -123,87 +93,80 @@ def field(topic: str, path: str, label: str) -> Curve:
     return Curve(topic, label, f"{topic}.{path}", f"{topic}/{path.replace('.', '/')}")
 
 
-def effort(topic: str, joint: str, index: int, label: str, *, nameless: bool = False) -> Curve:
-    """A joint's effort in a JointState. Foxglove can't find a joint by its name, only by an index.
-
-    PlotJuggler has the joints' names.
-    """
-    return Curve(topic, label, f"{topic}.effort[{index}]", f"{topic}/{joint}/effort", nameless)
+def effort(topic: str, joint: str, index: int, label: str) -> Curve:
+    """A joint's effort in a JointState: Foxglove finds it by its index, PlotJuggler by its name."""
+    return Curve(topic, label, f"{topic}.effort[{index}]", f"{topic}/{joint}/effort")
 
 
-def statuses(topics: Topics, labels: dict[str, str]) -> list[Curve]:
-    """Numbers of the node's status on /diagnostics, with a label for each key.
-
-    PlotJuggler names the status by the node.
-    """
-    values = f'{DIAGNOSTICS}.status[:]{{name=="{topics.name}"}}.values[:]'
+def statuses(node: str, labels: dict[str, str]) -> list[Curve]:
+    """Numbers of the node's status on /diagnostics, with a label for each key."""
+    name = node.removeprefix("/")
+    values = f'{DIAGNOSTICS}.status[:]{{name=="{name}"}}.values[:]'
     return [
         Curve(
             DIAGNOSTICS,
             label,
             f'{values}{{key=="{key}"}}.value',
-            f"{DIAGNOSTICS}/{topics.name}/{key}",
+            f"{DIAGNOSTICS}/{name}/{key}",
         )
         for key, label in labels.items()
     ]
 
 
-def contents(topics: Topics, joints: Sequence[str]) -> dict[str, str]:
-    """The files' texts by their paths: for both targets, for both viewers.
+def contents(
+    joints: Sequence[str] = UR_JOINTS, node: str = NODE, base: str = "base_link"
+) -> dict[str, str]:
+    """The files' texts by their paths: for both targets, for both viewers, and for RViz.
 
-    Raises ConfigurationError where a joint has no name or that of another.
+    Raises ConfigurationError where a joint has no name or that of another, and for a node's name
+    that ROS does not take.
     """
     if len(set(joints)) < len(joints) or not all(joints):
         raise ConfigurationError(f"each joint needs a name of its own, not {', '.join(joints)}")
-    files = {}
+    if not ROS_NAME.fullmatch(node):
+        raise ConfigurationError(
+            f"'{node}' is no name in ROS: between slashes one has letters, digits and "
+            "underscores, and no digit first"
+        )
+    markers = f"{node}/markers"
+    rviz = RVIZ.replace("MARKERS", markers).replace("BASE", json.dumps(base))
+    files = {"rviz/semiparam_dynamics.rviz": rviz}
     for target, pages in (
-        ("effort", effort_pages(topics, joints)),
-        ("wrench", wrench_pages(topics)),
+        ("effort", effort_pages(node, joints)),
+        ("wrench", wrench_pages(node)),
     ):
         files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
-        files[f"foxglove/{target}.json"] = foxglove_layout(pages, topics)
-    files["rviz/semiparam_dynamics.rviz"] = rviz_config(topics)
+        files[f"foxglove/{target}.json"] = foxglove_layout(pages, markers, base)
     return files
 
 
-def wrench_pages(topics: Topics) -> Pages:
+def wrench_pages(node: str) -> Pages:
     """For the target wrench: each axis measured and predicted, the external wrench, learning."""
-    shown = {
-        "measured": topics.wrench,
-        "predicted": f"{topics.node}/predicted",
-        "rigid body": f"{topics.node}/rigid_body",
-    }
     pages: Pages = {"forces": {}, "torques": {}, "external": {}}
     for kind in ("force", "torque"):
         paths = {f"{kind} {axis}": f"wrench.{kind}.{axis}" for axis in "xyz"}
         pages[f"{kind}s"] = {
-            title: [field(topic, path, label) for label, topic in shown.items()]
+            title: [field(f"{node}/{topic}", path, label) for topic, label in SHOWN.items()]
             for title, path in paths.items()
         }
         pages["external"][f"external {kind}"] = [
-            field(f"{topics.node}/external", path, title) for title, path in paths.items()
+            field(f"{node}/external", path, title) for title, path in paths.items()
         ]
-    return pages | learning_pages(topics, WRENCH_AXES, ("payload", "offset"))
+    return pages | learning_pages(node, WRENCH_AXES, ("payload", "offset"))
 
 
-def effort_pages(topics: Topics, joints: Sequence[str] = UR_JOINTS) -> Pages:
+def effort_pages(node: str, joints: Sequence[str]) -> Pages:
     """For the target effort: each of the learned `joints`, the external efforts, learning."""
     efforts = {
-        joint: [
-            effort(topics.joint_states, joint, i, "measured", nameless=True),
-            effort(f"{topics.node}/predicted", joint, i, "predicted"),
-            effort(f"{topics.node}/rigid_body", joint, i, "rigid body"),
-        ]
+        joint: [effort(f"{node}/{topic}", joint, i, label) for topic, label in SHOWN.items()]
         for i, joint in enumerate(joints)
     }
-    external = [
-        effort(f"{topics.node}/external", joint, i, joint) for i, joint in enumerate(joints)
-    ]
+    external = [effort(f"{node}/external", joint, i, joint) for i, joint in enumerate(joints)]
     pages = {"efforts": efforts, "external": {"external efforts": external}}
-    return pages | learning_pages(topics, joints, ("payload", "friction", "offset"))
+    return pages | learning_pages(node, joints, ("payload", "friction", "offset"))
 
 
-def learning_pages(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -> Pages:
+def learning_pages(node: str, axes: Sequence[str], causes: Sequence[str]) -> Pages:
     """Two pages: how well it learns and how long that takes; the payload, changes, and deviations.
 
     The models' errors on each axis are those so far; `causes` of changes have evidence each.
@@ -220,16 +183,16 @@ def learning_pages(topics: Topics, axes: Sequence[str], causes: Sequence[str]) -
     evidence = {f"changes: evidence of {cause}": cause for cause in causes}
     deviations = {f"deviation {axis} [std]": axis for axis in axes}
     payload = [
-        field(f"{topics.node}/payload", "inertia.m", "mass"),
-        field(f"{topics.node}/payload_std", "inertia.m", "its standard deviation"),
+        field(f"{node}/payload", "inertia.m", "mass"),
+        field(f"{node}/payload_std", "inertia.m", "its standard deviation"),
     ]
     return {
-        "learning": {title: statuses(topics, labels) for title, labels in learning.items()},
+        "learning": {title: statuses(node, labels) for title, labels in learning.items()},
         "changes": {
             "payload": payload,
-            "evidence": statuses(topics, evidence | {"changes: threshold": "threshold"}),
+            "evidence": statuses(node, evidence | {"changes: threshold": "threshold"}),
             "external, in standard deviations": statuses(
-                topics, deviations | {"contact: threshold [std]": "threshold of contacts"}
+                node, deviations | {"contact: threshold [std]": "threshold of contacts"}
             ),
         },
     }
@@ -241,15 +204,13 @@ FOXGLOVE_COLORS = "#4e98e2 #f5774d #7ac36a #f7df71 #be6bff #5ac8c8 #f45bd7 #b2b2
 SECONDS_SHOWN = 30
 
 
-def foxglove_layout(pages: Pages, topics: Topics) -> str:
+def foxglove_layout(pages: Pages, markers: str, base: str) -> str:
     """The layout's text: tabs for the robot, for each page, and for a summary of /diagnostics."""
-    panels: dict[str, Any] = {"3D!robot": _scene(topics)}
+    panels: dict[str, Any] = {"3D!robot": _scene(markers, base)}
     tabs: list[dict[str, Any]] = [{"title": "robot", "layout": "3D!robot"}]
     for title, plots in pages.items():
-        names: list[str] = []
-        for heading, curves in _by_index(plots).items():
-            names.append(f"Plot!{title}{len(names)}".replace(" ", ""))
-            panels[names[-1]] = _panel(heading, curves)
+        names = [f"Plot!{title}{k}".replace(" ", "") for k in range(len(plots))]
+        panels |= {name: _panel(*plot) for name, plot in zip(names, plots.items(), strict=True)}
         tabs.append({"title": title, "layout": _column(names)})
     panels["DiagnosticSummary!node"] = {
         "minLevel": 0,
@@ -268,16 +229,6 @@ def foxglove_layout(pages: Pages, topics: Topics) -> str:
         "layout": "Tab!pages",
     }
     return json.dumps(layout, indent=2) + "\n"
-
-
-def _by_index(plots: Plots) -> Plots:
-    """The plots with nameless efforts in one of their own at the end."""
-    apart = [curve for curves in plots.values() for curve in curves if curve.nameless]
-    if not apart:
-        return plots
-    kept = {title: [c for c in curves if not c.nameless] for title, curves in plots.items()}
-    unknown = [curve._replace(label=f"[{k}]") for k, curve in enumerate(apart)]
-    return kept | {"measured, in the order of the driver's message": unknown}
 
 
 def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
@@ -310,15 +261,14 @@ def _colored(curves: Sequence[Curve], colors: Sequence[str]) -> Iterable[tuple[C
     return ((curve, colors[k % len(colors)]) for k, curve in enumerate(curves))
 
 
-def _scene(topics: Topics) -> dict[str, Any]:
+def _scene(markers: str, base: str) -> dict[str, Any]:
     """The robot in three dimensions with the node's markers."""
     grid = {"layerId": "foxglove.Grid", "label": "grid", "visible": True, "size": 4, "divisions": 8}
-    shown = (DESCRIPTION_TOPIC, f"{topics.node}/markers")
     return {
-        "followTf": topics.base,
+        "followTf": base,
         "followMode": "follow-none",
         "layers": {"grid": grid},
-        "topics": {topic: {"visible": True} for topic in shown},
+        "topics": {topic: {"visible": True} for topic in (DESCRIPTION_TOPIC, markers)},
     }
 
 
@@ -383,25 +333,28 @@ def plotjuggler_layout(pages: Pages) -> str:
     return f"<?xml version='1.0' encoding='UTF-8'?>\n{ElementTree.tostring(root, 'unicode')}\n"
 
 
-# RViz 2: the YAML that `rviz2 -d FILE` loads; names are put in below.
-RVIZ = """
-Panels: [{Class: rviz_common/Displays, Name: Displays}]
+# RViz 2: the YAML that `rviz2 -d FILE` loads: the robot as its description has it, with the node's
+# markers.
+RVIZ = f"""\
+Panels: [{{Class: rviz_common/Displays, Name: Displays}}]
 Visualization Manager:
   Displays:
-  - {Class: rviz_default_plugins/Grid, Name: Grid, Enabled: true}
+  - {{Class: rviz_default_plugins/Grid, Name: Grid, Enabled: true}}
   - Class: rviz_default_plugins/RobotModel
     Name: RobotModel
     Enabled: true
     Alpha: 0.7
     Description Source: Topic
     Description Topic:
-      {Value: TOPIC, Durability Policy: Transient Local, Reliability Policy: Reliable}
+      Value: {DESCRIPTION_TOPIC}
+      Durability Policy: Transient Local
+      Reliability Policy: Reliable
   - Class: rviz_default_plugins/MarkerArray
     Name: forces, contacts, payload
     Enabled: true
-    Topic: {Value: TOPIC, Reliability Policy: Best Effort}
-  Global Options: {Fixed Frame: FRAME, Frame Rate: 30}
-  Tools: [{Class: rviz_default_plugins/MoveCamera}]
+    Topic: {{Value: MARKERS, Reliability Policy: Best Effort}}
+  Global Options: {{Fixed Frame: BASE, Frame Rate: 30}}
+  Tools: [{{Class: rviz_default_plugins/MoveCamera}}]
   Views:
     Current:
       Class: rviz_default_plugins/Orbit
@@ -410,15 +363,3 @@ Visualization Manager:
       Pitch: 0.4
       Yaw: 0.8
 """
-
-
-def rviz_config(topics: Topics) -> str:
-    """The configuration's text: the robot as its description has it, with the node's markers."""
-    whole = yaml.safe_load(RVIZ)
-    manager = whole["Visualization Manager"]
-    _, robot, markers = manager["Displays"]
-    robot["Description Topic"]["Value"] = DESCRIPTION_TOPIC
-    markers["Topic"]["Value"] = f"{topics.node}/markers"
-    manager["Global Options"]["Fixed Frame"] = topics.base
-    text: str = yaml.safe_dump(whole, sort_keys=False)
-    return text

@@ -86,10 +86,11 @@ def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command of `argv`, by default the command line's; return its exit code."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    return run_command(lambda: _run(arguments))
+    return run_command(lambda: run_verb(arguments))
 
 
-def _run(arguments: list[str]) -> int:
+def run_verb(arguments: list[str]) -> int:
+    """Run one command, whose errors are raised; return its exit code."""
     if not arguments:
         print(make_parser(()).format_help())
         return 0

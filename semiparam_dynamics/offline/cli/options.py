@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import textwrap
 import typing
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from semiparam_dynamics.base.config_files import describe, is_empty, load_yaml, parse_value
+from semiparam_dynamics.base.config_files import is_empty, load_yaml, parse_value
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import Parameter, from_flat, parameters, replace, to_flat
 from semiparam_dynamics.base.progress import processes
@@ -20,15 +18,13 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
 from semiparam_dynamics.offline.cli.cluster import cluster_executor
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
+from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
 
 C = TypeVar("C")
-BASIC = "basic"  # the group of those that most users set
-INDENTED: dict[str, Any] = {"subsequent_indent": " " * 4, "break_on_hyphens": False}
 
 
 def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> None:
-    """Add ``--params YAML``, ``--set NAME=VALUE`` and ``--help-parameters [GROUP]``."""
+    """Add ``--params YAML`` and ``--set NAME=VALUE``, of the parameters of `config_type`."""
     options = parser.add_argument_group("parameters")
     options.add_argument("--params", metavar="YAML", default="", help="parameters from a file")
     options.add_argument(
@@ -39,80 +35,7 @@ def add_config_options(parser: argparse.ArgumentParser, config_type: type) -> No
         dest="settings",
         help="set one parameter (may be repeated)",
     )
-    options.add_argument(
-        "--help-parameters",
-        metavar="GROUP",
-        nargs="?",
-        const="",
-        action=ParametersHelp,
-        config_type=config_type,
-        help=f"list the parameters, all or such as {BASIC}",
-    )
-
-
-class ParametersHelp(argparse.Action):
-    """Print the parameters of `config_type` whose names begin with the group, and end.
-
-    Attributes
-    ----------
-    names: of the parameters, as ``--set`` takes them. groups: that the option takes.
-    """
-
-    def __init__(self, *args: Any, config_type: type, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._entries = list(parameters(config_type))
-        self.names = [entry.name for entry in self._entries]
-        self.groups = sorted({name.partition(".")[0] for name in self.names if "." in name})
-        self.groups += [BASIC] if any(entry.basic for entry in self._entries) else []
-
-    def __call__(self, parser: argparse.ArgumentParser, *rest: Any) -> None:
-        """Print, and end the process."""
-        (_, group, _) = rest
-        entries = self._entries
-        chosen = [e for e in entries if not group or f"{e.name}.".startswith(f"{group}.")]
-        if group == BASIC:
-            chosen = [e for e in entries if e.basic]
-        if not chosen:
-            known = ", ".join(self.groups)
-            parser.error(f"there is no group '{group}': there are {known}")
-        for entry in chosen:
-            text = textwrap.fill(describe(entry), 80, initial_indent=" " * 4, **INDENTED)
-            parser._print_message(f"{entry.name} = {_shown(entry)}\n{text}\n", sys.stdout)
-        parser.exit()
-
-
-def config_from(
-    args: argparse.Namespace,
-    config_type: type[C],
-    node_name: str = "",
-    *,
-    ignore: Collection[str] = (),
-    saved: Mapping[str, object] | None = None,
-) -> C:
-    """The configuration that the options added above describe.
-
-    saved: parameters that count where no file is named. `node_name` and `ignore` are those of
-    `load_yaml`.
-    Raises ConfigurationError, saying which file or which option is wrong.
-    """
-    config = from_flat(config_type, saved or {})
-    if args.params:
-        config = load_yaml(args.params, config_type, node_name, ignore=ignore)
-        if is_empty(args.params):
-            warn([f"{args.params} is empty: nothing is set"])
-    known = {entry.name: entry for entry in parameters(config_type)}
-    values: dict[str, object] = dict(to_flat(config))
-    for setting in args.settings:
-        name, equals, text = setting.partition("=")
-        name = name.strip()
-        if not equals or not name:
-            raise ConfigurationError(f"--set needs NAME=VALUE, not '{setting}'")
-        values[name] = _parse(known.get(name), text.strip())
-        try:
-            from_flat(config_type, {name: values[name]}, internal=False)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"--set {setting}: {error}") from None
-    return from_flat(config_type, values)
+    parser.set_defaults(config_type=config_type)
 
 
 def _parse(entry: Parameter | None, text: str) -> object:
@@ -126,14 +49,6 @@ def _parse(entry: Parameter | None, text: str) -> object:
         inner = text[1:-1] if text.endswith("]") else text[1:]
         return [item.strip().strip("'\"") for item in inner.split(",") if item.strip()]
     return parse_value(text)
-
-
-def _shown(entry: Parameter) -> str:
-    if isinstance(entry.default, tuple):
-        return "[" + ", ".join(map(str, entry.default)) + "]"
-    if isinstance(entry.default, bool):
-        return str(entry.default).lower()
-    return str(entry.default) or "''"
 
 
 def add_bags(
@@ -178,15 +93,6 @@ def yaml_file(out: str, name: str) -> Path:
     return path if path.suffix in (".yaml", ".yml") else path / name
 
 
-def add_overwrite(parser: argparse.ArgumentParser) -> None:
-    """Add ``--overwrite``, without which no verb replaces what is there."""
-    parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace earlier results, kept as NAME.previous",
-    )
-
-
 def learner_config(args: argparse.Namespace, model: str = "") -> InverseDynamicsConfig:
     """The learner's configuration that the options describe.
 
@@ -206,11 +112,27 @@ def node_config(
 
     The YAML of the node inverse_dynamics serves as it is: its other parameters are passed over.
     saved : parameters that count where no file is named.
-    Raises ConfigurationError.
+    Raises ConfigurationError, saying which file or which option is wrong.
     """
-    names = {entry.name for entry in parameters(InverseDynamicsNodeConfig)}
-    own = {entry.name for entry in parameters(config_type)}
-    return config_from(args, config_type, "inverse_dynamics", ignore=names - own, saved=saved)
+    known = {entry.name: entry for entry in parameters(config_type)}
+    config = from_flat(config_type, saved or {})
+    if args.params:
+        others = {e.name for e in parameters(InverseDynamicsNodeConfig)} - known.keys()
+        config = load_yaml(args.params, config_type, "inverse_dynamics", ignore=others)
+        if is_empty(args.params):
+            warn([f"{args.params} is empty: nothing is set"])
+    values: dict[str, object] = dict(to_flat(config))
+    for setting in args.settings:
+        name, equals, text = setting.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ConfigurationError(f"--set needs NAME=VALUE, not '{setting}'")
+        values[name] = _parse(known.get(name), text.strip())
+        try:
+            from_flat(config_type, {name: values[name]}, internal=False)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"--set {setting}: {error}") from None
+    return from_flat(config_type, values)
 
 
 def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:
@@ -234,9 +156,3 @@ def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[E
     if args.cluster:
         return cluster_executor(args.cluster)
     return processes(args.jobs, most)
-
-
-def warn(warnings: Iterable[str]) -> None:
-    """Print warnings to the error stream."""
-    for warning in warnings:
-        print(f"semiparam: warning: {warning}", file=sys.stderr)

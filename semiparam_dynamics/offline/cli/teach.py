@@ -7,7 +7,7 @@ import re
 import webbrowser
 from pathlib import Path
 
-from semiparam_dynamics.offline.cli.page_options import add_page, page_port
+from semiparam_dynamics.offline.cli.light_options import add_page, page_port
 
 DESCRIPTION = """\
 Teach objects that a camera or a video shows, on a page in the browser: it shows each frame, what it

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     learner_config,
-    warn,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags
-from semiparam_dynamics.offline.evaluation.batch_start import CENTERS, LEARNERS
 from semiparam_dynamics.offline.evaluation.training import (
+    LEARNERS,
     MODEL_FILE,
     PARAMETERS_FILE,
     train_on_bags,
@@ -47,12 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="random_features trains the residual random_fourier, the others nystrom; "
         "default: random_features or nystrom_krls, by the parameter residual",
     )
-    parser.add_argument(
-        "--centers",
-        choices=CENTERS,
-        default="novelty",
-        help="how centres are chosen: novelty adds them as the node would (default)",
-    )
     add_topics(parser)
     add_output(parser)
 
@@ -66,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
     with reserved(files, overwrite=args.overwrite):
         try:
             with ProgressBar("reading", sys.stderr) as progress:
-                training = train_on_bags(bags, config, args.learner, args.centers, progress)
+                training = train_on_bags(bags, config, args.learner, progress)
         finally:
             warn(bags.warnings)  # they may say why there is nothing to learn
         write_training(training, out, args.urdf)

@@ -5,29 +5,30 @@ from __future__ import annotations
 import argparse
 import sys
 
-from semiparam_dynamics.base.output_files import reserved
+from semiparam_dynamics.base.output_files import reserved, write_files
 from semiparam_dynamics.base.progress import ProgressBar
+from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
     add_output,
     add_topics,
     add_workers,
     learner_config,
-    warn,
     workers,
     yaml_file,
 )
 from semiparam_dynamics.offline.evaluation.bags import Bags
+from semiparam_dynamics.offline.evaluation.training import node_yaml
 from semiparam_dynamics.offline.tuning.candidates import CRITERIA
-from semiparam_dynamics.offline.tuning.page import text, write_tuning
+from semiparam_dynamics.offline.tuning.summary import summary
 from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
 DESCRIPTION = """\
 Choose the learner's hyperparameters (filter, ridges, kernel, features) on recordings of the robot.
 Whole recordings are held out in turn (the thirds of the only one); the configuration stays where
-nothing is better there by more than chance. Writes the node's YAML, a page of what was tried next
-to it, and a journal: after Ctrl-C the same command resumes. Judge the result on another recording:
-semiparam evaluate OTHER --train BAG ... --params tuned.yaml --out results."""
+nothing is better there by more than chance. Writes the node's YAML, and next to it a journal: after
+Ctrl-C the same command resumes. Judge the result on another recording: semiparam evaluate OTHER
+--train BAG ... --params tuned.yaml --out results."""
 EXAMPLES = (
     "semiparam tune BAG1 BAG2 --urdf robot.urdf --out tuned.yaml",
     "semiparam tune BAG1 BAG2 --params my_arm.yaml --keep filter --out tuned.yaml",
@@ -63,8 +64,7 @@ def run(args: argparse.Namespace) -> int:
     out = yaml_file(args.out, "tuned.yaml")
     config = learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
-    files = out, out.with_suffix(".html")
-    with reserved(files, overwrite=args.overwrite):
+    with reserved([out], overwrite=args.overwrite):
         try:
             with workers(args) as executor, ProgressBar("tuning", sys.stderr) as progress:
                 tuning = tune_on_bags(
@@ -75,14 +75,12 @@ def run(args: argparse.Namespace) -> int:
                     journal=out.with_suffix(".journal"),
                     executor=executor,
                     progress=progress,
-                    tell=progress.tell,
                 )
         except KeyboardInterrupt:
             print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)
             raise
         finally:
             warn(bags.warnings)  # they may say why there is nothing to learn
-        write_tuning(tuning, out, args.urdf)
-    print(text(tuning))
-    print(*files, sep="\n")
+        write_files({out: node_yaml(tuning.config, args.urdf)})
+    print(summary(tuning), out, sep="\n")
     return 0

@@ -27,18 +27,11 @@ KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
 MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
 MAX_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
-# Files that are taken for npz files, by how they begin.
-MAGICS = {
-    b"\x93NUMPY": "a single array (.npy)",
-    b"MATLAB": "a MATLAB file",
-    b"\x89HDF": "an HDF5 file, as MATLAB's from version 7.3 on",
-}
-MAGIC_BYTES = 256  # bytes: enough to distinguish text from numbers
-TABLE = "text"
+BEGINNING = 256  # bytes: enough to distinguish text from numbers
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
 CONTROL = frozenset(range(32)) - frozenset(b"\t\n\r\f") | {127}  # bytes that no text has
 TO_NPZ = (
-    "load its arrays in Python (scipy.io.loadmat for MATLAB's files) and "
+    "load its arrays in Python (scipy.io.loadmat for MATLAB's files, h5py for HDF5) and "
     "write them with numpy.savez('log.npz', t=..., q=..., dq=..., tau=...)"
 )
 START = 1.0  # s: a stamp of zero is an unset one
@@ -164,16 +157,16 @@ def read_log(
     is a table with a line of names, see `csv_log.read_csv`; a folder is a LeRobot data set, see
     `lerobot_log.read_lerobot`, of which `episode` (default 0) and `effort_column` are.
 
-    degrees : positions and velocities are in degrees; they become radians, except where a table
-        names a unit of length.
+    degrees : positions and velocities are in degrees and become radians; of a table those columns
+        that name no unit.
     """
     path = Path(path).expanduser()
     if path.is_dir():
-        arrays, unused, lengths = _named(*read_lerobot(path, episode or 0, effort_column))
+        arrays, unused, assumed = _named(*read_lerobot(path, episode or 0, effort_column))
     elif episode is not None or effort_column:
         raise SampleError(f"{path} is a file: episodes and columns are those of LeRobot data sets")
     else:
-        arrays, unused, lengths = _load(path, degrees)
+        arrays, unused, assumed = _load(path, degrees)
     if "q" not in arrays:
         found = ", ".join(arrays) or "nothing"
         raise SampleError(f"{path} has no array 'q' (joint positions); it has: {found}")
@@ -185,9 +178,10 @@ def read_log(
     for name, columns in (("dq", joints), ("tau", joints), ("wrench", 6)):
         if name in arrays:
             parts[name] = _matrix(path, name, arrays[name], (n, columns))
-    if degrees:
-        q = np.deg2rad(q)
-        parts["dq"] = None if parts["dq"] is None else np.deg2rad(parts["dq"])
+    if assumed is None:
+        assumed = np.full((2, joints), float(degrees))
+        q = np.deg2rad(q) if degrees else q
+        parts["dq"] = np.deg2rad(dq) if degrees and (dq := parts["dq"]) is not None else parts["dq"]
     if parts["tau"] is None and parts["wrench"] is None:
         raise SampleError(f"{path} has neither 'tau' nor 'wrench': there is nothing to learn from")
     names: tuple[str, ...] = ()
@@ -195,10 +189,7 @@ def read_log(
         names = _names(path, arrays["names"])
         check_names(names, joints, f"'names' of {path}")
     time, warnings = _times(path, arrays, n), _warnings(unused, q)
-    scaled = np.full((2, joints), degrees)
-    if lengths is not None:
-        scaled &= lengths == 0.0
-    return ArmLog(time, q, **parts, names=names, warnings=warnings, degrees=scaled)
+    return ArmLog(time, q, **parts, names=names, warnings=warnings, degrees=assumed != 0.0)
 
 
 def _names(path: Path, values: npt.NDArray[np.generic]) -> tuple[str, ...]:
@@ -241,7 +232,7 @@ def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
 
 
 # The arrays of an npz file, or those that were made of another log, and the names of what is not
-# used: in a table they may be those of arrays. Then the units of length in a table, see `read_csv`.
+# used: in a table they may be those of arrays. Then what of a table was in degrees, see `read_csv`.
 Read = tuple[dict[str, npt.NDArray[np.generic]], Sequence[str], Array | None]
 
 
@@ -250,15 +241,14 @@ def _load(path: Path, degrees: bool) -> Read:
         raise SampleError(f"there is no file {path}")
     try:
         with path.open("rb") as stream:
-            start = stream.read(MAGIC_BYTES)
+            start = stream.read(BEGINNING)
         if not start:
             raise SampleError(f"{path}: the file is empty")
-        kind = _other_kind(start)
-        if kind == TABLE:
+        if not start.startswith(b"PK"):
+            if CONTROL & set(start) and not start.startswith(UTF_16):
+                raise SampleError(f"{path} is neither an npz file nor text, or damaged: {TO_NPZ}")
             text = _decoded(path, path.read_bytes())
             return _named(*read_csv(path, text, degrees=degrees))
-        if kind:
-            raise SampleError(f"{path} is {kind}, neither npz nor text: {TO_NPZ}")
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: _plain(path, name, file) for name in file.files}
             return arrays, [name for name in arrays if name not in KNOWN], None
@@ -289,19 +279,7 @@ def _named(read: Mapping[str, Array], names: tuple[str, ...], unused: Sequence[s
     arrays: dict[str, npt.NDArray[np.generic]] = {k: v for k, v in read.items() if k in KNOWN}
     if names:
         arrays["names"] = np.array(names)
-    return arrays, unused, read.get("lengths")
-
-
-def _other_kind(start: bytes) -> str:
-    """The kind of a file that begins like this, in words; empty for an npz file."""
-    if start.startswith(b"PK"):
-        return ""
-    for magic, kind in MAGICS.items():
-        if start.startswith(magic):
-            return kind
-    if start.startswith(UTF_16) or not CONTROL & set(start):
-        return TABLE  # letters beyond ASCII are for the decoder to judge
-    return "of another kind, or damaged"
+    return arrays, unused, read.get("degrees")
 
 
 def _plain(path: Path, name: str, file: Mapping[str, Any]) -> npt.NDArray[np.generic]:

@@ -21,7 +21,6 @@ KINDS = {
 _KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
-MAX_TITLE_LINES = 20  # searched below a title for the line of names
 UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
@@ -62,8 +61,8 @@ def read_csv(
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
     has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
     in brackets (``q1 [deg]``), one of `UNBRACKETED` without them, too (``q1_deg``): values become
-    rad, rad/s, N and N m; degrees stay where `degrees` says that the caller converts all of them;
-    ``lengths`` (2, joints) is then 1 where a position or velocity has a unit of length by its name.
+    rad, rad/s, N and N m. Positions and velocities without a unit are in degrees where `degrees`
+    says so; ``degrees`` (2, joints) is then 1 for these.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
     with ``__time``), the last part is.
@@ -108,23 +107,24 @@ def read_csv(
             f"{path}: the time, column {header[time_at]}, doesn't increase at line {lines[row]}: "
             f"{was:.12g}, then {then:.12g}"
         )
-    slides: set[tuple[str, str]] = set()
     for kind, columns in parts.items():
         for joint, at in columns.items():
             of = kind if kind != "wrench" else "force" if joint.startswith("f") else "moment"
             unit = split[at][1]
             if unit is not None and (kind == "wrench" or joint in joints):
-                rows[:, at] *= _factor(path, unit, header[at], of, degrees)
-                if _known(unit, FACTORS[of]).removesuffix("/s") in LENGTHS:
-                    slides.add((kind, joint))
+                if not (spelling := _known(unit, FACTORS[of])):
+                    raise _unknown_unit(path, unit, header[at], FACTORS[of])
+                rows[:, at] *= FACTORS[of][spelling]
+            elif unit is None and degrees and kind in ("q", "dq"):
+                rows[:, at] *= DEGREE
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
+    if degrees:
+        places = [[parts[kind].get(joint, time_at) for joint in joints] for kind in ("q", "dq")]
+        arrays["degrees"] = np.array([[float(split[k][1] is None) for k in of] for of in places])
     for kind in ("dq", "tau"):
         if columns := parts[kind]:
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
-    if degrees:
-        of_slides = [[(kind, joint) in slides for joint in joints] for kind in ("q", "dq")]
-        arrays["lengths"] = np.array(of_slides, dtype=np.float64)
     if columns := parts["wrench"]:
         arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
     return arrays, names, unused
@@ -172,7 +172,7 @@ def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
 def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     """The names of the columns, the numbers below them (n, columns), and these rows' lines (n,)."""
     filled = [(k, line) for k, line in enumerate(text.splitlines(), 1) if line.strip()]
-    filled = _from_names(path, filled)
+    filled = _from_names(filled)
     if len(filled) < 2:
         raise SampleError(f"{path} has no rows; {FORMAT_HINT}")
     first = _uncommented(filled[0][1])
@@ -198,7 +198,8 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
         cells = _filled(cells, least=len(header))
         if len(cells) != len(header):
             raise SampleError(
-                f"{path}: line {line} has {len(cells)} values for {len(header)} columns"
+                f"{path}: line {line} has {len(cells)} values for {len(header)} columns, which "
+                f"line {read[0][0]} names: a title above them begins with #"
             )
         for at, cell in enumerate(cells):
             if not cell.strip():
@@ -215,11 +216,10 @@ def _table(path: Path, text: str) -> tuple[list[str], Array, list[int]]:
     return header, rows, [line for line, _ in read[1:]]
 
 
-def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, str]]:
+def _from_names(filled: list[tuple[int, str]]) -> list[tuple[int, str]]:
     """Lines (their numbers, and texts) from that of the names on.
 
-    Comments may stand above it, or it may be one itself, as numpy.savetxt writes it. Raises
-    SampleError where a title without a mark stands above it.
+    Comments may stand above it, or it may be one itself, as numpy.savetxt writes it.
     """
     comments = 0
     while comments < len(filled) and filled[comments][1].lstrip().startswith(COMMENT):
@@ -232,14 +232,6 @@ def _from_names(path: Path, filled: list[tuple[int, str]]) -> list[tuple[int, st
         named = [line for line, words in above if _names_columns(words)]
         named = named or [line for line, words in above if len(words) == len(cells)]
         return [*named[-1:], *filled[comments:]]
-    if not _names_columns(cells):
-        for line, text in filled[comments + 1 : comments + 1 + MAX_TITLE_LINES]:
-            if _names_columns(_cells(text)):
-                number, title = filled[comments]
-                raise SampleError(
-                    f"{path}: line {number}, '{title.strip()[:60]}', is a title; the columns' "
-                    f"names are in line {line}: begin what is above it with #, or take it out"
-                )
     return filled[comments:]
 
 
@@ -309,24 +301,6 @@ def _known(unit: str, known: Mapping[str, float]) -> str:
         return unit
     lower = {spelling.lower(): spelling for spelling in known}
     return "" if unit.startswith("M") else lower.get(unit.lower(), "")
-
-
-def _factor(path: Path, unit: str, column: str, kind: str, degrees: bool) -> float:
-    """The factor of a column's values; degrees are left where `degrees` is set."""
-    spelling = _known(unit, FACTORS[kind])
-    if not spelling:
-        raise _unknown_unit(path, unit, column, FACTORS[kind])
-    factor = FACTORS[kind][spelling]
-    if degrees and kind in ("q", "dq"):
-        if spelling.removesuffix("/s") in LENGTHS:
-            return factor / DEGREE  # of a slide: what the caller multiplies by is undone
-        if factor != DEGREE:
-            raise SampleError(
-                f"{path}: column {column} is in {unit}, not in degrees: leave out --degrees and "
-                "write [deg] after the names of the columns that are"
-            )
-        return 1.0
-    return factor
 
 
 def _unknown_unit(path: Path, unit: str, column: str, known: Iterable[str]) -> SampleError:

@@ -24,6 +24,7 @@ from semiparam_dynamics.offline.doctor.joint_log import (
 from semiparam_dynamics.offline.doctor.messages import (
     JointFacts,
     as_evidence,
+    found,
     liveliest_stretch,
     message_findings,
     moving,
@@ -141,10 +142,7 @@ def examine(
         log = replace(log, y=scale * log.y)
     with threadpool_limits(limits=1):  # the products are small, and other work may be running
         findings = list(message_findings(log, facts, config.samples))
-        findings += [
-            Finding("URDF", told, "none where the errors are small; else the URDF", fault=False)
-            for told in told_of_urdf(model)
-        ]
+        findings += [found("URDF", told=told) for told in told_of_urdf(model)]
         clean = repaired(log, facts)
         lively = liveliest_stretch(as_evidence(clean, config.samples))
         delay = config.samples.effort_delay

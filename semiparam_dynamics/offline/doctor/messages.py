@@ -1,17 +1,19 @@
 """Faults that messages show by themselves: stamps, columns, units of positions, rest.
 
-Each check yields its findings; `repaired` leaves out or puts right what would spoil the columns of
-the checks of the dynamics.
+Each check yields its findings, whose sentences are in findings.yaml; `repaired` leaves out or puts
+right what would spoil the columns of the checks of the dynamics.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import yaml  # type: ignore[import-untyped]
 
 from semiparam_dynamics.base.arrays import SECOND, TURN, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import listing
@@ -38,6 +40,26 @@ MIN_SPIKE = 0.05  # rad or m
 JUMP_RATIO = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
 MAX_STRETCH = 60.0  # s that are compared with the dynamics
 MAX_PAUSE = 0.5  # s within a stretch
+SENTENCES = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
+
+
+def found(
+    kind: str,
+    joints: Sequence[str] = (),
+    amount: float = np.nan,
+    mends: Mapping[str, object] | None = None,
+    *,
+    fault: bool | None = None,
+    **told: object,
+) -> Finding:
+    """A finding of a kind of findings.yaml, which says whether it is a fault unless `fault` does.
+
+    told: what is put into its sentences; the others are those of `Finding`.
+    """
+    entry, told = SENTENCES[kind], {"joints": listing(joints) if joints else "", **told}
+    evidence, advice = (entry[name].format(**told) for name in ("evidence", "advice"))
+    fault = not entry.get("note", False) if fault is None else fault
+    return Finding(kind, evidence, advice, tuple(joints), amount, mends or {}, fault)
 
 
 @dataclass(frozen=True)
@@ -151,94 +173,35 @@ def degrees(log: JointLog, facts: JointFacts) -> bool:
 
 
 def _names(log: JointLog) -> Iterator[Finding]:
+    n = len(log)
     if log.missing:
-        yield Finding(
-            "joints not published",
-            f"no message names {listing(log.missing)} of the URDF",
-            "they are taken to stand at 0; if they move, publish them on the same topic",
-            log.missing,
-            mends={"joints": log.names},
-            fault=False,
-        )
+        yield found("joints not published", log.missing, mends={"joints": log.names})
     if log.unknown:
-        yield Finding(
-            "names not in the URDF",
-            f"the messages name {listing(log.unknown)}, which the URDF has not as moving joints",
-            "they are ignored; if they are joints of the arm, the names differ: rename them in one",
-            fault=bool(log.missing),
-        )
+        fault = bool(log.missing)
+        yield found("names not in the URDF", fault=fault, names=listing(log.unknown))
     if log.doubled:
-        yield Finding(
-            "doubled names",
-            f"the messages name {listing(log.doubled)} more than once",
-            "which entry is the joint's can't be known, and all these messages are dropped: give "
-            "each joint one name in the driver",
-            log.doubled,
-        )
+        yield found("doubled names", log.doubled)
     if log.unfit:
-        yield Finding(
-            "wrong lengths",
-            f"{log.unfit} of {len(log)} messages have another number of positions, velocities or "
-            "efforts than of names",
-            "such messages are dropped: the driver has to fill an array for all its names, or "
-            "leave it empty",
-            amount=log.unfit,
-        )
+        yield found("wrong lengths", amount=log.unfit, count=log.unfit, total=n)
     if log.others:
-        yield Finding(
-            "several kinds of message",
-            f"{log.others} messages on the topic name other joints than the other {len(log)} do",
-            "two publishers share the topic: the messages that lack the arm's joints are dropped",
-            fault=False,
-        )
+        yield found("several kinds of message", count=log.others, total=n)
 
 
 def _lacks(log: JointLog) -> Iterator[Finding]:
     """Facts that the learner makes good, of messages that differ from the others."""
-    advice = "record again where that matters: the rest is examined, and learned"
-    yield from (Finding("unreadable", told, advice) for told in log.unreadable)
+    yield from (found("unreadable", told=told) for told in log.unreadable)
     lacks, total = log.lacks, len(log) + log.lacks.efforts + log.lacks.unread
-    if 2 * lacks.elsewhere > lacks.efforts:
-        yield Finding(
-            "two publishers",
-            f"two publishers on the topic: {lacks.efforts} of {total} messages have no efforts, "
-            "and positions that do not continue those of the others",
-            "they are left out, here and where the robot learns; stop the second publisher",
-            amount=lacks.efforts,
-            fault=False,
-        )
-    elif lacks.efforts:
-        yield Finding(
-            "messages without efforts",
-            f"{lacks.efforts} of {total} messages have no efforts",
-            "nothing: the robot is learned at the rate of its efforts",
-            amount=lacks.efforts,
-            fault=False,
-        )
-    if lacks.velocities:
-        yield Finding(
-            "messages without velocities",
-            f"{lacks.velocities} of {len(log)} messages have no velocities",
-            "nothing: differences of positions fill in",
-            amount=lacks.velocities,
-            fault=False,
-        )
+    if lacks.efforts:
+        other = 2 * lacks.elsewhere > lacks.efforts
+        kind = "two publishers" if other else "messages without efforts"
+        yield found(kind, amount=lacks.efforts, count=lacks.efforts, total=total)
+    if n := lacks.velocities:
+        yield found("messages without velocities", amount=n, count=n, total=len(log))
     if lacks.unread:
-        yield Finding(
-            "efforts not measured yet",
-            f"in the first {lacks.unread} messages no effort changes though the robot moves",
-            "publish no effort before the first reading; these messages are not learned",
-            amount=lacks.unread,
-        )
+        yield found("efforts not measured yet", amount=lacks.unread, count=lacks.unread)
     if lacks.batch:
         rate = (len(log) - 1) / max(float(log.times[-1]), 1e-9)
-        yield Finding(
-            "bursts",
-            f"messages come in bursts of {lacks.batch:.0f}, {rate:.0f} Hz on the mean: stamps are "
-            "those of arrival",
-            "stamp where the joints are read; readings are taken to be at even times",
-            amount=lacks.batch,
-        )
+        yield found("bursts", amount=lacks.batch, batch=lacks.batch, rate=rate)
 
 
 def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
@@ -248,57 +211,38 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
         return
     ahead = steps[steps > 0.0]
     if not ahead.size:
-        yield Finding("stamps stand", "no stamp is later than the one before", "stamp the messages")
+        yield found("stamps stand")
         return
     usual = float(np.median(ahead))
     if zero := int(np.sum(stamps <= 0)):
-        yield Finding("zero stamps", f"{zero} stamps are zero", "stamp the messages", amount=zero)
+        yield found("zero stamps", amount=zero, count=zero)
     if back := int(np.sum(steps < 0.0)):
-        most = -1e3 * float(steps.min())
-        yield Finding(
-            "stamps go back",
-            f"stamps go back {back} times, by up to {most:.1f} ms",
-            "messages are dropped until the stamps are past the old ones: keep the clock in step",
-            amount=most / 1e3,
-        )
+        most = -float(steps.min())
+        yield found("stamps go back", amount=most, count=back, most=1e3 * most)
     if same := int(np.sum(steps == 0.0)):
-        yield Finding(
-            "stamps repeat",
-            f"{same} stamps are the same as the one before",
-            "only the first message of a stamp counts: one publisher a topic",
-            amount=same,
-            fault=same > MIN_MISSING_SHARE * len(stamps),
-        )
+        fault = same > MIN_MISSING_SHARE * len(stamps)
+        yield found("stamps repeat", amount=same, fault=fault, count=same)
     gap = (ahead > MIN_GAP) & (ahead > MIN_GAP_STEPS * usual)
     gaps, rest = ahead[gap], ahead[~gap]
     if gaps.size:
-        yield Finding(
-            "gaps",
-            f"{gaps.size} gap{'s' * (gaps.size > 1)} between messages, the longest of "
-            f"{gaps.max():.2f} s",
-            "the filters bridge short ones; look for a busy recorder or network",
-            amount=float(gaps.max()),
-        )
+        longest, plural = float(gaps.max()), "s" if gaps.size > 1 else ""
+        yield found("gaps", amount=longest, count=gaps.size, plural=plural, longest=longest)
     lost = float(np.sum(rest) / usual - rest.size)
     share = lost / (rest.size + lost)
     twice = float(np.mean(rest > 1.5 * usual))
     if share > MIN_MISSING_SHARE and twice > 0.5 * MIN_MISSING_SHARE:
-        yield Finding(
-            "missing messages",
-            f"{100 * share:.1f} % of the messages at {1 / usual:.0f} Hz are missing",
-            "velocities from the driver make this harmless; else record on the robot's machine",
-            amount=share,
-        )
+        yield found("missing messages", amount=share, percent=100 * share, rate=1 / usual)
     single = rest[rest < 1.5 * usual]
     uneven = float(np.mean(np.abs(single - usual) > UNEVEN_STEP * usual))
     if uneven > MIN_UNEVEN_SHARE:
-        spread = 1e3 * float(np.std(single))
-        yield Finding(
+        spread = float(np.std(single))
+        yield found(
             "uneven stamps",
-            f"{100 * uneven:.0f} % of the steps differ from the usual {1e3 * usual:.2f} ms by more "
-            f"than {100 * UNEVEN_STEP:.0f} %, {spread:.2f} ms standard deviation",
-            "stamp where the joints are read, not where the message is sent",
-            amount=spread / 1e3,
+            amount=spread,
+            percent=100 * uneven,
+            usual=1e3 * usual,
+            most=100 * UNEVEN_STEP,
+            spread=1e3 * spread,
         )
 
 
@@ -307,87 +251,44 @@ def _numbers(log: JointLog) -> Iterator[Finding]:
         if values is None:
             continue
         share = np.mean(~np.isfinite(values), axis=0)
-        bad = np.flatnonzero(share > 0.0)
-        if bad.size:
-            names = _named(log, bad)
-            yield Finding(
-                "not a number",
-                f"{what} of {listing(names)} are NaN or infinite in up to "
-                f"{100 * share.max():.3g} % of the messages",
-                "such messages teach nothing: put the driver right, or name the other joints only",
-                names,
-                amount=float(share.max()),
-            )
+        if share.any():
+            names, most = _named(log, np.flatnonzero(share)), float(share.max())
+            yield found("not a number", names, most, what=what, percent=100 * most)
     empty = _emptied(log)
-    if empty.any():
-        yield Finding(
-            "messages of zeros",
-            f"{int(empty.sum())} messages put all joints exactly at 0, between others that don't",
-            "an unfilled message of the driver: don't publish before the first reading",
-            amount=float(empty.sum()),
-        )
+    if count := int(empty.sum()):
+        yield found("messages of zeros", amount=count, count=count)
     held = _held(log)
-    if held.any():
+    if count := int(held.sum()):
         seconds = float(np.sum(np.diff(log.stamps)[held[1:]])) / SECOND
-        yield Finding(
-            "repeated readings",
-            f"{int(held.sum())} messages, {seconds:.1f} s, repeat the reading before to the last "
-            "digit while the arm moves",
-            "publish at the rate at which the joints are read, and nothing while they are not",
-            amount=seconds,
-        )
+        yield found("repeated readings", amount=seconds, count=count, seconds=seconds)
 
 
 def _units(log: JointLog, facts: JointFacts) -> Iterator[Finding]:
     if degrees(log, facts):
-        yield Finding(
-            "degrees",
-            f"positions reach {np.nanmax(np.abs(log.q)):.0f}, beyond the joints' ranges in radians",
-            "the joint states are in degrees: publish radians",
-        )
+        yield found("degrees", reach=float(np.nanmax(np.abs(log.q))))
         log = _in_radians(log, facts)
     finite = log.rows(np.isfinite(log.q).all(axis=1) & ~_emptied(log))
     if len(finite) < 3:
         return
     jumps = _turns(finite.q, facts)
-    if jumps.any():
+    if count := int(jumps.sum()):
         names = _named(log, np.flatnonzero(jumps.any(axis=0)))
-        yield Finding(
-            "wraps",
-            f"the position of {listing(names)} jumps by a turn {int(jumps.sum())} times",
-            "publish positions that go on, or velocities with them: a jump is no motion",
-            names,
-            amount=float(jumps.sum()),
-        )
+        yield found("wraps", names, count, count=count)
     q = _unwrapped(finite.q, facts)
     wrong = spikes(q)
-    if wrong.any():
-        joints = np.flatnonzero(wrong.any(axis=0))
-        yield Finding(
-            "wrong positions",
-            f"{int(wrong.sum())} positions of {listing(_named(log, joints))} are far from the "
-            "ones before and after",
-            "broken readings: look at the driver or the bus",
-            _named(log, joints),
-            amount=float(wrong.sum()),
-        )
+    if n := int(wrong.sum()):
+        names = _named(log, np.flatnonzero(wrong.any(axis=0)))
+        yield found("wrong positions", names, n, count=n)
     q = q[~wrong.any(axis=1)]
     out = np.mean((q < facts.low - 1e-3) | (q > facts.high + 1e-3), axis=0)
     beyond = np.flatnonzero(out > 0.01)
-    if beyond.size and not jumps.any():
-        names = _named(log, beyond)
+    if beyond.size and not count:
         ranges = ", ".join(
             f"{log.names[k]} {q[:, k].min():.2f} .. {q[:, k].max():.2f} "
             f"({facts.low[k]:.2f} .. {facts.high[k]:.2f})"
             for k in beyond
         )
-        yield Finding(
-            "limits",
-            f"positions are outside the URDF's limits: {ranges}",
-            "put the limits right, or look for an offset between robot and URDF; half a range "
-            "beyond them messages are dropped",
-            names,
-        )
+        yield found("limits", _named(log, beyond), ranges=ranges)
 
 
 def _velocities(log: JointLog) -> Iterator[Finding]:
@@ -395,14 +296,8 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
     if zero and not moving(log).any():
         return  # of an arm at rest they are true
     if log.dq is None or zero:
-        yield Finding(
-            "no velocities",
-            "all velocities are 0 though the arm moves"
-            if zero
-            else "the messages have no velocities",
-            "they are taken from positions, which needs even stamps; publish them if there are any",
-            fault=False,
-        )
+        all_zero = "all velocities are 0 though the arm moves"
+        yield found("no velocities", what=all_zero if zero else "the messages have no velocities")
         return
     if len(log) < 50:
         return
@@ -423,42 +318,20 @@ def _velocities(log: JointLog) -> Iterator[Finding]:
         if a.std() < REST_VELOCITY:
             continue
         if b.std() < 1e-3 * a.std():
-            yield Finding(
-                "velocity missing",
-                f"the velocity of {name} stays the same though the joint moves by "
-                f"{np.ptp(log.q[:, k]):.2f} rad",
-                "publish it, or no velocities at all: then they are taken from the positions",
-                (name,),
-            )
+            yield found("velocity missing", (name,), way=float(np.ptp(log.q[:, k])))
             continue
         factor = float(a @ b / (a @ a))
         match = float(np.corrcoef(a, b)[0, 1])
         if abs(match) > 0.9 and not 0.75 < factor < 1.33:
             unit = ", as degrees would be" if abs(factor / np.degrees(1.0) - 1.0) < 0.1 else ""
-            yield Finding(
-                "velocity scale",
-                f"the velocity of {name} is {factor:.3g} times what the positions give{unit}",
-                "publish rad/s, or no velocities at all: then they are taken from the positions",
-                (name,),
-                amount=factor,
-            )
+            yield found("velocity scale", (name,), factor, factor=factor, unit=unit)
         elif match < 0.5:
-            yield Finding(
-                "velocity",
-                f"the velocity of {name} is not that of its position (correlation {match:.2f})",
-                "look whether joints are exchanged, or publish no velocities",
-                (name,),
-                amount=match,
-            )
+            yield found("velocity", (name,), match, match=match)
 
 
 def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
     if log.y is None:
-        yield Finding(
-            "no efforts",
-            "the messages have no efforts",
-            "without efforts, or a six-axis sensor (target: wrench), nothing can be learned",
-        )
+        yield found("no efforts")
         return
     active = moving(log)
     y = log.y[active]
@@ -472,63 +345,41 @@ def _efforts(log: JointLog, samples: StreamConfig) -> Iterator[Finding]:
         if not np.isfinite(column).all():
             continue
         if np.ptp(column) == 0.0:
-            yield Finding(
-                "effort missing",
-                f"the effort of {name} is always {column[0] + 0.0:g}",  # not -0
-                "leave the joint out of `joints` if its effort isn't measured",
-                (name,),
-            )
+            yield found("effort missing", (name,), value=column[0] + 0.0)  # not -0
             continue
         zeros = float(np.mean(column == 0.0))
         if zeros > 0.3:
-            yield Finding(
-                "efforts mostly zero",
-                f"the effort of {name} is exactly 0 in {100 * zeros:.0f} % of the messages in "
-                "motion",
-                "a current below its sensor's step: what the joint needs can't be learned from it",
-                (name,),
-                amount=zeros,
-            )
+            yield found("efforts mostly zero", (name,), zeros, percent=100 * zeros)
             continue
         values = np.unique(column)
         step = float(np.median(np.diff(values)))
         if values.size < 200 and step > COARSE_STEP * column.std():
             little = seconds < LITTLE_MOTION  # in which the deviation is not what it will be
             doubt = "; in more motion it may be less" if little else ""
-            yield Finding(
-                "coarse steps",
-                f"the effort of {name} comes in steps of {step:.3g}, "
-                f"{step / column.std():.2f} of its standard deviation{doubt}",
-                "more digits in the driver; the filters need a lower cut-off",
-                (name,),
-                amount=step,
-                fault=not little,
+            ratio = float(step / column.std())
+            yield found(
+                "coarse steps", (name,), step, fault=not little, step=step, ratio=ratio, doubt=doubt
             )
             continue
-        told = bool(np.abs(column).max() >= limits[k])  # by samples.saturation
-        if not told and (clip := clipped(column)) is not None:
+        known = bool(np.abs(column).max() >= limits[k])  # by samples.saturation
+        if not known and (clip := clipped(column)) is not None:
             extreme, share = clip
             # One limit is for both signs: it must not take the other end's good efforts away.
             largest = abs(extreme) >= np.abs(values[[0, -1]]).max()
             limit = {"samples.saturation": abs(extreme) * (1.0 - 1e-6)} if largest else {}
-            yield Finding(
+            where = "with samples.saturation" if largest else "where the learner sees that, too"
+            percent = 100 * share
+            yield found(
                 "clipped efforts",
-                f"the effort of {name} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * share:.1f} % of the messages in motion",
-                "the driver or amplifier saturates: such samples aren't learned "
-                f"{'with samples.saturation' if largest else 'where the learner sees that, too'}",
                 (name,),
-                amount=abs(extreme),
-                mends=limit,
+                abs(extreme),
+                limit,
+                extreme=extreme,
+                percent=percent,
+                where=where,
             )
         elif k in stuck and (count := int(np.sum(np.abs(log.y[stuck[k][1], k]) < limits[k]))):
-            yield Finding(
-                STUCK,
-                f"in {count} messages {stuck[k][0]}",
-                "look at the joint's sensor and its driver; the learner leaves that effort out",
-                (name,),
-                amount=float(count),
-            )
+            yield found(STUCK, (name,), count, count=count, told=stuck[k][0])
 
 
 def left_out(
@@ -567,34 +418,16 @@ def _motion(log: JointLog) -> Iterator[Finding]:
     rests = [(times[a], times[b - 1]) for a, b in zip(edges[::2], edges[1::2], strict=True)]
     rests = [(a, b) for a, b in rests if b - a > MIN_REST]
     if rests:
-        told = listing([f"{a:.1f} .. {b:.1f} s" for a, b in rests], most=4)
-        yield Finding(
-            "rest",
-            f"the arm stands for {sum(b - a for a, b in rests):.1f} s ({told})",
-            "nothing: what is learned is the motion, and rest need not be removed",
-            amount=sum(b - a for a, b in rests),
-            fault=False,
-        )
+        when = listing([f"{a:.1f} .. {b:.1f} s" for a, b in rests], most=4)
+        seconds = sum(b - a for a, b in rests)
+        yield found("rest", amount=seconds, seconds=seconds, when=when)
     seconds = float(np.mean(active)) * times[-1]
     if seconds < LITTLE_MOTION:
-        yield Finding(
-            "little motion",
-            f"the arm moves for {seconds:.1f} s only",
-            "record a minute or more of varied motion (semiparam excite finds one)",
-            amount=seconds,
-            fault=False,
-        )
+        yield found("little motion", amount=seconds, seconds=seconds)
     stands = np.flatnonzero(np.ptp(log.q, axis=0) < STANDING_RANGE)
     if stands.size:
-        names = _named(log, stands)
-        at = ", ".join(f"{log.q[0, k]:.3f}" for k in stands)
-        yield Finding(
-            "joint stands",
-            f"{listing(names)} never moves (at {at})",
-            "nothing of it can be learned here; record a motion that it takes part in",
-            names,
-            fault=False,
-        )
+        places = ", ".join(f"{log.q[0, k]:.3f}" for k in stands)
+        yield found("joint stands", _named(log, stands), places=places)
 
 
 # -------------------------------------------------------------------------------------------------

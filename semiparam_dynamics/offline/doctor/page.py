@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
+from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.offline.doctor.examination import Examination
 from semiparam_dynamics.offline.page import (
     LOOKS,
@@ -69,15 +70,14 @@ def summary(examination: Examination) -> str:
 FILES = ("doctor.html", "doctor.yaml")
 
 
-def write_examination(examination: Examination, directory: Path, name: str) -> list[Path]:
-    """Write doctor.html and doctor.yaml into `directory`, made if need be; return their paths.
+def write_examination(examination: Examination, directory: Path, name: str) -> None:
+    """Write doctor.html and doctor.yaml into `directory`, made if need be.
 
     Raises StorageError where that fails.
     """
     page_file, parameters_file = (directory / file for file in FILES)
     parameters = dump_yaml(examination.config)
     write_files({page_file: html_page(examination, name), parameters_file: parameters})
-    return [page_file, parameters_file]
 
 
 def html_page(examination: Examination, name: str) -> str:
@@ -93,7 +93,11 @@ def html_page(examination: Examination, name: str) -> str:
         for f in findings
     ]
     headers = [head(""), *(head(t, style="words") for t in ("Finding", "Evidence", "What to do"))]
-    mended = [f"{key}: {_value(examination, key)}" for key in examination.mended]
+    flat = to_flat(examination.config)
+    values = {
+        key: list(v) if isinstance(v := flat[key], tuple) else v for key in examination.mended
+    }
+    mended = [f"{key}: {value}" for key, value in values.items()]
     body = [
         f"<h1>semiparam doctor</h1>\n<p class='headline'>{escape(verdict(examination))}</p>",
         note(f"{name}: {_subject(examination)}"),
@@ -102,13 +106,6 @@ def html_page(examination: Examination, name: str) -> str:
         section("joints", "Joint by joint", *_pictures(examination), folded=True),
     ]
     return page(f"semiparam doctor: {name}", [part for part in body if part])
-
-
-def _value(examination: Examination, name: str) -> str:
-    for line in dump_yaml(examination.config, "node").splitlines():
-        if line.strip().startswith(f"{name.rsplit('.', 1)[-1]}:"):
-            return line.split(":", 1)[1].strip()
-    return ""
 
 
 def _subject(examination: Examination) -> str:

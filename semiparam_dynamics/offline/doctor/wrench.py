@@ -23,6 +23,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import (
     clipped,
+    found,
     left_out,
     moving,
     spikes,
@@ -91,8 +92,7 @@ def wrench_findings(
     joints. The second is empty where they were.
     """
     if not len(log):
-        lack = "the topic of the wrench has no messages"
-        return [Finding("no wrench", lack, "record the sensor's topic")], "there are no wrenches"
+        return [found("no wrench")], "there are no wrenches"
     findings = [
         replace(f, kind=f"wrench: {f.kind}", evidence=f"of the wrenches: {f.evidence}")
         for f in stamp_findings(log.stamps)
@@ -103,16 +103,8 @@ def wrench_findings(
     if len(clean) < 3 or len(joints) < 3:
         return findings, "there are too few readings"
     inside = (clean.stamps >= joints.stamps.min()) & (clean.stamps <= joints.stamps.max())
-    if np.mean(inside) < MIN_COVERED_SHARE:
-        findings.append(
-            Finding(
-                "wrench: another clock",
-                f"{100 * np.mean(~inside):.0f} % of the wrenches have stamps outside the joint "
-                "states' time",
-                "stamp both by one clock: what is measured at other times can't be paired",
-                amount=float(np.mean(~inside)),
-            )
-        )
+    if (outside := float(np.mean(~inside))) > 1.0 - MIN_COVERED_SHARE:
+        findings.append(found("wrench: another clock", amount=outside, percent=100 * outside))
         return findings, "the wrenches are not of the joint states' time"
     clean = replace(clean, stamps=clean.stamps[inside], values=clean.values[inside])
     findings += _axes(clean, joints, config.samples)
@@ -122,21 +114,11 @@ def wrench_findings(
 
 def _numbers(log: WrenchLog) -> Iterator[Finding]:
     share = np.mean(~np.isfinite(log.values), axis=0)
-    if share.any():
-        names = listing([WRENCH_AXES[k] for k in np.flatnonzero(share)])
-        yield Finding(
-            "wrench: not a number",
-            f"{names} of the wrench are NaN or infinite in up to {100 * share.max():.3g} % of the "
-            "messages",
-            "such messages teach nothing: put the sensor's driver right",
-            amount=float(share.max()),
-        )
+    if most := float(share.max()):
+        axes = listing([WRENCH_AXES[k] for k in np.flatnonzero(share)])
+        yield found("wrench: not a number", amount=most, axes=axes, percent=100 * most)
     if len(log.frames) > 1:
-        yield Finding(
-            "wrench: several frames",
-            f"the wrenches name the frames {listing(log.frames)}",
-            "one sensor a topic; samples.wrench_frames names those that mean the same",
-        )
+        yield found("wrench: several frames", frames=listing(log.frames))
 
 
 def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[Finding]:
@@ -147,54 +129,29 @@ def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[F
         return
     constant = np.ptp(log.values[active], axis=0) == 0.0
     if constant.any():
-        names = [WRENCH_AXES[k] for k in np.flatnonzero(constant)]
-        told = listing([f"{n} {log.values[active][0, WRENCH_AXES.index(n)]:g}" for n in names])
-        yield Finding(
-            "wrench: axis missing",
-            f"while the arm moves these never change: {told}",
-            "an axis that isn't measured, or a sensor that has stopped: nothing can be learned "
-            "from it",
-        )
+        first = log.values[active][0]
+        axes = [f"{WRENCH_AXES[k]} {first[k]:g}" for k in np.flatnonzero(constant)]
+        yield found("wrench: axis missing", axes=listing(axes))
     same = np.zeros(len(log), dtype=bool)
     same[1:] = (log.values[1:] == log.values[:-1]).all(axis=1)
     held = float(np.mean(same[active]))
     if not constant.all() and held > MAX_REPEATED_SHARE:
-        yield Finding(
-            "wrench: repeated readings",
-            f"{100 * held:.0f} % of the wrenches in motion repeat the one before to the last digit",
-            "publish at the rate at which the sensor is read",
-            amount=held,
-        )
+        yield found("wrench: repeated readings", amount=held, percent=100 * held)
     q = np.column_stack([np.interp(times, joints.times, column) for column in joints.q.T])
     faults = left_out((), log.stamps, log.values, q, samples)
     stuck = {} if held > MAX_REPEATED_SHARE else faults["wrench stuck"]
     if stuck:
-        yield Finding(
-            "wrench: stuck",
-            "; ".join(sentence for sentence, _ in stuck.values()),
-            "look at the sensor's driver or cable",
-        )
+        yield found("wrench: stuck", told="; ".join(sentence for sentence, _ in stuck.values()))
     wrong = 0
     for k in set(np.flatnonzero(~constant).tolist()) - set(stuck):
         column = log.values[:, k]
         if (clip := clipped(column[active])) is not None:
             extreme, share = clip
-            yield Finding(
-                "wrench: clipped",
-                f"{WRENCH_AXES[k]} stays exactly at its extreme {extreme:.4g} in "
-                f"{100 * share:.1f} % of the messages in motion",
-                "the sensor's range is too small: such samples aren't learned with "
-                "samples.saturation",
-                amount=abs(extreme),
-            )
+            axis, size, percent = WRENCH_AXES[k], abs(extreme), 100 * share
+            yield found("wrench: clipped", amount=size, axis=axis, extreme=extreme, percent=percent)
         wrong += int(spikes(column[:, None], float(column.std())).sum())
     if wrong:
-        yield Finding(
-            "wrench: wrong readings",
-            f"{wrong} readings are far from the ones before and after",
-            "broken readings: look at the sensor's driver or the bus",
-            amount=float(wrong),
-        )
+        yield found("wrench: wrong readings", amount=wrong, count=wrong)
 
 
 def _weight(
@@ -212,19 +169,17 @@ def _weight(
     try:
         model = RobotModel(urdf, config.robot, locked=locked, **given)
     except RobotModelError as error:
-        lack = Finding("wrench: frame", str(error), "name a joint or link with sensor_frame")
+        lack = found("wrench: frame", told=error, what="name a joint or link with sensor_frame")
         return [lack], "the sensor's place in the URDF is not known"
     accepted = {"", *frame_names(parse_urdf(urdf), frame)}
     accepted |= {name.lstrip("/") for name in config.samples.wrench_frames}
     if other := [name for name in log.frames if name not in accepted]:
-        return [
-            Finding(
-                "wrench: frame",
-                f"the wrenches are in {listing(other)}, not in sensor_frame ({frame})",
-                "all of them are dropped: name the messages' frame with sensor_frame, or list it "
-                "in samples.wrench_frames if it is the same place",
-            )
-        ], "the wrenches are in another frame"
+        what = (
+            "all of them are dropped: name the messages' frame with sensor_frame, or list it in "
+            "samples.wrench_frames if it is the same place"
+        )
+        where = f"the wrenches are in {listing(other)}, not in sensor_frame ({frame})"
+        return [found("wrench: frame", told=where, what=what)], "the wrenches are in another frame"
     block = np.asarray((log.stamps - log.stamps[0]) // round(AVERAGED * SECOND), dtype=np.int64)
     _, first, of = np.unique(block, return_index=True, return_inverse=True)
     if first.size < MIN_BLOCKS:
@@ -251,19 +206,11 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
         ((_fit(force @ Q, weight), Q) for Q in RIGHT_ANGLES),
         key=lambda pair: pair[0][1] if pair[0][0] > 0.0 else 2.0,
     )
-    if best_error[1] > MAX_FORCE_UNEXPLAINED:
-        yield Finding(
-            "wrench: not the URDF's weight",
-            f"the weight that the URDF has behind the sensor leaves {100 * min(error, 1.0):.0f} % "
-            "of the forces' variance unexplained, whatever the sign, the axes and the unit",
-            "look at sensor_frame, gravity and the masses of the URDF; or the sensor was touched, "
-            "or the motion is too fast to see weight",
-            amount=error,
-            fault=False,
-        )
+    percent, least = 100 * min(error, 1.0), best_error[1]
+    if least > MAX_FORCE_UNEXPLAINED:
+        yield found("wrench: not the URDF's weight", amount=error, percent=percent)
         return
-    if factor < 0.0 or best_error[1] < MAX_TURNED_RATIO * error:
-        turned = bool((best == -np.eye(3)).all())
+    if factor < 0.0 or least < MAX_TURNED_RATIO * error:
         axes = listing(
             [
                 f"{axis} is the URDF's {'-' if best[k].sum() < 0.0 else ''}"
@@ -271,16 +218,8 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
                 for k, axis in enumerate("xyz")
             ]
         )
-        yield Finding(
-            "wrench: sign" if turned else "wrench: axes",
-            f"with the URDF's weight behind the sensor {100 * min(error, 1.0):.0f} % of the "
-            f"forces' variance is unexplained as they are, {100 * best_error[1]:.1f} % "
-            + ("turned" if turned else f"where {axes}"),
-            "the sensor reports the reaction: publish the opposite, force and moment"
-            if turned
-            else "put the sensor's frame in the URDF right, or publish in the frame that it has",
-            amount=best_error[1],
-        )
+        kind = "wrench: sign" if (best == -np.eye(3)).all() else "wrench: axes"
+        yield found(kind, amount=least, percent=percent, least=100 * least, axes=axes)
         factor = best_error[0]
     if not MIN_SCALE < factor < MAX_SCALE:
         yield _unit("forces", "N", factor)
@@ -291,12 +230,7 @@ def _compared(y: Array, told: Array, force: Array, weight: Array) -> Iterator[Fi
 
 
 def _unit(what: str, unit: str, factor: float) -> Finding:
-    return Finding(
-        f"wrench: unit of {what}",
-        f"{what} are {factor:.3g} times what the URDF's masses behind the sensor make",
-        f"publish {unit}; or the URDF's masses behind the sensor are wrong by this factor",
-        amount=factor,
-    )
+    return found(f"wrench: unit of {what}", amount=factor, what=what, unit=unit, factor=factor)
 
 
 def _fit(measured: Array, told: Array) -> tuple[float, float]:

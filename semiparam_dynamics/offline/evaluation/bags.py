@@ -104,12 +104,13 @@ def evaluate_bags(
     model, config = robot_of(bags, config, start)
     if start and (others := differences(start, config)):
         bags.warnings.append(f"{start} was learned under {', '.join(others)}")
-    passes = (1.0,) if bags.train or start else (READING_SHARE, 1.0)
-    progresses = Progresses(progress)
-    train = [BagToRead(path, bags, model, config, progresses.of(path, 1.0)) for path in bags.train]
-    test = [
-        BagToRead(path, bags, model, config, progresses.of(path, *passes)) for path in bags.test
-    ]
+    only_read = () if bags.train or start else bags.test  # for its time, before it is learned
+    shares = [READING_SHARE] * len(only_read) + [1.0] * (len(bags.train) + len(bags.test))
+    told = in_turn(progress, shares)
+    train, test = (
+        [BagToRead(path, bags, model, config, told) for path in paths]
+        for paths in (bags.train, bags.test)
+    )
     try:
         with threadpool_limits(limits=1):  # as in the node; products are too small to be spread
             evaluation = evaluate(model, config, test, train, start=start)
@@ -118,9 +119,9 @@ def evaluate_bags(
             raise
         counts = sum((bag.recording.dropped for bag in test), Counter[str]())
         why = ", ".join(f"{count} times {reason}" for reason, count in counts.items())
-        told = "".join(f"; {warning}" for warning in bags.warnings)
+        why += "".join(f"; {warning}" for warning in bags.warnings)
         what = f"no joint state comes with a measured {config.robot.target}"
-        raise BagError(f"{what}: {why}{told}") from error
+        raise BagError(f"{what}: {why}") from error
     for bag in test:
         evaluation.skipped.update(bag.recording.dropped)
     evaluation.received = sum(max(b.recording.received.values(), default=0) for b in test)
@@ -183,31 +184,20 @@ def robot_of(
     return model, config
 
 
-class Progresses:
-    """The share done of several readings, each by the size of its bag and the time within it."""
+def in_turn(progress: Callable[[float], None], parts: Sequence[float]) -> Callable[[float], None]:
+    """A function to be called with the share done of one part of the work after the other.
 
-    def __init__(self, progress: Callable[[float], None]) -> None:
-        self._progress = progress
-        self._total = self._done = 0.0
+    parts: what each costs. The share 1 ends one.
+    """
+    done, total = 0, sum(parts)
 
-    def of(self, path: str | Path, *passes: float) -> Callable[[float], None]:
-        """A function to be called with the share of a bag that has been read; 1 ends a pass.
+    def read(share: float) -> None:
+        nonlocal done
+        if done < len(parts):
+            progress((sum(parts[:done]) + share * parts[done]) / total)
+        done += share == 1.0
 
-        passes: what each reading of it costs, compared with one whose samples are learned.
-        """
-        place = Path(path).expanduser()
-        files = place.iterdir() if place.is_dir() else [place]
-        size = max(sum(file.stat().st_size for file in files if file.is_file()), 1)
-        self._total += size * sum(passes)
-        ahead = list(passes)
-
-        def read(share: float) -> None:
-            part = size * ahead[0] if ahead else 0.0
-            self._progress(min((self._done + share * part) / self._total, 1.0))
-            if share == 1.0 and ahead:
-                self._done += size * ahead.pop(0)
-
-        return read
+    return read
 
 
 class BagToRead:
@@ -369,9 +359,9 @@ def samples_of(
 
     hold_out : the last share of the time of each bag, which is read twice then.
     """
-    done, gap = Progresses(progress), config.filter.max_gap
-    passes = (READING_SHARE, 1.0) if hold_out else (1.0,)
-    read = [BagToRead(path, bags, model, config, done.of(path, *passes)) for path in paths]
+    gap = config.filter.max_gap
+    done = in_turn(progress, ([READING_SHARE, 1.0] if hold_out else [1.0]) * len(paths))
+    read = [BagToRead(path, bags, model, config, done) for path in paths]
     for number, bag in enumerate(read):
         border = math.inf
         if hold_out:

@@ -11,21 +11,7 @@ from typing import Any
 
 from semiparam_dynamics.base.errors import ConfigurationError, listing
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.offline.page import (
-    LOOKS,
-    PROTOCOL_TITLES,
-    bullets,
-    cell,
-    escape,
-    head,
-    note,
-    number,
-    page,
-    section,
-    shorten,
-    table,
-    warning_box,
-)
+from semiparam_dynamics.offline.page import LOOKS, PROTOCOL_TITLES, number
 
 EQUAL_RATIO = 1e-6  # relative difference of errors that are called equal
 # Share of the scored samples that may lack: a stand before the first motion is not scored where
@@ -58,47 +44,14 @@ def read_result(place: Path) -> Result:
             f"{place}: no results of an evaluation can be read ({error}); name the folder that "
             "`semiparam evaluate --out` wrote"
         ) from None
-    if not isinstance(values, dict) or not {*SHAPE, "origin"} <= values.keys():
-        raise ConfigurationError(f"{path} is not the results.json of `semiparam evaluate`")
-    # Of an evaluation in Python no files are known.
-    shape = SHAPE if values["origin"] is None else {**SHAPE, "origin": ORIGIN}
-    if damaged := [key for key in shape if not _has_shape(values[key], shape[key])]:
+    result = Result(str(place), values)
+    try:
+        comparison_text([result, result])  # looks at all that a comparison needs
+    except (AttributeError, KeyError, TypeError, ValueError):
         raise ConfigurationError(
-            f"{path} is damaged ({', '.join(damaged)}): this is not what `semiparam evaluate` "
-            "writes; evaluate again"
-        )
-    return Result(str(place), values)
-
-
-# What an evaluation writes, as far as it is read here; under "": any key.
-SHAPE: Mapping[str, Any] = {
-    "samples": int,
-    "target": str,
-    "axes": [str],
-    "scores": {"": {"": {"rmse": [float, int, type(None)]}}},
-    "parameters": {},
-    "scored": {"": int},
-    "version": str,
-}
-BAG = {"path": str}
-ORIGIN: Mapping[str, Any] = {
-    **dict.fromkeys(("urdf", "urdf_sha256", "model"), str),
-    "tested": [{**BAG, "begin": int, "states": str}],
-    "trained": [BAG],
-}
-
-
-def _has_shape(value: object, shape: Any) -> bool:
-    """Test for a value of a type, a list of such of one of some types, or a dict of such."""
-    if isinstance(shape, list):
-        return isinstance(value, list) and all(any(_has_shape(v, s) for s in shape) for v in value)
-    if not isinstance(shape, Mapping):
-        return isinstance(value, shape)
-    if not isinstance(value, dict):
-        return False
-    if "" in shape:
-        return all(_has_shape(each, shape[""]) for each in value.values())
-    return all(key in value and _has_shape(value[key], own) for key, own in shape.items())
+            f"{path} is damaged, or not the results.json of `semiparam evaluate`: evaluate again"
+        ) from None
+    return result
 
 
 def settings_that_differ(results: Sequence[Result]) -> dict[str, list[object]]:
@@ -257,57 +210,27 @@ def verdicts(results: Sequence[Result]) -> list[str]:
 
 
 def comparison_text(results: Sequence[Result]) -> str:
-    """The comparison for a terminal."""
+    """The comparison in words, and tables of ratios and of settings."""
     first, lines = results[0], [f"compared with {results[0].name}, semiparametric model:"]
     if hindered := obstacles(results):
         lines = ["These figures do not compare:", *(f"- {one}" for one in hindered), "", *lines]
     lines += [f"- {one}" for one in verdicts(results)]
-    lines += ["", "squared error relative to the first, mean over axes:"]
+    lines += [
+        "",
+        "squared error relative to the first: mean over axes, and least and largest axis:",
+    ]
     for other in results[1:]:
         lines.append(other.name)
         for protocol in protocols(results):
             for model in ALL_MODELS:
-                mean = mean_ratio(ratios(first, other, protocol, model))
-                title = PROTOCOL_TITLES[protocol]
-                lines.append(f"  {title:<36} {LOOKS[model].name:<15} {number(mean):>9}")
+                axes = ratios(first, other, protocol, model)
+                known = [axis for axis in axes if math.isfinite(axis)]
+                span = f"{number(min(known)):>9} to {number(max(known))}" if known else ""
+                row = f"  {PROTOCOL_TITLES[protocol]:<36} {LOOKS[model].name:<16}"
+                lines.append(f"{row} {number(mean_ratio(axes)):>9} {span}".rstrip())
     if differing := settings_that_differ(results):
         lines += ["", "settings that differ:"]
         lines += [f"  {n}: {', '.join(map(str, values))}" for n, values in differing.items()]
     else:
         lines += ["", "no setting differs"]
     return "\n".join(lines)
-
-
-def comparison_page(results: Sequence[Result]) -> str:
-    """The comparison as a self-contained page."""
-    first, others, hindered = results[0], results[1:], obstacles(results)
-    rows = []
-    for protocol in protocols(results):
-        for model in ALL_MODELS:
-            cells = []
-            for other in others:
-                axes = ratios(first, other, protocol, model)
-                known = [axis for axis in axes if math.isfinite(axis)]
-                span = f"{number(min(known))} to {number(max(known))}" if known else ""
-                cells.append(cell(number(mean_ratio(axes)), span))
-            rows.append([head(PROTOCOL_TITLES[protocol], LOOKS[model].name), *cells])
-    header = [head("Protocol, model"), *(head(shorten(one.name, 40)) for one in others)]
-    differing = settings_that_differ(results)
-    names = [head("Setting"), *(head(shorten(one.name, 40)) for one in results)]
-    settings = [[head(n), *(cell(str(v)) for v in values)] for n, values in differing.items()]
-    sections = [
-        f"<h1>Comparison with {escape(first.name)}</h1>{bullets(verdicts(results), 'verdicts')}",
-        warning_box("These figures do not compare", hindered) if hindered else "",
-        section(
-            "ratios",
-            "Squared errors relative to the first",
-            note("The geometric mean over the axes, and the smallest and the largest axis."),
-            table(header, rows),
-        ),
-        section(
-            "settings",
-            "Settings that differ",
-            table(names, settings, "parameters") if settings else note("None."),
-        ),
-    ]
-    return page("semiparam compare", sections)

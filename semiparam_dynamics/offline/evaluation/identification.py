@@ -61,10 +61,11 @@ class Fit:
     filed: ConsistentParameters
 
     @classmethod
-    def of(cls, model: RobotModel, data: AxisFactors, weight: float) -> Fit:
+    def of(cls, model: RobotModel, data: AxisFactors) -> Fit:
         """Both; see `consistent` and `effects_of_files`."""
-        filed = consistent(model, data, weight, effects_of_files(model))
-        return cls(consistent(model, data, weight), filed)
+        return cls(
+            consistent(model, data), consistent(model, data, effects=effects_of_files(model))
+        )
 
 
 class HeldOut:
@@ -153,13 +154,12 @@ class Identification:
 def identify_on_bags(
     bags: Bags,
     config: InverseDynamicsConfig,
-    weight: float = 1.0,
     progress: Callable[[float], None] = lambda share: None,
 ) -> Identification:
     """Identify on `bags.train`; what the files gain is scored on `bags.test`.
 
     Without those it is scored on the last part of each bag, with parameters of the first part.
-    `weight` is that of `consistent`. Raises BagError, RobotModelError or ConfigurationError with
+    Raises BagError, RobotModelError or ConfigurationError with
     what is missing.
     """
     model, config = robot_of(bags, config)
@@ -177,10 +177,10 @@ def identify_on_bags(
                 first.add(sample)
         if whole.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
-        found = Fit.of(model, whole, weight)
+        found = Fit.of(model, whole)
         trial = found if bags.test else None
         if first.n_samples:
-            trial = Fit.of(model, first, weight)
+            trial = Fit.of(model, first)
     if little := check_motion(stamps):
         bags.warnings.append(little)
     return Identification(model, found, trial if len(held_out) else None, held_out)

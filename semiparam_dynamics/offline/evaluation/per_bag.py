@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -35,86 +35,43 @@ from semiparam_dynamics.offline.page import (
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
 TITLE = "Inverse dynamics, each bag for itself"
-
-
-def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
-    """The page, as HTML text; `summary` is what bags.json holds."""
-    protocols = list(summary[0]["mean_nmse"])
-    titles = [(PROTOCOL_TITLES[p], "semiparametric / rigid body, nmse") for p in protocols]
-    header = [head("Bag"), head("Use"), head("Samples")]
-    header += [head(title, detail) for title, detail in titles]
-    rows = [
-        [
-            _link(bag),
-            cell(NAMES[bag["use"]], style="words"),
-            cell(str(bag["samples"])),
-            *(_score(bag["mean_nmse"][p]) for p in protocols),
-        ]
-        for bag in summary
-        if not bag["error"]
-    ]
-    failed = [bag for bag in summary if bag["error"]]
-    uses = Counter(bag["use"] for bag in summary if not bag["error"])
-    told = ", ".join(f"{words} on {uses[use]}" for use, words in NAMES.items() if uses[use])
-    sections = [
-        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
-        f'<p class="headline">To be used: {told} of {len(rows)} bags.</p>\n',
-        table(header, rows),
-        note(
-            "Each bag was evaluated as if it were the only one, from the same start. Mean over the "
-            "axes; below 1 the residual helps. The bag's name leads to its own report."
-        ),
-        "</section>",
-    ]
-    if failed:
-        heading = f"{len(failed)} of {len(summary)} bags could not be evaluated"
-        items = [f"{bag['bag']}: {bag['error']}" for bag in failed]
-        sections.insert(1, warning_box(heading, items))
-    return page(TITLE, sections)
-
-
-def _link(bag: Mapping[str, Any]) -> str:
-    target = escape(quote(f"{bag['folder']}/report.html"))
-    return f'<th><a href="{target}">{escape(bag["folder"])}</a></th>'
-
-
-def _share(nmse: Mapping[str, float | None]) -> float | None:
-    rigid, both = nmse["rigid_body"], nmse["semiparametric"]
-    return both / rigid if rigid and both is not None else None
-
-
-def _score(nmse: Mapping[str, float | None]) -> str:
-    share, both = _share(nmse), nmse["semiparametric"]
-    return cell("-" if share is None else f"{share:.3f}", "-" if both is None else f"{both:.4g}")
-
-
 COMPARED = ("rigid_body", "semiparametric")
 
 
 @dataclass(frozen=True)
 class BagResult:
-    """The result of one bag."""
+    """The result of one bag; after an error without results and files."""
 
     name: str  # of its folder among the results
     path: str
-    files: dict[str, str]  # results.json, params.yaml and report.html; none after an error
+    results: Mapping[str, Any] = field(default_factory=dict)  # the contents of results.json
+    files: Mapping[str, str] = field(default_factory=dict)  # results.json, params.yaml, report.html
     warnings: tuple[str, ...] = ()
     error: str = ""
 
-    def results(self) -> dict[str, Any]:
-        """The contents of results.json; empty after an error."""
-        return dict(json.loads(self.files["results.json"])) if self.files else {}
+    def summary(self) -> dict[str, Any]:
+        """The bag's entry in bags.json: what to use, and mean nmse by protocol and model."""
+        scores = self.results.get("scores", {})
+        return {
+            "bag": self.path,
+            "folder": self.name,
+            "error": self.error,
+            "use": self.results.get("verdict", {}).get("use", ""),
+            "samples": self.results.get("samples", 0),
+            "mean_nmse": {
+                protocol: {
+                    model: _mean(scores.get(protocol, {}).get(model, {}).get("nmse", []))
+                    for model in COMPARED
+                }
+                for protocol in PROTOCOLS
+            },
+        }
 
-    @property
-    def use(self) -> str:
-        """The verdict's; empty after an error."""
-        return str(self.results().get("verdict", {}).get("use", ""))
 
-    def mean_nmse(self, protocol: str, model: str) -> float | None:
-        """Over the axes; None where there is none."""
-        values = self.results().get("scores", {}).get(protocol, {}).get(model, {}).get("nmse", [])
-        known = [value for value in values if value is not None]
-        return float(np.mean(known)) if known else None
+def _mean(nmse: Sequence[float | None]) -> float | None:
+    """Over the axes; None where there is none."""
+    known = [value for value in nmse if value is not None]
+    return float(np.mean(known)) if known else None
 
 
 def each_files(bags: Bags, directory: Path) -> list[Path]:
@@ -159,8 +116,9 @@ def evaluate_one(
         evaluation = evaluate_bags(bags, config, start=start)
         files = result_files(evaluation)
     except SemiparamError as error:
-        return BagResult(name, path, {}, tuple(bags.warnings), str(error))
-    return BagResult(name, path, files, (*bags.warnings, *evaluation.doubts))
+        return BagResult(name, path, warnings=tuple(bags.warnings), error=str(error))
+    warnings = *bags.warnings, *evaluation.doubts
+    return BagResult(name, path, evaluation.results(), files, warnings)
 
 
 def write_each(results: Sequence[BagResult], directory: Path) -> None:
@@ -171,28 +129,59 @@ def write_each(results: Sequence[BagResult], directory: Path) -> None:
     if not any(result.files for result in results):
         told = "; ".join(f"{result.path}: {result.error}" for result in results)
         raise BagError(f"none of the bags could be evaluated: {told}")
-    summary = [
-        {
-            "bag": result.path,
-            "folder": result.name,
-            "error": result.error,
-            "use": result.use,
-            "samples": result.results().get("samples", 0),
-            "mean_nmse": {
-                protocol: {model: result.mean_nmse(protocol, model) for model in COMPARED}
-                for protocol in PROTOCOLS
-            },
-        }
-        for result in results
-    ]
     contents = {
         directory / result.name / name: content
         for result in results
         for name, content in result.files.items()
     }
+    summary = [result.summary() for result in results]
     contents[directory / "bags.json"] = json.dumps(summary, indent=2) + "\n"
     contents[directory / "report.html"] = bags_page(summary)
     write_files(contents)
+
+
+def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
+    """The page, as HTML text; `summary` is what bags.json holds."""
+    header = [head("Bag"), head("Use"), head("Samples")]
+    header += [head(PROTOCOL_TITLES[p], "semiparametric / rigid body, nmse") for p in PROTOCOLS]
+    evaluated = [bag for bag in summary if not bag["error"]]
+    rows = [
+        [
+            _link(bag),
+            cell(NAMES[bag["use"]], style="words"),
+            cell(str(bag["samples"])),
+            *(_score(**bag["mean_nmse"][protocol]) for protocol in PROTOCOLS),
+        ]
+        for bag in evaluated
+    ]
+    uses = Counter(bag["use"] for bag in evaluated)
+    told = ", ".join(f"{words} on {uses[use]}" for use, words in NAMES.items() if uses[use])
+    failed = [f"{bag['bag']}: {bag['error']}" for bag in summary if bag["error"]]
+    heading = f"{len(failed)} of {len(summary)} bags could not be evaluated"
+    sections = [
+        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<p class="headline">To be used: {told} of {len(rows)} bags.</p>\n',
+        *([warning_box(heading, failed)] if failed else []),
+        table(header, rows),
+        note(
+            "Each bag was evaluated as if it were the only one, from the same start. Mean over the "
+            "axes; below 1 the residual helps. The bag's name leads to its own report."
+        ),
+        "</section>",
+    ]
+    return page(TITLE, sections)
+
+
+def _link(bag: Mapping[str, Any]) -> str:
+    target = escape(quote(f"{bag['folder']}/report.html"))
+    return f'<th><a href="{target}">{escape(bag["folder"])}</a></th>'
+
+
+def _score(rigid_body: float | None, semiparametric: float | None) -> str:
+    share = "-"
+    if rigid_body and semiparametric is not None:
+        share = f"{semiparametric / rigid_body:.3f}"
+    return cell(share, plain(semiparametric))
 
 
 def results_table(results: Sequence[BagResult]) -> str:
@@ -202,16 +191,13 @@ def results_table(results: Sequence[BagResult]) -> str:
         "mean normalised squared error, rigid body -> semiparametric",
         " ".join([f"{'bag':<{width}}", *(f"{name:>20}" for name in PROTOCOLS), "  use"]),
     ]
-    for result in results:
-        if result.error:
-            lines.append(f"{result.name:<{width}} {result.error}")
+    for bag in (result.summary() for result in results):
+        name = f"{bag['folder']:<{width}}"
+        if bag["error"]:
+            lines.append(f"{name} {bag['error']}")
             continue
-        pairs = (
-            " -> ".join(plain(result.mean_nmse(protocol, model)) for model in COMPARED)
-            for protocol in PROTOCOLS
-        )
-        cells = [f"{result.name:<{width}}", *(f"{pair:>20}" for pair in pairs)]
-        lines.append(" ".join([*cells, f"  {NAMES[result.use]}"]))
+        pairs = (" -> ".join(map(plain, nmse.values())) for nmse in bag["mean_nmse"].values())
+        lines.append(" ".join([name, *(f"{p:>20}" for p in pairs), f"  {NAMES[bag['use']]}"]))
     return "\n".join(lines)
 
 

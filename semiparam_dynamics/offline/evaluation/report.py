@@ -18,10 +18,8 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
-from semiparam_dynamics.base.parameters import parameters, to_flat
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
 from semiparam_dynamics.offline.evaluation.findings import mean_nmse, subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import (
@@ -42,6 +40,7 @@ from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     axis_groups,
     axis_units,
+    bullets,
     cell,
     escape,
     grid,
@@ -52,7 +51,6 @@ from semiparam_dynamics.offline.page import (
     page,
     plain,
     section,
-    setting,
     table,
     warning_box,
 )
@@ -146,8 +144,8 @@ def _wrapped(text: str, bullet: str = "") -> list[str]:
 
 
 def _facts(results: Mapping[str, Any]) -> list[str]:
-    timing = results["timing_us"]
-    lines = [f"step: p50 {timing['p50']:.0f} us, p99 {timing['p99']:.0f} us"]
+    p50, p99 = (results["timing_us"][name] or math.nan for name in ("p50", "p99"))
+    lines = [f"step: p50 {p50:.0f} us, p99 {p99:.0f} us"]
     if "changes" in results:
         lines.append(f"noticed: {_noticed(results['changes'])}")
     if results["skipped"]:
@@ -201,7 +199,7 @@ def report(evaluation: Evaluation) -> str:
             _predictions(shown, [p for axis, p in enumerate(panels) if axis not in chosen]),
             _calibration(evaluation, runs),
             _parameters(evaluation),
-            section("run", "The run", *_run_facts(evaluation), folded=True),
+            _run(evaluation),
         ],
     )
 
@@ -396,74 +394,30 @@ def _parameters(evaluation: Evaluation) -> str:
     )
 
 
-def _run_facts(evaluation: Evaluation) -> list[str]:
-    """The last section's parts: step times, messages left out, configuration and version."""
-    return [
-        note(f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."),
-        *_origin(evaluation),
-        "<h3>Time per sample</h3>",
-        _times(evaluation),
-        "<h3>Messages not used</h3>",
-        _skipped(evaluation),
-        "<h3>Configuration</h3>",
-        _configuration(evaluation.config),
-    ]
-
-
-def _origin(evaluation: Evaluation) -> list[str]:
-    """The files that were read, and the command, where they are known."""
+def _run(evaluation: Evaluation) -> str:
+    """The last section: the command, the files that were read where they are known, and figures."""
     command = f"<p><code>{escape(evaluation.command)}</code></p>" if evaluation.command else ""
-    if (origin := evaluation.origin) is None:
-        return [command]
-    rows = [
-        [
-            head(use),
-            cell(recording.path, style="words"),
-            cell(
-                f"{datetime.fromtimestamp(recording.begin * 1e-9, timezone.utc):%Y-%m-%d %H:%M:%S}"
-            ),
-            cell(f"{recording.seconds:.1f} s"),
-            cell(str(recording.measurements)),
-        ]
-        for use, recordings in (("learned", origin.trained), ("judged", origin.tested))
-        for recording in recordings
-    ]
-    titles = ("Bag", "Path", "Began (UTC, by its stamps)", "Length", "Measurements")
-    urdf = f"URDF from {origin.urdf}, SHA-256 {origin.urdf_sha256[:12]}."
-    start = f" Begun from {origin.model}." if origin.model else ""
-    return [command, table([head(title) for title in titles], rows), note(urdf + start)]
-
-
-def _times(evaluation: Evaluation) -> str:
-    times = evaluation.timing_us()
-    header = [head("Filter, predict, learn: the last samples"), *map(head, times)]
-    cells = (cell(f"{value:.0f}") for value in times.values())
-    return table(header, [[head("µs, on the machine of the evaluation"), *cells]])
-
-
-def _skipped(evaluation: Evaluation) -> str:
-    if not evaluation.skipped:
-        return "<p>None: every message was used.</p>"
-    rows = [[cell(why, style="words"), cell(str(n))] for why, n in evaluation.skipped.most_common()]
-    return table([head("Reason", style="words"), head("Messages")], rows)
-
-
-def _configuration(config: InverseDynamicsConfig) -> str:
-    values = to_flat(config)
-    rows = []
-    for about in parameters(type(config)):
-        value = values[about.name]
-        rows.append(
-            [
-                head(about.name),
-                cell(setting(value), style="words" if value == about.default else "words best"),
-                cell(about.unit, style="unit"),
-                cell(about.description, style="words"),
-            ]
-        )
-    header = [head("Parameter"), head("Value", "bold: not the default", "words")]
-    header += [head("Unit", style="unit"), head("Meaning", style="words")]
-    return table(header, rows)
+    told = []
+    if (origin := evaluation.origin) is not None:
+        for use, recordings in (("learned", origin.trained), ("judged", origin.tested)):
+            for one in recordings:
+                began = datetime.fromtimestamp(one.begin * 1e-9, timezone.utc)
+                told.append(
+                    f"{use}: {one.path}, {one.seconds:.1f} s, {one.measurements} measurements, the "
+                    f"first stamped {began:%Y-%m-%d %H:%M:%S} UTC"
+                )
+        told.append(f"URDF: from {origin.urdf}, SHA-256 {origin.urdf_sha256[:12]}")
+        told += [f"begun from {origin.model}"] if origin.model else []
+    told += _facts(evaluation.results())
+    settings = f"semiparam_dynamics {__version__}, seed {evaluation.config.estimator.seed}."
+    return section(
+        "run",
+        "The run",
+        command,
+        bullets(told),
+        note(f"{settings} All settings are in params.yaml, which the node and --params take."),
+        folded=True,
+    )
 
 
 # -------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ class Collisions:
         self._data = kinematics.createData()
         self._joints = [kinematics.joints[kinematics.getJointId(n)] for n in model.joint_names]
         self._columns = [joint.idx_v for joint in self._joints]
-        text, missing, capsules = _with_collisions(model.urdf_text, _package_roots(folders))
+        text, missing = _with_collisions(model.urdf_text, _package_roots(folders))
         try:
             self._geometry = pin.buildGeomFromUrdfString(kinematics, text, pin.COLLISION)
         except (ValueError, RuntimeError) as error:
@@ -140,7 +140,7 @@ class Collisions:
         shapes = self._geometry.geometryObjects
         self._links = [str(kinematics.frames[shape.parentFrame].name) for shape in shapes]
         for shape in shapes:
-            shape.geometry = _hull(capsules.get(shape.name, shape.geometry))
+            shape.geometry = _hull(shape.geometry)
             shape.geometry.computeLocalAABB()
         low, high = model.position_limits
         # The URDF's own ranges are kept where it has some: a narrower one, in which links are near
@@ -439,28 +439,26 @@ def _cross(a: Array, b: Array) -> Array:
     return np.array([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0])
 
 
-def _with_collisions(
-    text: str, roots: Sequence[Path]
-) -> tuple[str, list[str], dict[str, coal.Capsule]]:
+def _with_collisions(text: str, roots: Sequence[Path]) -> tuple[str, list[str]]:
     """The plain URDF with those collision elements whose meshes exist; links of the others.
 
-    Capsules (URDF 1.1) are cylinders in it, as readers of URDF 1.0 need, to be replaced by what is
-    returned for the shapes' names.
+    A capsule (URDF 1.1) is the cylinder around it: readers of URDF 1.0 know none.
     """
     robot = ET.fromstring(parse_urdf(text).to_xml())  # nosec B314 # written here
     elements = {link.get("name"): link for link in robot.findall("link")}
     missing: list[str] = []
-    capsules: dict[str, coal.Capsule] = {}
     for link in parse_xml(text).findall("link"):
         name = link.get("name", "")
-        # Capsules first: a shape's name is its number, and others may be passed over.
-        shapes = link.findall("collision")
-        shapes.sort(key=lambda shape: shape.find("geometry/capsule") is None)
-        for number, collision in enumerate(shapes):
+        for collision in link.findall("collision"):
             kept = copy.deepcopy(collision)
             if (capsule := kept.find("geometry/capsule")) is not None:
-                capsules[f"{name}_{number}"] = _capsule(name, capsule)
+                try:
+                    radius, length = (float(capsule.get(k, "")) for k in ("radius", "length"))
+                except ValueError:
+                    told = f"a capsule of link '{name}' needs a radius and a length in m: it has"
+                    raise RobotModelError(f"{told} {dict(capsule.attrib)}") from None
                 capsule.tag = "cylinder"
+                capsule.set("length", repr(length + 2.0 * radius))
             if (mesh := kept.find("geometry/mesh")) is not None:
                 path = _mesh_file(mesh.get("filename", ""), roots)
                 if path is None or not _loads(path):
@@ -468,21 +466,7 @@ def _with_collisions(
                     continue
                 mesh.set("filename", str(path))
             elements[name].append(kept)
-    return ET.tostring(robot, encoding="unicode"), list(dict.fromkeys(missing)), capsules
-
-
-def _capsule(link: str, element: ET.Element) -> coal.Capsule:
-    """A cylinder along z with half a ball at either end; its length is that of the cylinder."""
-    try:
-        radius, length = (float(element.get(name, "")) for name in ("radius", "length"))
-    except ValueError:
-        radius = length = 0.0
-    if not (0.0 < radius < np.inf and 0.0 < length < np.inf):
-        raise RobotModelError(
-            f"a capsule of link '{link}' needs a radius and a length above 0, in m: it has "
-            f"{dict(element.attrib)}"
-        )
-    return coal.Capsule(radius, length)
+    return ET.tostring(robot, encoding="unicode"), list(dict.fromkeys(missing))
 
 
 def _package_roots(folders: Iterable[Path]) -> list[Path]:

@@ -1,13 +1,13 @@
 """An exciting trajectory for a robot: the best of several searches, compared with random motions.
 
-Swevers et al. 1997 (see joint_motion.py) minimize -log det of the information matrix; the
-condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for the
-identification of base inertial parameters of robots", International Journal of Robotics Research
-11(4), 1992.
+The condition number as a criterion is that of M. Gautier and W. Khalil, "Exciting trajectories for
+the identification of base inertial parameters of robots", International Journal of Robotics
+Research 11(4), 1992; the motions are those of Swevers et al. 1997 (see joint_motion.py).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -28,7 +28,6 @@ from semiparam_dynamics.offline.identification.joint_motion import (
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import OPTIONAL
 
-OBJECTIVES = ("condition", "determinant")
 N_RANDOM_MOTIONS = 20
 _MAX_TRIES = 20  # random motions of which none keeps the effort limits
 _MAX_POSTURES = 500  # random middles of motions of which none is free of collisions
@@ -68,11 +67,6 @@ class ExcitationConfig:
         "share of the effort limits that the URDF's rigid body may need; friction comes on top",
         low=0.01,
         high=1.0,
-    )
-    objective: str = parameter(
-        "condition",
-        "what is minimized: the base regressor's condition number, or -log det of its information",
-        choices=OBJECTIVES,
     )
     starts: int = parameter(3, "searches from different random motions", low=1, high=1000)
     iterations: int = parameter(300, "steps of each search at most", low=1, high=100000)
@@ -131,7 +125,6 @@ def optimize_excitation(
         usable,
         config.period,
         config.harmonics,
-        config.objective,
         collisions if collisions is not None and collisions.pairs else None,
     )
     # The products are small: spread over threads they take three times the processor's time, and
@@ -147,7 +140,7 @@ def optimize_excitation(
             def report(share: float, done: int = number) -> None:
                 progress((done + share) / len(starts))
 
-            start = _clear_throughout(problem, start)
+            start = _clear(problem, start, lambda x: problem.missed(x) <= 0.0).ravel()
             x = _search(problem, start, config.iterations, report)
             found.append((problem.value(x), x, start))
     _, x, start = min(found, key=lambda entry: entry[0])
@@ -248,7 +241,7 @@ def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Arr
         x = _fit(problem, x)
         use = _use(problem, x)
         if use.kept:
-            return _clear(problem, x).ravel()
+            return _clear(problem, x, lambda x: not problem.collides(x)).ravel()
         worst = use.worst_effort
     raise ConfigurationError(
         f"no motion was found that keeps the effort limits, not even a small one: {worst};"
@@ -276,28 +269,17 @@ def _fit(problem: ExcitationProblem, x: Array) -> Array:
     return smallest
 
 
-def _clear(problem: ExcitationProblem, x: Array) -> Array:
-    """The same motion about the same posture, made smaller until its instants are free."""
-    if not problem.collides(x):
-        return x
-    fewest, most = 0, len(_MOTION_FACTORS) - 1  # the posture itself is free
-    while fewest < most:
-        middle = (fewest + most) // 2
-        if problem.collides(np.vstack([x[:1], _MOTION_FACTORS[middle] * x[1:]])):
-            fewest = middle + 1
-        else:
-            most = middle
-    return np.vstack([x[:1], _MOTION_FACTORS[most] * x[1:]])
-
-
-def _clear_throughout(problem: ExcitationProblem, x: Array) -> Array:
-    """The same motion about the same posture, smaller until it is free between instants too."""
+def _clear(problem: ExcitationProblem, x: Array, clear: Callable[[Array], bool]) -> Array:
+    """The same motion about the same posture, which is `clear`, made smaller until it is, too."""
     shape = x.reshape(problem.shape)
-    for factor in _MOTION_FACTORS:
-        smaller = np.vstack([shape[:1], factor * shape[1:]]).ravel()
-        if problem.missed(smaller) <= 0.0:
-            return smaller
-    return np.vstack([shape[:1], 0.0 * shape[1:]]).ravel()
+
+    def smaller(k: int) -> Array:
+        factor = _MOTION_FACTORS[k] if k < len(_MOTION_FACTORS) else 0.0
+        return np.vstack([shape[:1], factor * shape[1:]])
+
+    if clear(shape):
+        return x
+    return smaller(bisect_left(range(len(_MOTION_FACTORS)), True, key=lambda k: clear(smaller(k))))
 
 
 def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
@@ -384,7 +366,6 @@ class ExcitationProblem:
     effort_model: the same joints with target effort; the URDF's parameters give the efforts.
     limits: that the motion may use.
     period: s. harmonics: at least 2.
-    objective: see :func:`criterion`.
     collisions: with at least one pair; None: not checked.
 
     """
@@ -396,14 +377,13 @@ class ExcitationProblem:
         limits: MotionLimits,
         period: float,
         harmonics: int,
-        objective: str,
         collisions: Collisions | None = None,
     ) -> None:
         self.collisions = collisions
         self._pairs: list[int] = []  # that come near in the search
         self._extra = 0.0  # m, kept beyond the clearance at the search's instants
         self.model, self.effort_model, self.limits = model, effort_model, limits
-        self.period, self.harmonics, self.objective = period, harmonics, objective
+        self.period, self.harmonics = period, harmonics
         # Friction that only some joints have is not what is to be excited.
         self._columns = np.array([not label.startswith(OPTIONAL) for label in model.labels])
         self.scaling = scaling(model)[:, self._columns]
@@ -475,7 +455,7 @@ class ExcitationProblem:
     def value(self, x: Array) -> float:
         """The objective, see :func:`criterion`."""
         regressors = self._forward(x)[1]
-        return criterion(regressors, self.scaling, self.objective)[0]
+        return criterion(regressors, self.scaling)[0]
 
     def gradient(self, x: Array) -> Array:
         """(len(x),) of `value`."""
@@ -541,7 +521,7 @@ class ExcitationProblem:
 
     def _differentiate(self, x: Array) -> tuple[Array, Array]:
         states, regressors, efforts = self._forward(x)
-        slope = criterion(regressors, self.scaling, self.objective)[1]
+        slope = criterion(regressors, self.scaling)[1]
         half, (k, n) = self.limits.half, self.shape
         weights = [_smooth(ratio)[1] for ratio in self._ratios(x)]
         gradient = np.zeros((k, n))
@@ -593,24 +573,19 @@ def condition_number(scaled: Array) -> float:
     return float(np.linalg.cond(scaled.reshape(-1, scaled.shape[2])))
 
 
-def criterion(regressors: Array, scaling: Array, objective: str) -> tuple[float, Array]:
+def criterion(regressors: Array, scaling: Array) -> tuple[float, Array]:
     """The objective, and its gradient by the regressors (n, n_axes, n_parameters).
 
-    condition: log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
+    It is the log of ||A||_8 ||A^+||_8, Schatten norms of the scaled regressor A, a smooth upper
     bound of the log of its condition number (up to a constant that vanishes with the norm's order).
-    determinant: -1/2 log det of A' A, divided by the number of parameters.
     """
     rows = (regressors * scaling).reshape(-1, regressors.shape[2])
     eigenvalues, vectors = np.linalg.eigh(rows.T @ rows / len(regressors))
     w = np.maximum(eigenvalues, _MIN_EIGENVALUE * eigenvalues[-1])
-    if objective == "determinant":
-        value = -0.5 * float(np.mean(np.log(w)))
-        slope = -1.0 / (w * len(w))
-    else:
-        large, small = w / w[-1], w[0] / w
-        sums = np.sum(large**_SCHATTEN_ORDER), np.sum(small**_SCHATTEN_ORDER)
-        value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(sums[0] * sums[1]) / _SCHATTEN_ORDER)
-        slope = (large**_SCHATTEN_ORDER / sums[0] - small**_SCHATTEN_ORDER / sums[1]) / w
+    large, small = (w / w[-1]) ** _SCHATTEN_ORDER, (w[0] / w) ** _SCHATTEN_ORDER
+    total = large.sum() * small.sum()
+    value = 0.5 * float(np.log(w[-1] / w[0]) + np.log(total) / _SCHATTEN_ORDER)
+    slope = (large / large.sum() - small / small.sum()) / w
     inner = (vectors * slope) @ vectors.T
     gradient: Array = (regressors * scaling) @ inner * (scaling / len(regressors))
     return value, gradient

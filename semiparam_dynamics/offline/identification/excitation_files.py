@@ -15,7 +15,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import parameter
 from semiparam_dynamics.offline.identification.excitation import Excitation
@@ -115,11 +114,10 @@ def _write_bag(
         bag.joint_trajectory(_BAG_START_NS, names, times, motion, config.topic)
 
 
-def plot_excitation(excitation: Excitation, path: str | Path) -> None:
-    """Plot positions and velocities of each joint over a period, with their limits dashed.
+def plot_excitation(excitation: Excitation, path: Path) -> None:
+    """Plot positions and velocities of each joint over a period, with their limits dashed, as PNG.
 
-    The path's ending is the format: .png, .svg or .pdf. Raises StorageError where the file can't
-    be written.
+    Raises StorageError where the file can't be written.
     """
     trajectory, limits = excitation.trajectory, excitation.limits
     n = len(excitation.joint_names)
@@ -139,11 +137,8 @@ def plot_excitation(excitation: Excitation, path: str | Path) -> None:
             axes.set_xlabel("Time (s)")
             axes.set_xlim(0.0, trajectory.period)
         image = io.BytesIO()
-        try:
-            figure.savefig(image, format=Path(path).suffix.removeprefix(".") or None)
-        except ValueError as error:
-            raise StorageError(f"the figure can't be written to {path}: {error}") from error
-    write_files({Path(path): image.getvalue()})
+        figure.savefig(image, format="png")
+    write_files({path: image.getvalue()})
 
 
 def _draw(axes: Axes, t: Array, values: Array, low: float, high: float) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,7 +40,6 @@ class FoldScore:
     rigid_delayed: float  # of the rigid body alone, mean over all pieces
     rigid_frozen: float
     worst_axis: float  # frozen, of the worst axis, times the rigid body's
-    seconds: float = field(default=0.0, compare=False)  # that the evaluation took
 
     def error(self, protocol: str) -> float:
         """Mean over the pieces."""
@@ -127,13 +125,8 @@ def choose(own: Candidate, tried: Sequence[Candidate], criterion: str) -> Candid
     return min(better, key=lambda each: each.relative(own, criterion), default=own)
 
 
-def packed(score: FoldScore) -> dict[str, Any]:
-    """A score as JSON holds it."""
-    return asdict(score)
-
-
 def unpacked(entry: Mapping[str, Any]) -> FoldScore:
-    """The score again."""
+    """The score that JSON holds as `asdict` gives it."""
     pieces = {name: tuple(entry[name]) for name in CRITERIA}
     return FoldScore(**{**entry, **pieces})
 
@@ -146,7 +139,6 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
 
     delay : s, of a block of held-out motion that is predicted before any of it is learned.
     """
-    began = time.perf_counter()
     with threadpool_limits(limits=1):  # candidates fill the cores
         estimator = SemiparametricEstimator(model, _with_window(config, fold))
         for motion in fold.train:
@@ -176,7 +168,6 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
         rigid_delayed=float(np.mean(_means(squares["delayed"]["rigid_body"], pieces))),
         rigid_frozen=float(np.mean(_means(squares["frozen"]["rigid_body"], pieces))),
         worst_axis=float(np.max(axes / np.maximum(rigid_axes, 1e-300), initial=0.0)),
-        seconds=time.perf_counter() - began,
     )
 
 

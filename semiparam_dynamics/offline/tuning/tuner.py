@@ -11,7 +11,6 @@ import dataclasses
 import hashlib
 import json
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass, field
@@ -22,7 +21,6 @@ from semiparam_dynamics import __version__
 from semiparam_dynamics.base.errors import ConfigurationError, StorageError
 from semiparam_dynamics.base.extras import require
 from semiparam_dynamics.base.parameters import Value, parameters, replace, to_flat
-from semiparam_dynamics.base.progress import at_a_time
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
@@ -31,15 +29,13 @@ from semiparam_dynamics.offline.tuning.candidates import (
     FoldScore,
     choose,
     evaluate,
-    packed,
     unpacked,
 )
 from semiparam_dynamics.offline.tuning.recordings import Fold, Recordings
 
 Progress = Callable[[float], None]
-Tell = Callable[[float, int], None]
 
-BATCH = 8  # trials proposed together: so many processes can work at a time
+BATCH = 8  # trials proposed together, for as many processes; a confirmation takes as long
 SEARCH_DELAY = 2.0  # s, of a search's blocks: longer than the protocol's, as each block costs time
 DELAY = 0.5  # s, of the delayed protocol, by which the choice is confirmed
 MAX_CUTOFF = 0.2  # of the messages' rate: nearer to half of it the filter hardly filters
@@ -142,7 +138,6 @@ def tune_on_bags(
     journal: Path | None = None,
     executor: Executor | None = None,
     progress: Progress = lambda share: None,
-    tell: Tell = lambda left, jobs: None,
 ) -> Tuning:
     """Tune on `bags.train`; the other arguments are those of `tune`, and so is what it raises.
 
@@ -153,7 +148,7 @@ def tune_on_bags(
     measurements = [list(BagToRead(path, bags, model, config)) for path in bags.train]
     names = [Path(path).name for path in bags.train]
     recordings = Recordings(model, config, names, measurements)
-    tuning = tune(recordings, keep, criterion, journal, executor, progress, tell)
+    tuning = tune(recordings, keep, criterion, journal, executor, progress)
     tuning.doubts = tuple(dict.fromkeys(bags.doubts))
     return tuning
 
@@ -165,7 +160,6 @@ def tune(
     journal: Path | None = None,
     executor: Executor | None = None,
     progress: Progress = lambda share: None,
-    tell: Tell = lambda left, jobs: None,
 ) -> Tuning:
     """Choose `recordings.config`'s hyperparameters by motion that is held out.
 
@@ -177,7 +171,6 @@ def tune(
     journal : a file to resume from; results of other recordings in it stay.
     executor : of concurrent.futures, evaluates candidates.
     progress : called with the share done.
-    tell : called once the configuration was evaluated, with s that the rest takes and processes.
 
     Raises BagError where the recordings don't suffice, ConfigurationError for unknown names,
     StorageError where the journal can't be used, MissingExtraError without Optuna.
@@ -191,15 +184,10 @@ def tune(
     found = stages(config, sum(fold.seconds for fold in folds))
     planned = [each for each in found if _space(each, config, keep, recordings.rate)]
     [before], [own] = judge.scores([config], thinned=False), judge.scores([config])
-    trials, (confirming, trial) = sum(each.trials for each in planned), judge.times(before, own)
-    samples = sum(each.trials * _samples(each, config, keep, recordings.rate) for each in planned)
-    left = max(1.0 - judge.tried() / max(trials, 1), 0.0) * samples * trial
-    left += confirming / 2.0  # half of the choices change
-    tell(left, min(at_a_time(executor), BATCH))
-    done, total = confirming / trial, trials + 2.0 * confirming / trial
+    done, total = BATCH, sum(each.trials for each in planned) + 2 * BATCH
     for stage in planned:
 
-        def advance(share: float, first: float = done, trials: int = stage.trials) -> None:
+        def advance(share: float, first: int = done, trials: int = stage.trials) -> None:
             progress((first + share * trials) / total)
 
         config, own = _search(judge, stage, config, own, keep, advance)
@@ -282,20 +270,6 @@ def _space(
         if not is_kept(name, keep):
             space[name] = CategoricalDistribution(values)
     return space
-
-
-def _samples(
-    stage: Stage, config: InverseDynamicsConfig, keep: Sequence[str], rate: float
-) -> float:
-    """Samples that a stage's candidates learn on the mean, in those of the configuration.
-
-    As many as are independent: they go with the cut-off, whose logarithm is uniform in its range.
-    """
-    cutoff = _space(stage, config, keep, rate).get("filter.cutoff")
-    if cutoff is None:
-        return 1.0
-    ratio = (cutoff.high - cutoff.low) / config.filter.cutoff
-    return float(ratio / math.log(cutoff.high / cutoff.low))
 
 
 def number_of(value: Value) -> float:
@@ -390,22 +364,6 @@ class _Judge:
                 candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))
         return candidates
 
-    def tried(self) -> float:
-        """Trials that the scores in the storage are worth, those of the configuration aside."""
-        n = self.recordings.n_folds
-        return (len(self._kept.user_attrs) - 2 * n) / (2.0 - 2.0 ** (1 - n))
-
-    def times(self, before: Candidate, own: Candidate) -> tuple[float, float]:
-        """Time of a confirmation, and of a trial, in s, by the scores of the configuration.
-
-        Every fold learns all samples, so that all take alike; but the first evaluations, `before`,
-        load compiled code, too. On each fold half of the candidates are given up.
-        """
-        n, jobs = self.recordings.n_folds, at_a_time(self._executor)
-        rounds = sum(math.ceil(BATCH / 2**k / jobs) for k in range(n))
-        trial = statistics.median(score.seconds for score in own.scores) * rounds / BATCH
-        return math.ceil(n / jobs) * min(score.seconds for score in before.scores), trial
-
     def _evaluate(self, tasks: Mapping[str, tuple[EstimatorConfig, Fold]], delay: float) -> None:
         """Keep the scores of tasks by their keys as soon as they are there."""
         model = self.recordings.model
@@ -424,7 +382,7 @@ class _Judge:
                 future.cancel()
 
     def _keep(self, key: str, score: FoldScore) -> None:
-        self._kept.set_user_attr(key, packed(score))
+        self._kept.set_user_attr(key, dataclasses.asdict(score))
         self.computed += 1
 
 

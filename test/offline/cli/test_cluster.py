@@ -81,7 +81,7 @@ def test_a_server_that_never_answers_is_no_scheduler() -> None:
         end.start()
         try:
             with (
-                pytest.raises(ConfigurationError, match=f"answers at {address} .nothing was heard"),
+                pytest.raises(ConfigurationError, match=f"is at {address} "),
                 cluster_executor(address, timeout=1.0),
             ):
                 pass
@@ -91,20 +91,15 @@ def test_a_server_that_never_answers_is_no_scheduler() -> None:
 
 def test_nothing_at_the_address_is_said() -> None:
     distributed = pytest.importorskip("distributed", reason="needs the extra 'distributed'")
-    for address in ("nonsense", "foo://1:1", "tcp://host"):
+    for address in ("nonsense", "foo://1:1", "tcp://127.0.0.1:9"):
         with (
-            pytest.raises(ConfigurationError, match=f"{address} is no address such as tcp://"),
-            cluster_executor(address),
+            pytest.raises(ConfigurationError, match=f"is at {address} .*`dask scheduler`"),
+            cluster_executor(address, timeout=0.5),
         ):
             pass
-    with (
-        pytest.raises(ConfigurationError, match="dask scheduler"),
-        cluster_executor("tcp://127.0.0.1:9", timeout=0.5),
-    ):
-        pass
     with distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty:
         with (
-            pytest.raises(ConfigurationError, match="has no workers"),
+            pytest.raises(ConfigurationError, match="it has no workers"),
             cluster_executor(empty.scheduler_address),
         ):
             pass

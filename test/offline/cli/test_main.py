@@ -48,20 +48,6 @@ def test_examples_of_the_help_are_understood(verb: str, capsys) -> None:
             assert not end.code, capsys.readouterr().err
 
 
-def test_parameters_have_a_help_of_their_own(capsys) -> None:
-    found = {}
-    for group in ([], ["filter"], ["basic"], ["none"]):
-        with pytest.raises(SystemExit) as end:
-            main(["train", "--help-parameters", *group])
-        found[" ".join(group)] = capsys.readouterr()
-        assert end.value.code == (2 if group == ["none"] else 0)
-    assert "nystrom.max_centers = " in found[""].out and "cut-off" in found[""].out
-    names = [line.split()[0] for line in found["filter"].out.splitlines() if line[0] != " "]
-    assert "filter.cutoff" in names and all(name.startswith("filter.") for name in names)
-    assert "filter.cutoff = " in found["basic"].out and "filter.max_rate" not in found["basic"].out
-    assert "there is no group 'none': there are changes, filter" in found["none"].err
-
-
 @pytest.mark.parametrize(
     ("raised", "code", "printed"),
     [

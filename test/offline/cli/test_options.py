@@ -11,14 +11,14 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter
-from semiparam_dynamics.offline.cli import urdf_option
+from semiparam_dynamics.offline.cli import light_options
+from semiparam_dynamics.offline.cli.light_options import add_urdf
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
     add_workers,
-    config_from,
+    node_config,
     workers,
 )
-from semiparam_dynamics.offline.cli.urdf_option import add_urdf
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Config:
 def parse(*arguments: str) -> Config:
     parser = argparse.ArgumentParser()
     add_config_options(parser, Config)
-    return config_from(parser.parse_args(arguments), Config, "node")
+    return node_config(parser.parse_args(arguments), Config)
 
 
 def test_without_options_it_is_the_default() -> None:
@@ -79,7 +79,7 @@ def test_a_file_that_sets_nothing_is_told(
 
 def test_settings_come_after_the_file(tmp_path: Path) -> None:
     path = tmp_path / "params.yaml"
-    path.write_text("node: {ros__parameters: {frame: tool, filter: {cutoff: 7.0}}}")
+    path.write_text("inverse_dynamics: {ros__parameters: {frame: tool, filter: {cutoff: 7.0}}}")
     assert parse("--params", str(path)) == Config(frame="tool", filter=Filter(7.0))
     given = parse("--set", "filter.cutoff=8", "--params", str(path), "--set", "filter.cutoff=9")
     assert given == Config(frame="tool", filter=Filter(9.0))
@@ -118,7 +118,7 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
 
 
 def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypatch, capsys):
-    """The package example-robot-data as pip installs it, and robot_descriptions' interface."""
+    """The package example-robot-data as pip installs it."""
     parser = argparse.ArgumentParser()
     add_urdf(parser, "the robot")
 
@@ -126,9 +126,8 @@ def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypat
         return str(parser.parse_args(["--urdf", name]).urdf)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(urdf_option, "ROOTS", ())
+    monkeypatch.setattr(light_options, "ROOTS", ())
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
     with pytest.raises(SystemExit):
         found("ur10")
     assert "pip install example-robot-data" in capsys.readouterr().err

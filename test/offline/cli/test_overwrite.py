@@ -21,7 +21,6 @@ VERBS = [
     ("identify no-bag", "identified.urdf"),
     ("identify no-bag", "parameters.csv"),
     ("tune no-bag", "tuned.yaml"),
-    ("tune no-bag", "tuned.html"),
     ("gains no-bag --urdf URDF", "gains.yaml"),
     ("doctor no-bag", "doctor.yaml"),
     ("doctor no-bag", "doctor.html"),

@@ -57,30 +57,22 @@ def tuned(command: list[str], tmp_path_factory: pytest.TempPathFactory) -> tuple
     return out, printed.getvalue()
 
 
-def test_a_yaml_that_the_node_loads_and_a_page_of_curves(
+def test_a_yaml_that_the_node_loads(
     tuned: tuple[Path, str], command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, told = tuned
     assert re.search(r"On motion that was held out, .* times the rigid body's error", told), told
     assert re.search(r"nystrom\.penalty +20 +\d", told)
     doubts = re.findall(r"^- (\S+) has faults \(gaps\): `semiparam doctor \S+ --urdf", told, re.M)
-    assert (
-        doubts == [command[2]]
-        and f"{command[2]} has faults" in out.with_suffix(".html").read_text()
-    )
+    assert doubts == [command[2]]
     config = load_yaml(out, InverseDynamicsNodeConfig, "inverse_dynamics")
     assert config.learner.estimator.nystrom.penalty < 20.0
     assert config.learner.filter.cutoff == 8.0
     session = Session(Path(config.urdf).read_text(), config)
     steps = [session.learner.predict(m) for m in measurements(small_arm(), 0.5, 50.0)]
     assert any(step is not None for step in steps)
-    page = out.with_suffix(".html").read_text()
-    for heading in ("What was changed", "Before and after", "Residual", "How it was judged"):
-        assert f"<h2>{heading}</h2>" in page
-    assert page.count("<svg") >= 2 and "src=" not in page and 'href="http' not in page
     assert main([*command, "--jobs", "1", "--out", str(out), "--overwrite"]) == 0
-    printed = capsys.readouterr()
-    assert "all from the journal" in printed.out and "tuning takes about" in printed.err
+    assert "all from the journal" in capsys.readouterr().out
 
 
 def test_ctrl_c_leaves_what_was_done_and_the_same_command_resumes(

@@ -11,8 +11,8 @@ import pytest
 
 from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
-from semiparam_dynamics.offline.doctor.dynamics import make_columns
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.physics import make_columns
 
 from ...dynamics.arms import motion, small_arm
 from .logs import arm_log

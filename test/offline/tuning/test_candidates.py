@@ -15,7 +15,6 @@ from semiparam_dynamics.offline.tuning.candidates import (
     FoldScore,
     choose,
     evaluate,
-    packed,
     unpacked,
 )
 from semiparam_dynamics.offline.tuning.recordings import Fold
@@ -93,7 +92,7 @@ def test_harm_that_the_configuration_does_may_stay_but_not_grow() -> None:
 
 
 def test_scores_pass_through_json() -> None:
-    assert unpacked(packed(OWN.scores[0])) == OWN.scores[0]
+    assert unpacked(dataclasses.asdict(OWN.scores[0])) == OWN.scores[0]
 
 
 # -------------------------------------------------------------------------------------------------

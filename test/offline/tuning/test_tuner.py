@@ -7,20 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace as with_fields
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_rgb
 
 from semiparam_dynamics.base.errors import ConfigurationError, StorageError
 from semiparam_dynamics.base.parameters import replace, to_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.tuning.candidates import Candidate
-from semiparam_dynamics.offline.tuning.page import RIVAL, findings, headline, text, tuning_page
+from semiparam_dynamics.offline.tuning.summary import findings, headline, summary
 from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, stages, tune
 
-from ...browser import Browser
-from ..evaluation.test_report_in_browser import CUT_OFF, PICTURES, WIDTHS
-from ..evaluation.test_report_in_browser import TOO_WIDE as WIDER_THAN_THE_PAGE
 from .recorded import CONFIG, recordings
 
 TOO_NARROW = replace(
@@ -60,16 +55,9 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tuning") / "tuned.journal"
 
 
-TOLD: list[tuple[float, int]] = []  # the time left, and the number of processes
-
-
-def tell(left: float, jobs: int) -> None:
-    TOLD.append((left, jobs))
-
-
 @pytest.fixture(scope="module")
 def result(journal: Path) -> Tuning:
-    return tuned(journal, tell=tell)
+    return tuned(journal)
 
 
 def test_a_poor_configuration_is_bettered_with_all_samples_too(result: Tuning) -> None:
@@ -80,6 +68,10 @@ def test_a_poor_configuration_is_bettered_with_all_samples_too(result: Tuning) -
     assert not set(QUICK) & set(result.changes)
     assert all(name.split(".")[0] in ("rigid_body", "nystrom") for name in result.changes)
     assert headline(result).startswith("On motion that was held out, the tuned learner makes 0.")
+    rows = [line.rsplit(maxsplit=2) for line in summary(result).splitlines()]
+    told = {row[0]: tuple(map(float, row[1:])) for row in rows if "motion_" in "".join(row)}
+    assert set(told) == {f"{of}, motion_{k}" for of in ("delayed", "frozen") for k in (1, 2)}
+    assert told["frozen, motion_2"][1] == round(after.scores[1].ratio("frozen"), 3)
 
 
 def test_what_the_confirmation_does_not_bear_out_is_taken_back(
@@ -89,7 +81,7 @@ def test_what_the_confirmation_does_not_bear_out_is_taken_back(
     kept = tuned(shutil.copy(journal, tmp_path / "tuned.journal"))
     assert kept.refused and not kept.changes and kept.config == kept.before
     assert kept.confirmed["tuned"] is kept.confirmed["configured"]
-    told = text(kept)
+    told = summary(kept)
     assert told.startswith("Keep the configuration: nothing that was tried is better on every")
     assert "looked better in the searches" in told and "nystrom.length_scale" in told
 
@@ -126,15 +118,7 @@ def test_from_its_journal_it_gives_the_same_without_computing(
     copy.write_bytes(copy.read_bytes() + b'{"op_code": 8, "cut sho')
     again = tuned(copy)
     assert same(again, result) and again.computed == 0 < result.computed
-    assert "all from the journal" in text(again)
-
-
-def test_the_time_is_told_once_and_less_where_the_journal_has_it(
-    result: Tuning, journal: Path, tmp_path: Path
-) -> None:
-    tuned(shutil.copy(journal, tmp_path / "tuned.journal"), tell=tell)
-    (first, jobs), (again, _) = TOLD
-    assert first > again >= 0.0 and jobs == 1
+    assert "all from the journal" in summary(again)
 
 
 def test_interrupted_it_resumes_and_ends_the_same(result: Tuning, tmp_path: Path) -> None:
@@ -198,28 +182,3 @@ def test_a_residual_that_is_no_gain_is_not_praised(result: Tuning) -> None:
     warning = "do not count on the residual"
     assert not any(warning in finding for finding in findings(result))
     assert any(warning in finding for finding in findings(with_error(100.0)))
-
-
-def test_the_page_in_a_browser(result: Tuning, tmp_path: Path) -> None:
-    page = tmp_path / "tuned.html"
-    page.write_text(tuning_page(result))
-    with Browser(tmp_path / "profile") as browser:
-        for width in reversed(WIDTHS):
-            browser.open(page, width)
-            assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
-        assert not browser.complaints
-        assert [address for address in browser.requests if not address.startswith("file:")] == []
-        headings = browser.evaluate("[...document.querySelectorAll('h2')].map(e => e.textContent)")
-        assert headings[:2] == ["What was changed", "Before and after"]
-        assert headings[-1] == "How it was judged" and "Residual" in headings
-        table = browser.evaluate("document.querySelector('#changes table').innerText")
-        assert all(name in table for name in result.changes)
-        assert len(browser.evaluate("document.body.innerText").split()) <= 700
-        browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-        assert browser.evaluate(WIDER_THAN_THE_PAGE) == [] and browser.evaluate(CUT_OFF) == []
-        pictures = browser.evaluate(PICTURES)
-        assert len(pictures) == 2  # the features' width and ridge
-        for label, _, x, y, w, h in pictures:
-            image = browser.picture(x, y, w, h)
-            drawn = np.abs(image[..., :3] - to_rgb(RIVAL)).max(axis=-1) < 0.1
-            assert drawn.sum() > 20, label

@@ -15,7 +15,7 @@ from semiparam_dynamics.dynamics.estimator import EstimatorConfig, Semiparametri
 from semiparam_dynamics.dynamics.sample import Motion, Sample
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
-from semiparam_dynamics.offline.evaluation.batch_start import (
+from semiparam_dynamics.offline.evaluation.training import (
     LEARNERS,
     TrainingData,
     batch_learner,
@@ -124,17 +124,6 @@ def test_batch_and_recursion_agree_on_what_was_learned_after_the_start(samples: 
     predicted = np.array([local.predict(x)[0] for x in X[::7]])
     scale = np.abs(Z).max(axis=0)
     assert np.abs((predicted - both.predict(X[::7])) / np.where(scale > 0, scale, 1)).max() < 1e-7
-
-
-@pytest.mark.parametrize("centers", ["uniform", "leverage_scores"])
-def test_other_centres_leave_room_for_new_places(centers: str, samples: Parts) -> None:
-    estimator = batch_start(data(samples), "nystrom_krls", centers).estimator
-    assert estimator.residual.model.core.n_features <= 60
-    far = samples[1][0].q + 3.0
-    sample = estimator.sample(far, 0 * far, 0 * far, samples[1][0].y, samples[1][0].stamp)
-    before = estimator.residual.n_features
-    estimator.update(sample)
-    assert estimator.residual.n_features > before
 
 
 def test_what_can_t_be_trained_is_refused(samples: Parts) -> None:
