@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -32,6 +33,7 @@ from semiparam_dynamics.offline.evaluation.report import (
     verdict,
     write_results,
 )
+from semiparam_dynamics.offline.evaluation.rerun_file import NEEDED, write_rerun
 
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:
@@ -67,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="each bag separately, all from the same --model, over the cores",
     )
     parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
+    parser.add_argument(
+        "--rerun",
+        metavar="FILE",
+        default="",
+        help="also write predictions for the viewer Rerun",
+    )
     add_workers(parser, jobs="processes for --each (default 0: one a core)")
     add_topics(parser)
     add_output(parser, "the results go")
@@ -82,15 +90,18 @@ def run(args: argparse.Namespace) -> int:
     if args.each:
         with reserved(each_files(bags, out), overwrite=args.overwrite):
             return _run_each(args, bags, config, out)
-    with reserved([out / name for name in FILES], overwrite=args.overwrite):
+    viewer = [Path(args.rerun).expanduser()] if args.rerun else []
+    with reserved([*(out / name for name in FILES), *viewer], overwrite=args.overwrite):
         with ProgressBar("evaluating", sys.stderr) as progress:
             evaluation = evaluate_bags(bags, config, progress, start=args.model)
         warn(bags.warnings)
         write_results(evaluation, out)
+        for path in viewer:
+            write_rerun(evaluation, path)
     print(verdict(evaluation, facts=not args.table))
     if args.table:
         print(f"\n{summary_table(evaluation.results())}")
-    print(out / "report.html")
+    print("\n".join(map(str, [out / "report.html", *viewer])))
     return 0
 
 
@@ -100,6 +111,10 @@ def _check(args: argparse.Namespace) -> None:
             "Bags that follow each other are learned one after the other, by one process: --jobs "
             "and --cluster go with --each, which evaluates each bag for itself."
         )
+    if args.rerun:
+        imported("rerun", NEEDED)  # before long work
+        if args.each:
+            raise ConfigurationError("--rerun writes one evaluation: leave out --each")
     if args.each and args.train:
         raise ConfigurationError(
             "--each starts from a saved model: train it once, by `semiparam train BAG ... "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib
 import os
 import re
 import sys
@@ -23,10 +24,11 @@ def add_urdf(parser: argparse.ArgumentParser, text: str, **options: Any) -> None
 
 
 def urdf_file(text: str) -> str:
-    """The path that `text` is, or that of the robot of this name in example-robot-data.
+    """The path that `text` is, or that of the robot of this name in an installed package.
 
-    A name stands alone, without a folder or suffix, and no file has it. Raises ArgumentTypeError
-    where the package is not installed or has no such robot.
+    The packages are example-robot-data, whose files lie there, and robot_descriptions, which
+    fetches a description when it is first asked for. A name stands alone, without a folder or
+    suffix, and no file has it. Raises ArgumentTypeError where no package has the robot.
     """
     if not re.fullmatch(r"\w[\w-]*", text) or Path(text).exists():
         return text
@@ -36,11 +38,29 @@ def urdf_file(text: str) -> str:
     files = {path.stem.removesuffix("_robot"): path for path in reversed(found)}
     if text in files:
         return str(files[text])
-    near = difflib.get_close_matches(text, files, n=5, cutoff=0.4)
+    try:
+        described = importlib.import_module("robot_descriptions").DESCRIPTIONS
+    except ImportError:
+        described = {}
+    names = {re.sub("(_official)?_description$", "", key): key for key in described}
+    if text in names:
+        return _fetched(names[text])
+    near = difflib.get_close_matches(text, [*files, *names], n=5, cutoff=0.4)
     raise argparse.ArgumentTypeError(
         f"there is no file and no robot '{text}', near are {', '.join(near) or 'none'} (robots by "
-        "name: pip install example-robot-data)"
+        "name: pip install example-robot-data, or robot_descriptions, which downloads from GitHub)"
     )
+
+
+def _fetched(key: str) -> str:
+    """The URDF of a description of robot_descriptions, which may have to download it."""
+    try:
+        module = importlib.import_module(f"robot_descriptions.{key}")
+        # Of its loaders the one that makes files of xacro has no public name yet.
+        return str(importlib.import_module("robot_descriptions._xacro").get_urdf_path(module))
+    except Exception as error:  # git's, the network's, xacro's: of any kind
+        told = " ".join(str(error).split())[-200:]
+        raise argparse.ArgumentTypeError(f"robot_descriptions can't give {key}: {told}") from None
 
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:

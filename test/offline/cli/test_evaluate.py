@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -163,3 +164,24 @@ def test_changes_are_looked_for_where_the_parameters_say_so(bag, tmp_path, capsy
     assert capsys.readouterr().out.count("noticed: ") == 1
     results = json.loads((tmp_path / "results.json").read_text())
     assert "changes" in results and "delayed" not in results["scores"]
+
+
+def test_what_rerun_shows_has_the_errors_of_the_results(bag, tmp_path, capsys) -> None:
+    out, file = tmp_path / "out", tmp_path / "out.rrd"
+    command = ["evaluate", str(bag), *SETTING, "--out", str(out), "--rerun", str(file)]
+    if importlib.util.find_spec("rerun") is None:
+        assert main(command) == 2 and not out.exists()
+        assert "pip install rerun-sdk" in capsys.readouterr().err
+        pytest.skip("rerun-sdk is not installed")
+    from rerun.chunk import RrdReader
+
+    assert main(command) == 0
+    chunks = [chunk for chunk in RrdReader(file).stream() if not chunk.is_static]
+    curves = {c.entity_path: np.array(c.to_record_batch().column(2).to_pylist()) for c in chunks}
+    for protocol in ("sequential", "delayed", "frozen"):
+        found = scores(out)[protocol]["semiparametric"]["rmse"]
+        for axis, rmse in zip(small_arm().axes, found, strict=True):
+            of = f"/{protocol}/{axis}"
+            errors = curves[f"{of}/Measured"] - curves[f"{of}/Semiparametric"]
+            assert np.sqrt(np.mean(errors**2)) == pytest.approx(rmse)
+            assert (curves[f"{of}/\\+2\\ deviations"] > curves[f"{of}/Semiparametric"]).all()

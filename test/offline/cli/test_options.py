@@ -118,7 +118,7 @@ def test_one_process_needs_no_executor_and_less_than_one_is_refused() -> None:
 
 
 def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypatch, capsys):
-    """The package example-robot-data as pip installs it."""
+    """The package example-robot-data as pip installs it, and robot_descriptions' interface."""
     parser = argparse.ArgumentParser()
     add_urdf(parser, "the robot")
 
@@ -128,6 +128,7 @@ def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(light_options, "ROOTS", ())
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
     with pytest.raises(SystemExit):
         found("ur10")
     assert "pip install example-robot-data" in capsys.readouterr().err
