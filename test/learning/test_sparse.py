@@ -32,7 +32,6 @@ from semiparam_dynamics.learning import (
     RandomFeaturesKRLS,
     RecursiveRLS,
     Rows,
-    learn_widths,
     leverage_scores,
     select,
     uniform,
@@ -250,8 +249,6 @@ def test_what_cannot_be_is_said() -> None:
         Rows([(S[:50], Y[:50]), (X[50:], Y[50:])])
     with pytest.raises(LearningError, match="NaN"):
         Rows([(csr_array(np.where(X > 2.0, np.nan, X)), Y)])
-    with pytest.raises(LearningError, match="Widths are learned from arrays"):
-        learn_widths(NystromKRLS(), S, Y)
     with pytest.raises(LearningError, match="fitted to sparse inputs"):
         RecursiveRLS.from_batch(Falkon(n_centers=9).fit(S, Y), X, Y)
     with pytest.raises(LearningError, match="squares overflow"):
