@@ -520,8 +520,3 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         if check is not None:
             self.validation_errors_ = np.array(log.errors)
         return best
-
-
-def mean_squared_error(Y: Array, predicted: Array, weights: Array | None = None) -> float:
-    """Mean over rows, by their weights (n,) if any, and outputs of (Y - predicted)^2."""
-    return float(np.average(((Y - predicted) ** 2).mean(axis=1), weights=weights))

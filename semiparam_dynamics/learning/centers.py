@@ -28,7 +28,6 @@ from semiparam_dynamics.learning.kernels import (
     as_kernel,
     in_format,
     is_sparse,
-    stacked,
 )
 from semiparam_dynamics.learning.products import evaluate_into, upper_factor
 from semiparam_dynamics.learning.ridge import (
@@ -47,7 +46,7 @@ BASIS_BLOCK_ROWS = 128
 
 
 class NystromBasis:
-    """Features phi(x) = L^-1 K(C, x), with L L' = K(C, C), that grow with the centres.
+    """Features phi(x) = L^-1 K(C, x), with L L' = K(C, C).
 
     With K_mm^+ = S S' and S = L'^-1 these are the columns of A = K_nm S (thesis 4.2 and 4.3.2).
     L is triangular in the centres' order, so the features of the first t centres are the first
@@ -60,7 +59,7 @@ class NystromBasis:
 
     Attributes
     ----------
-    centers : (M, d), all centres so far.
+    centers : (M, d).
     kept : (q,), the numbers of those that brought a feature.
     expansion : (M, q), the features of the centres themselves: expansion @ expansion' = K(C, C).
     factor : (q, q), lower triangular, L of the kept centres.
@@ -74,14 +73,24 @@ class NystromBasis:
         # Above the rounding of K's entries, and, which is in float64, of the factorisation.
         eps = float(np.finfo(self.dtype).eps)
         self.jitter = max(10.0 * eps, 500.0 * float(np.finfo(float).eps))
-        self.centers = as_inputs(centers[:0], float)
-        self.kept: Indices = np.empty(0, dtype=np.intp)
-        self.expansion = np.empty((0, 0))
-        self.extend(centers)
+        self.centers = stacked([as_inputs(centers, float)])  # a copy: given ones are the caller's
+        self._upper: Array | None = None
+        self.expansion, enough = self._gram(self.centers)
+        M = len(self.expansion)
+        self.kept: Indices = np.arange(M)
+        # Row by row, a lower triangle is column by column an upper one.
+        factorised = upper_factor(self.expansion.T, clean=True)
+        if factorised and (np.diag(self.expansion) ** 2 > enough).all():
+            return
+        self.kept = self.kept[:0]
+        self.expansion[:] = 0.0
+        for start in range(0, M, BASIS_BLOCK_ROWS):
+            self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
+        self.expansion = self.expansion[:, : self.n_features]
 
     @property
     def n_centers(self) -> int:
-        """M, the number of centres so far."""
+        """M, the number of centres."""
         return int(self.centers.shape[0])
 
     @property
@@ -97,21 +106,6 @@ class NystromBasis:
     def n_features_of(self, n_centers: int) -> int:
         """The number of features that belong to the first `n_centers` centres."""
         return int(np.searchsorted(self.kept, n_centers))
-
-    def extend(self, centers: Array) -> None:
-        """Append centres (k, d); the features so far stay as they are."""
-        known, old = self.n_centers, self.n_features
-        self._upper: Array | None = None
-        self.centers = stacked((self.centers, as_inputs(centers, float)))
-        if not known and self._start():
-            return
-        M = self.n_centers
-        grown = np.zeros((M, old + M - known))
-        grown[:known, :old] = self.expansion
-        self.expansion = grown
-        for start in range(known, M, BASIS_BLOCK_ROWS):
-            self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
-        self.expansion = self.expansion[:, : self.n_features]
 
     def transform(self, X: Array) -> Array:
         """Features (n, q) of inputs (n, d), in the dtype of X."""
@@ -151,15 +145,6 @@ class NystromBasis:
         """The features' weights (q, T) of the function sum_j K(., c_j) coefficients_j (M, T)."""
         weights: Array = self.expansion.T @ coefficients
         return weights
-
-    def _start(self) -> bool:
-        """Make K(C, C) the expansion, in its place, if each centre brings a feature."""
-        K, enough = self._gram(self.centers)
-        # Row by row, a lower triangle is column by column an upper one.
-        if not (upper_factor(K.T, clean=True) and (np.diag(K) ** 2 > enough).all()):
-            return False
-        self.expansion, self.kept = K, np.arange(len(K))
-        return True
 
     def _gram(self, centers: Array) -> tuple[Array, Array]:
         """K(C, C) with the jitter, and what a pivot must exceed.

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.base.arrays import Array
@@ -19,126 +18,23 @@ from semiparam_dynamics.base.errors import (
 )
 from semiparam_dynamics.learning.base import (
     Grid,
-    IterationLog,
     KernelRegressor,
     Path,
     RegularisationPath,
-    StoppingRule,
     fitted_rows,
-    kernel_sum,
-    mean_squared_error,
-    validation_rows,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
-from semiparam_dynamics.learning.kernels import Kernel
 from semiparam_dynamics.learning.krls import filter_values, gradient_step, parameter_of
 from semiparam_dynamics.learning.products import KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import (
-    QR_BELOW,
-    FeatureBlock,
     FeatureMap,
-    NestedFactor,
     NestedRidge,
     accumulate,
     feature_blocks,
     leave_one_out_predictions,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget
-
-# -------------------------------------------------------------------------------------------------
-# Nyström kernel ridge regression whose centres grow, without starting again.
-
-KEPT_FEATURES_SHARE = 0.5  # of the memory limit, for the features of all rows
-
-
-class GrowingNystrom:
-    """The system of rows and centres, to which blocks of centres can be appended in BLAS 3.
-
-    Appending k centres to m costs O(n m k) where the rows' features fit into half of the memory
-    limit, and are kept; elsewhere they are computed again, O(n m^2). The same holds for a penalty
-    so small that Cholesky factors of A'A have too few digits (see ridge.py). The penalty is lambda,
-    times the total weight; there will be at most `max_centers`.
-    """
-
-    def __init__(
-        self,
-        rows: Rows,
-        kernel: Kernel,
-        penalty: float,
-        max_centers: int,
-        memory_limit: int | None = None,
-    ) -> None:
-        self._rows, self._kernel, self._memory_limit = rows, kernel, memory_limit
-        self._ridge = penalty * rows.total_weight
-        self.basis: NystromBasis | None = None
-        self._factor = NestedFactor(np.zeros((0, 0)), np.zeros((0, rows.n_outputs)))
-        needed = rows.n_samples * max_centers * rows.dtype.itemsize
-        fits = needed <= KEPT_FEATURES_SHARE * memory_budget(memory_limit)
-        self._kept = np.empty((rows.n_samples, max_centers), rows.dtype) if fits else None
-
-    def append(self, centers: Array) -> None:
-        """Append centres (k, d)."""
-        q = 0 if self.basis is None else self.basis.n_features
-        if self.basis is None:
-            self.basis = NystromBasis(self._kernel, centers, dtype=self._rows.dtype)
-        else:
-            self.basis.extend(centers)
-        k = self.basis.n_features - q
-        if not k:
-            return
-        largest = self._kernel.diagonal(self.basis.centers).max() * self._rows.total_weight
-        if self._kept is None or self._ridge < QR_BELOW * largest:
-            self._start_again(self.basis)
-            return
-        cross, own = np.zeros((q, k)), self._ridge * np.eye(k)
-        moments = np.zeros((k, self._rows.n_outputs))
-        for block in self._blocks(self.basis, self._kept, q):
-            _add_products(*block, cross, own, moments)
-        try:
-            self._factor.append(cross, own, moments)
-        except np.linalg.LinAlgError:
-            self._start_again(self.basis)
-
-    def coefficients(self) -> Array:
-        """Coefficients of K(x, c_j), (m, T)."""
-        if self.basis is None:
-            return np.zeros((0, self._rows.n_outputs))
-        return self.basis.coefficients(self._factor.weights())
-
-    def _blocks(self, basis: NystromBasis, kept: Array, known: int) -> Iterator[FeatureBlock]:
-        """The rows' features, of which the first `known` were kept."""
-        L = basis.factor[known:].astype(self._rows.dtype)
-        new = FeatureMap(
-            len(L), self._kernel.bind(basis.centers[basis.kept[known:]].astype(self._rows.dtype))
-        )
-        start = 0
-        rest = int((1.0 - KEPT_FEATURES_SHARE) * memory_budget(self._memory_limit))
-        for K, Y, weights in feature_blocks(self._rows, new, rest, extra_bytes=8 * known):
-            A = kept[start : start + len(K), : known + len(L)]
-            # phi_new = L22^-1 (K_new - L21 phi_known)
-            K -= A[:, :known] @ L[:, :known].T
-            A[:, known:] = solve_triangular(L[:, known:], K.T, lower=True, overwrite_b=True).T
-            start += len(K)
-            yield A, Y, weights
-
-    def _start_again(self, basis: NystromBasis) -> None:
-        features = nystrom_map(basis, self._rows.dtype)
-        self._kept = None  # it lacks these centres' features
-        add_up = partial(second_moments, self._rows, features, self._memory_limit)
-        self._factor = accumulate(add_up, self._ridge, largest=np.inf).factor(self._ridge)
-
-
-def _add_products(
-    A: Array, Y: Array, weights: Array | None, cross: Array, own: Array, moments: Array
-) -> None:
-    """Add A1'WA2, A2'WA2 and A2'WY of a block of rows, with A2 the features after the first q."""
-    known, new = (part.astype(float, copy=False) for part in np.hsplit(A, [len(cross)]))
-    weighted = new if weights is None else new * weights[:, None]
-    cross += known.T @ weighted
-    own += new.T @ weighted
-    moments += weighted.T @ Y
-
+from semiparam_dynamics.learning.rows import ArrayRows, Rows
 
 # -------------------------------------------------------------------------------------------------
 # The ridge regression that Nyström KRLS is, in the orthonormal basis of its centres.
@@ -238,8 +134,8 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     but for "ols", where each of the two leaves out other directions as rounding.
 
     Of Dask arrays, or :class:`DaskRows`, a cluster's workers compute the second moments of their
-    chunks, in `fit` and `path`; `grow`, `leave_one_out` and ``centers="leverage_scores"`` read
-    all chunks through this process.
+    chunks, in `fit` and `path`; `leave_one_out` and ``centers="leverage_scores"`` read all chunks
+    through this process.
 
     Parameters
     ----------
@@ -263,7 +159,6 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
     centers_ : (m, d).
     coef_ : (m,) or (m, T) like y; zero where the centres before explain a centre.
     n_iter_ : iterations; 1 for the filters that don't iterate.
-    validation_errors_ : after `grow`, (steps,), the mean squared error after each step.
     """
 
     kernel: Any = None
@@ -300,7 +195,6 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             (weights,) = self._weights(problem, rows, [problem.basis.n_features], values)
             (beta,) = weights
         self.n_iter_ = count or 1
-        self.__dict__.pop("validation_errors_", None)  # of `grow`
         self._keep(rows, problem.basis.centers, problem.basis.coefficients(beta))
         return self
 
@@ -355,50 +249,6 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
             for penalty, predicted in zip(penalties, predictions, strict=True):
                 setting = {"n_centers": sizes[i], "penalty": penalty}
                 yield {name: setting[name] for name in grid}, predicted
-
-    @available_if(lambda self: self.filter == "tikhonov")  # type: ignore[untyped-decorator]
-    def grow(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        validation_data: tuple[Any, Any],
-        step: int = 100,
-        tolerance: float = 0.0,
-        patience: int = 1,
-        stopping: StoppingRule | None = None,
-        sample_weight: Any = None,
-    ) -> NystromKRLS:
-        """Fit with `step` centres, then as many more at a time while the validation error falls.
-
-        Each step costs what its new centres cost, O(n m step) (thesis algorithm 1), and is not
-        another fit. It ends when the mean squared error on `validation_data`, (X, y) or Rows,
-        hasn't fallen by the relative `tolerance` for `patience` steps, or at `n_centers`; the fit
-        with the smallest error is kept. `stopping`, an :class:`ErrorSlope` or a function of the
-        root mean squared errors so far, takes the place of tolerance and patience.
-        """
-        step, rows = positive_count(step, "step"), fitted_rows(self, X, y, sample_weight)
-        kernel = self.kernel_
-        points = centers_of(self, rows, self.n_centers, self.random_state)
-        m = points.shape[0]
-        growing = GrowingNystrom(rows, kernel, self.penalty_, m, self.memory_limit)
-        held_out = validation_rows(self, validation_data, rows).whole()
-        log = IterationLog(
-            m, tolerance=tolerance, patience=patience, stopping=stopping, squared=True
-        )
-        for start in range(0, m, step):
-            growing.append(points[start : start + step])
-            alpha, centers = growing.coefficients(), points[: start + step]
-            predicted = kernel_sum(held_out.X, kernel, centers, alpha, self.memory_limit)
-            error = mean_squared_error(held_out.Y, predicted, held_out.weights)
-            stop = log.done(centers.shape[0], error)
-            if log.improved:
-                self.n_iter_ = 1
-                self._keep(rows, centers.copy(), alpha)  # given ones are the caller's
-            if stop:
-                break
-        self.validation_errors_ = np.array(log.errors)
-        return self
 
     def _step(self, rows: Rows) -> StepRule | None:
         """The rule of Landweber's step, which depends on the number of features."""

@@ -109,7 +109,7 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
 # The triangular factor that ridge regressions on the first 1, ..., q features share.
 
 
-@dataclass
+@dataclass(frozen=True)
 class NestedFactor:
     """The triangular system R beta = U of all leading blocks."""
 
@@ -134,19 +134,6 @@ class NestedFactor:
                 "raise the penalty."
             )
         return beta
-
-    def append(self, cross: Array, own: Array, moments: Array) -> None:
-        """Append k features A2: A'WA2 (q, k), A2'WA2 + r I (k, k) and A2'WY (k, T).
-
-        Raises numpy's LinAlgError if the bordered system isn't positive definite to rounding.
-        """
-        above = solve_triangular(self.R, cross, trans=1) if len(self.R) else cross
-        corner = cholesky_factor(np.asfortranarray(own - above.T @ above))
-        below = solve_triangular(corner, moments - above.T @ self.U, trans=1)
-        q, k = cross.shape
-        R = np.zeros((q + k, q + k), order="F")
-        R[:q, :q], R[:q, q:], R[q:, q:] = self.R, above, corner
-        self.R, self.U = R, np.concatenate((self.U, below))
 
 
 def cholesky_factor(A: Array) -> Array:

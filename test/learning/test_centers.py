@@ -228,22 +228,6 @@ def test_features_have_the_inner_products_of_the_nystrom_kernel(
     np.testing.assert_allclose(grams, kernel(centers), atol=1e-10 * scale)
 
 
-@pytest.mark.parametrize(("kernel", "centers", "rank"), CASES)
-@pytest.mark.parametrize("first", [1, 17])
-def test_extending_equals_making_it_at_once(
-    kernel: Kernel, centers: np.ndarray, rank: int, first: int
-) -> None:
-    whole = NystromBasis(kernel, centers)
-    grown = NystromBasis(kernel, centers[:first])
-    before = grown.expansion.copy()
-    for start in range(first, len(centers), 9):
-        grown.extend(centers[start : start + 9])
-    np.testing.assert_array_equal(grown.expansion[:first, : before.shape[1]], before)
-    np.testing.assert_array_equal(grown.kept, whole.kept)
-    np.testing.assert_allclose(grown.expansion, whole.expansion, atol=1e-6)
-    np.testing.assert_allclose(grown.transform(X), whole.transform(X), atol=1e-6)
-
-
 def test_single_precision_drops_what_its_rounding_hides() -> None:
     twins = np.concatenate((DISTINCT, DISTINCT + 1e-5))
     assert NystromBasis(Gaussian(), twins).n_features > 40

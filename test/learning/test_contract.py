@@ -566,16 +566,15 @@ def test_validation_errors_are_those_met_and_a_callback_ends_the_fit(model: Any)
 
 @pytest.mark.parametrize(
     "model",
-    [Falkon(KERNEL, 1e-6, 15, max_iter=3), NYTRO(KERNEL, 15, max_iter=3), NystromKRLS(KERNEL)],
+    [Falkon(KERNEL, 1e-6, 15, max_iter=3), NYTRO(KERNEL, 15, max_iter=3)],
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_weights_of_validation_rows_count(model: Any) -> None:
     model = clone(model).set_params(random_state=0)
-    learn = model.grow if isinstance(model, NystromKRLS) else model.fit
     held, times = np.column_stack((np.sin(2.0 * X_NEW[:, 0]), X_NEW[:, 1])), np.arange(20) % 3
-    weighted = learn(X, Y, validation_data=Rows([(X_NEW, held, times)])).validation_errors_
-    repeated = learn(X, Y, validation_data=(X_NEW.repeat(times, 0), held.repeat(times, 0)))
+    weighted = model.fit(X, Y, validation_data=Rows([(X_NEW, held, times)])).validation_errors_
+    repeated = model.fit(X, Y, validation_data=(X_NEW.repeat(times, 0), held.repeat(times, 0)))
     np.testing.assert_allclose(weighted, repeated.validation_errors_, rtol=1e-9)
 
 

@@ -1,4 +1,4 @@
-"""Nyström kernel ridge regression, its path, leave-one-out and growth, against plain formulas."""
+"""Nyström kernel ridge regression, its path and leave-one-out, against plain formulas."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) ->
     np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
 
 
-def test_other_filters_do_not_grow_and_have_no_leave_one_out() -> None:
-    for method in ("grow", "leave_one_out"):
-        assert hasattr(NystromKRLS(), method) and not hasattr(NystromKRLS(filter="nu"), method)
+def test_other_filters_have_no_leave_one_out() -> None:
+    assert hasattr(NystromKRLS(), "leave_one_out")
+    assert not hasattr(NystromKRLS(filter="nu"), "leave_one_out")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -124,48 +124,6 @@ def test_leaving_the_only_weight_out_leaves_a_fit_to_nothing() -> None:
         list(model.leave_one_out(X[:1], y[:1], {}))
 
 
-def test_growing_equals_a_fit_with_as_many_centres() -> None:
-    X, y, X_new = cube(T=2)
-    X_val, y_val, _ = cube(T=2, seed=9)
-    w = np.random.default_rng(1).uniform(0, 2, len(X))
-    for penalty in (1e-4, 1e-11):
-        for limit in (None, 400_000):  # the second is too little to keep the features
-            model = NystromKRLS(Gaussian(0.8), penalty, 120, random_state=4, memory_limit=limit)
-            grown = clone(model).grow(
-                X, y, validation_data=(X_val, y_val), step=17, patience=100, sample_weight=w
-            )
-            assert grown.validation_errors_.shape == (8,)
-            best = int(np.argmin(grown.validation_errors_))
-            size = min(17 * (best + 1), 120)
-            refit = model.set_params(n_centers=size).fit(X, y, w)
-            np.testing.assert_array_equal(grown.centers_, refit.centers_)
-            np.testing.assert_allclose(
-                grown.predict(X_new), refit.predict(X_new), rtol=1e-8, atol=1e-8
-            )
-
-
-def test_growing_stops_where_the_error_no_longer_falls() -> None:
-    X, y, _ = cube(n=60)
-    y = np.random.default_rng(3).standard_normal(60)  # noise: more centres only fit more of it
-    model = NystromKRLS(Gaussian(0.3), 1e-6, 60, random_state=0)
-    model.grow(X, y, validation_data=cube(n=60, seed=4)[:2], step=5, patience=2)
-    errors = model.validation_errors_
-    best = int(np.argmin(errors))
-    assert len(errors) == best + 3 < 12
-    assert len(model.centers_) == 5 * (best + 1)
-    assert not hasattr(model.fit(X, y), "validation_errors_")
-
-
-def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:
-    X, y, X_new = cube(n=100)
-    X = np.repeat(X[:30], 4, axis=0)[:100]
-    for kernel in (Gaussian(20.0), Linear()):
-        model = NystromKRLS(kernel, 1e-10, 60, random_state=0)
-        grown = clone(model).grow(X, y, validation_data=(X, y), step=9, patience=50)
-        refit = model.set_params(n_centers=len(grown.centers_)).fit(X, y)
-        np.testing.assert_allclose(grown.predict(X_new), refit.predict(X_new), atol=1e-6)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (50, 1), (50, 4)])
 def test_small_and_degenerate_data(dtype: Any, shape: tuple[int, int]) -> None:
@@ -197,19 +155,6 @@ def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) 
     assert peak < 0.3 * 8 * n * m
     with pytest.raises(LearningError, match="memory_limit"):
         model.set_params(memory_limit=1000).fit(rows)
-
-
-@pytest.mark.parametrize("limit", [2_000_000, 4_000_000])  # the second lets features be kept
-def test_growing_stays_within_the_limit(limit: int) -> None:
-    n, m = 6_000, 80
-    draw = np.random.default_rng(0)
-    X = draw.standard_normal((n, 2)).astype(np.float32)
-    y = draw.standard_normal(n).astype(np.float32)
-    rows, held_out = Rows.from_arrays(X, y), (X[:100], y[:100])
-    model = NystromKRLS(Gaussian(0.5), 1e-3, m, random_state=0, memory_limit=limit)
-    model.grow(rows, validation_data=held_out, step=40, patience=9)
-    peak = peak_memory(lambda: model.grow(rows, validation_data=held_out, step=8, patience=99))
-    assert peak < limit + 16 * 8 * m * m
 
 
 def test_pumadyn_needs_few_centres(data_file: Callable[[str], Path]) -> None:

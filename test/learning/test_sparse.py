@@ -183,10 +183,6 @@ def test_paths_and_selections_take_sparse_rows() -> None:
         np.testing.assert_allclose(of_sparse.errors, of_arrays.errors, rtol=1e-7)
     found = select(model, coo_matrix(X), Y, grid, validation=0.2, random_state=0)
     np.testing.assert_allclose(found.errors, chosen[0].errors, rtol=1e-7)
-    first, second = (
-        clone(model).grow(inputs, Y, validation_data=(X_NEW, Y[:20]), step=10) for inputs in (X, S)
-    )
-    np.testing.assert_allclose(second.predict(X_NEW), first.predict(X_NEW), atol=1e-9)
     weights = np.linspace(0.0, 2.0, 110)
     third, fourth = (Falkon(Linear(), random_state=0).fit(inputs, Y, weights) for inputs in (X, S))
     np.testing.assert_allclose(fourth.predict(X_NEW), third.predict(X_NEW), atol=1e-8)

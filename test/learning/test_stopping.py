@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.learning import NYTRO, SGM, ErrorSlope, Gaussian, NystromKRLS, NystromSGM
+from semiparam_dynamics.learning import NYTRO, SGM, ErrorSlope, Gaussian, NystromSGM
 
 
 def first_stop(rule: ErrorSlope, errors: Any) -> int:
@@ -79,9 +79,6 @@ def test_any_function_of_the_errors_is_a_rule() -> None:
 
     model = NYTRO(KERNEL, 40, validation=0.2, stopping=fourth, random_state=0).fit(X, y)
     assert len(model.validation_errors_) == 4 and seen == [1, 2, 3, 4]
-    grown = NystromKRLS(KERNEL, 1e-6, 100, random_state=0)
-    grown.grow(X, y, validation_data=data(200), step=10, stopping=fourth)
-    assert len(grown.validation_errors_) == 4
 
 
 def test_rules_that_make_no_sense_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""The search of widths: its error is that of leaving rows out, and its gradient the differences'."""
+"""The search of widths: its error is that of leaving rows out, its gradient their differences."""
 
 from __future__ import annotations
 
