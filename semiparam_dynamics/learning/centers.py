@@ -28,6 +28,7 @@ from semiparam_dynamics.learning.kernels import (
     as_kernel,
     in_format,
     is_sparse,
+    stacked,
 )
 from semiparam_dynamics.learning.products import evaluate_into, upper_factor
 from semiparam_dynamics.learning.ridge import (
