@@ -644,12 +644,11 @@ def add_products(
             own = K[min(tile, len(K) - 1)]
             _kernel(X, C[tile], own, i, here, order)
             forward(own, B, S, i, here, tile)
-        for r in range(i, min(i + here, len(w))):
-            for t in range(S.shape[1]):
-                S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
+        if len(w):
+            weigh(S, Y, w, i, here)
         if len(out):
             for tile in range(len(C)):
-                _backward(K[tile], S, i, here, tile, out)
+                backward(K[tile], S, i, here, tile, out)
 
 
 @compiled
@@ -680,6 +679,14 @@ def _restore(X: Array, C: Array, E: Array, start: int) -> None:
 
 
 @compiled
+def weigh(S: Array, Y: Array, w: Array, start: int, here: int) -> None:
+    """S = w (S - Y) in the rows from `start`, of all (k, T)."""
+    for r in range(start, start + here):
+        for t in range(S.shape[1]):
+            S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
+
+
+@compiled
 def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
     """S += K B of the rows from `start`, with one tile of K."""
     take_widest_vectors()
@@ -707,7 +714,7 @@ def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> N
 
 
 @compiled
-def _backward(K: Array, S: Array, start: int, here: int, tile: int, out: Array) -> None:
+def backward(K: Array, S: Array, start: int, here: int, tile: int, out: Array) -> None:
     """out += K' S of the rows from `start`, with one tile of K."""
     take_widest_vectors()
     for t in range(len(out)):

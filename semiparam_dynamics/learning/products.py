@@ -22,15 +22,17 @@ from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.base.jit import compiled, take_widest_vectors
+from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.kernels import (
     NOT_FINITE,
     Bound,
     GaussianBlocks,
     Kernel,
     as_inputs,
+    backward,
     forward,
     is_sparse,
+    weigh,
     weight_columns,
 )
 from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, rows_within
@@ -140,6 +142,7 @@ TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some mill
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
+STORED_ROWS = 16  # of a stored K, that are used twice while they are in the processor's cache
 
 
 def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
@@ -352,14 +355,11 @@ class StoredProducts:
         if T > COMPILED_COLUMNS[K.itemsize]:
             K = _wide(K)
             return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
-        K = np.ascontiguousarray(K)
-        each = weight_columns(weights, k, T)
-        result = np.zeros((T, K.shape[1]))
-        for t in range(T):
-            w = np.ascontiguousarray(each[:, t])
-            y = np.zeros(k) if Y is None else Y[:, t].astype(float)
-            _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
-        return result.T
+        S, out = np.zeros((k, T)), np.zeros((T, 1, K.shape[1]))
+        Y = np.zeros((k, T)) if Y is None else Y
+        rows = (np.ascontiguousarray(A, float) for A in (Y, weight_columns(weights, k, T)))
+        _add_normal(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], *rows, S, out)
+        return out[:, 0].T
 
     @staticmethod
     def transposed(K: Array, S: Array) -> Array:
@@ -369,39 +369,13 @@ class StoredProducts:
 
 
 @compiled
-def _add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
-    """out += K' diag(w) (K b - y) for K (k, m), b (m,), y and w (k,), out (m,).
-
-    K may be in single precision; everything else is in double, and so are all sums: in them
-    coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
-    are used twice while they are in the processor's cache.
-    """
-    # With the products of four rows as a function shared with `forward` both take a tenth longer.
-    take_widest_vectors()
-    k, m = K.shape
-    for i in range(0, k - 3, 4):
-        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(m):
-            bj = b[j]
-            s0 += r0[j] * bj
-            s1 += r1[j] * bj
-            s2 += r2[j] * bj
-            s3 += r3[j] * bj
-        s0 = (s0 - y[i]) * w[i]
-        s1 = (s1 - y[i + 1]) * w[i + 1]
-        s2 = (s2 - y[i + 2]) * w[i + 2]
-        s3 = (s3 - y[i + 3]) * w[i + 3]
-        for j in range(m):
-            out[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-    for i in range(k - k % 4, k):
-        row = K[i]
-        s0 = 0.0
-        for j in range(m):
-            s0 += row[j] * b[j]
-        s0 = (s0 - y[i]) * w[i]
-        for j in range(m):
-            out[j] += row[j] * s0
+def _add_normal(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+    """out += K' W (K B - Y) for K (k, m), as `add_products` with K as its only tile."""
+    for i in range(0, len(K), STORED_ROWS):
+        part = K[i : i + STORED_ROWS]
+        forward(part, B, S, i, len(part), 0)
+        weigh(S, Y, w, i, len(part))
+        backward(part, S, i, len(part), 0, out)
 
 
 def _wide(K: Array) -> Array:

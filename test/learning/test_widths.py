@@ -7,9 +7,8 @@ import pytest
 from scipy.optimize import approx_fprime
 
 from semiparam_dynamics.learning import KRLS, Gaussian, Matern
-from semiparam_dynamics.learning.kernel_ridge import Problem
+from semiparam_dynamics.learning.kernel_ridge import LeaveOneOut, Problem
 from semiparam_dynamics.learning.rows import ArrayRows
-from semiparam_dynamics.learning.widths import LeaveOneOut
 
 RNG = np.random.default_rng(0)
 
