@@ -496,6 +496,10 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
             )
         return (rows, None) if self.validation is None else hold_out(rows, self.validation, draw)
 
+    def _log(self, total: int, label: str, tolerance: float, squared: bool) -> IterationLog:
+        of = self.callback, self.verbose, label, tolerance, self.patience, self.stopping, squared
+        return IterationLog(total, *of)
+
     def _best(
         self,
         iterates: Iterator[Iterate],

@@ -299,8 +299,8 @@ class KRLS(RegularisationPath, KernelRegressor):
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
     tolerance : of "tikhonov" by blocks: sweeps end when the predictions at the training rows are,
         in norm, at most this part of the outputs from the exact ones.
-    seconds : for `fit`: without a kernel, :func:`~.kernel_ridge.chosen_within` finds it, with a width
-        for each input, and the penalty in what the fit to all rows leaves, a third at least; sweeps
+    seconds : for `fit`: without a kernel, :func:`~.kernel_ridge.chosen_within` finds one, with a
+        width for each input, and the penalty in what the fit leaves, a third at least; sweeps
         end with the time. Where a few of them take longer, f is :class:`Falkon`'s, on as many
         centres as there is time for. None: see `kernel` and `penalty`, and no limit.
 

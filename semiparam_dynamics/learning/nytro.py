@@ -20,7 +20,6 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.learning.base import (
     Callback,
     HeldOut,
-    IterationLog,
     Path,
     StoppedEarly,
     StoppingRule,
@@ -189,16 +188,7 @@ class NYTRO(StoppedEarly):
         rows, held = self._split(rows, validation_data, draw)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
         tolerance = 1.0 - (1.0 - not_negative(self.tolerance, "tolerance")) ** 2
-        log = IterationLog(
-            total,
-            self.callback,
-            self.verbose,
-            "iterations",
-            tolerance,
-            self.patience,
-            self.stopping,
-            True,
-        )
+        log = self._log(total, "iterations", tolerance, True)
         descent = self._gradient(rows, total, draw)
         basis, check = descent.basis, None
         if held is not None:

@@ -27,7 +27,6 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.learning.base import (
     Callback,
     HeldOut,
-    IterationLog,
     Path,
     StoppedEarly,
     StoppingRule,
@@ -410,16 +409,7 @@ class StochasticRegressor(StoppedEarly):
         rows, held = self._split(rows, validation_data, draw)
         if held is not None and validation_data is not None:  # else they are of the rows
             _check_targets(held, loss)
-        log = IterationLog(
-            passes,
-            self.callback,
-            self.verbose,
-            "passes",
-            self.tolerance,
-            self.patience,
-            self.stopping,
-            squared=self.loss == "square",
-        )
+        log = self._log(passes, "passes", self.tolerance, self.loss == "square")
         task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
         descent, check = self._descent(task), None
         if held is not None:
