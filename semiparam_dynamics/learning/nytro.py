@@ -87,7 +87,7 @@ class Gradient:
         if self._gram is not None:
             result: Array = self._gram @ beta - self._targets
             return result
-        gradient = self._data.gradient(self.basis.to_coefficients(beta))
+        gradient = self._data.normal(self.basis.to_coefficients(beta), with_outputs=True)
         return self.basis.from_coefficients(gradient) / self._total
 
     def largest_eigenvalue(self) -> float:

@@ -225,9 +225,15 @@ class KernelRows:
         for part in self._each(B.shape[1], lambda of, A, *_: of.multiply(A, B)):
             yield part.astype(self.rows.dtype, copy=False)
 
-    def normal(self, B: Array) -> Array:
-        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        return self.gradient(B, with_outputs=False)
+    def normal(self, B: Array, with_outputs: bool = False) -> Array:
+        """K' W (K B - Y) for B (m, T), with W the sample weights, in float64; Y is zero unless
+        `with_outputs`.
+        """
+        B = np.asarray(B, dtype=float)
+        return self._sum(
+            B.shape[1],
+            lambda of, A, b, _: of.normal(A, B, b.Y if with_outputs else None, b.weights),
+        )
 
     def weighted_normal(self, B: Array, weights: Array) -> Array:
         """K' W_t K b_t for each column of B (m, T), with weights (n, T) of its own, in place of
@@ -239,14 +245,6 @@ class KernelRows:
     def transposed(self, S: Array) -> Array:
         """K' S for S (n, T): (m, T) in float64."""
         return self._sum(S.shape[1], lambda of, A, _, part: of.transposed(A, S[part]))
-
-    def gradient(self, B: Array, with_outputs: bool = True) -> Array:
-        """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
-        B = np.asarray(B, dtype=float)
-        return self._sum(
-            B.shape[1],
-            lambda of, A, b, _: of.normal(A, B, b.Y if with_outputs else None, b.weights),
-        )
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
