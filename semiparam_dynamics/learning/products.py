@@ -28,11 +28,9 @@ from semiparam_dynamics.learning.kernels import (
     Bound,
     GaussianBlocks,
     Kernel,
+    add_rows,
     as_inputs,
-    backward,
-    forward,
     is_sparse,
-    weigh,
     weight_columns,
 )
 from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, rows_within
@@ -142,7 +140,6 @@ TASK_ENTRIES = 2**22  # of the kernel, a block's where none is stored: some mill
 # Up to so many columns, by the bytes of a number, one after the other takes less time than matrix
 # products: for one, two thirds of it in double precision and a quarter in single.
 COMPILED_COLUMNS = {4: 8, 8: 3}
-STORED_ROWS = 16  # of a stored K, that are used twice while they are in the processor's cache
 
 
 def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
@@ -212,7 +209,9 @@ class KernelRows:
         self.block_rows = min(share, max(64, size))
         # Where none is stored, a row takes its inputs' copies, its outputs and its weights.
         light = 8 * (3 * rows.row_numbers + 3 * max(rows.n_outputs, 1)) * n_threads()
-        self._fused_rows = max(self.block_rows, min(left // light, TASK_ENTRIES // m))
+        self._fused_rows = max(self.block_rows, min(left // 2 // light, TASK_ENTRIES // m))
+        if isinstance(self._bound, GaussianBlocks):
+            self._bound.cached_rows = min(self._bound.cached_rows, share)
         self._kept: list[tuple[Array, Block]] | None = None
 
     def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
@@ -342,9 +341,9 @@ class StoredProducts:
         if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
             wide: Array = _wide(K) @ B
             return wide
-        result = np.zeros((k, T))
-        forward(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], result, 0, k, 0)
-        return result
+        S, none = np.zeros((k, T)), np.empty((0, T))
+        _add_products(K, B.T, none, none, S, none[:, :0])
+        return S
 
     @staticmethod
     def normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -353,11 +352,10 @@ class StoredProducts:
         if T > COMPILED_COLUMNS[K.itemsize]:
             K = _wide(K)
             return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
-        S, out = np.zeros((k, T)), np.zeros((T, 1, K.shape[1]))
+        S, out = np.zeros((k, T)), np.zeros((T, K.shape[1]))
         Y = np.zeros((k, T)) if Y is None else Y
-        rows = (np.ascontiguousarray(A, float) for A in (Y, weight_columns(weights, k, T)))
-        _add_normal(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], *rows, S, out)
-        return out[:, 0].T
+        _add_products(K, B.T, Y, weight_columns(weights, k, T), S, out)
+        return out.T
 
     @staticmethod
     def transposed(K: Array, S: Array) -> Array:
@@ -366,14 +364,16 @@ class StoredProducts:
         return result
 
 
+def _add_products(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+    """:func:`~.kernels.add_rows` with a stored K (k, m)."""
+    given = (np.ascontiguousarray(A, dtype=float) for A in (B, Y, w))
+    _add_stored(np.ascontiguousarray(K), *given, S, out)
+
+
 @compiled
-def _add_normal(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
-    """out += K' W (K B - Y) for K (k, m), as `add_products` with K as its only tile."""
-    for i in range(0, len(K), STORED_ROWS):
-        part = K[i : i + STORED_ROWS]
-        forward(part, B, S, i, len(part), 0)
-        weigh(S, Y, w, i, len(part))
-        backward(part, S, i, len(part), 0, out)
+def _add_stored(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+    for i in range(0, len(K), 4):
+        add_rows(K[i : i + 4], B, Y, w, S, out, i)
 
 
 def _wide(K: Array) -> Array:
