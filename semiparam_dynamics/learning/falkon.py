@@ -20,11 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    not_negative,
-    positive_count,
-)
+from semiparam_dynamics.base.errors import ConfigurationError, not_negative, positive_count
 from semiparam_dynamics.learning.base import (
     Callback,
     IterationLog,
@@ -47,12 +43,7 @@ from semiparam_dynamics.learning.falkon_system import (
 from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
-from semiparam_dynamics.learning.rows import (
-    Rows,
-    backend_of,
-    chunk_by_chunk,
-    memory_budget,
-)
+from semiparam_dynamics.learning.rows import Rows, backend_of, chunk_by_chunk, memory_budget
 
 # -------------------------------------------------------------------------------------------------
 # The logistic loss.

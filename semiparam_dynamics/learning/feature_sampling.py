@@ -26,20 +26,9 @@ from semiparam_dynamics.base.errors import (
     positive_penalty,
 )
 from semiparam_dynamics.learning.centers import scaled_kernel
-from semiparam_dynamics.learning.kernels import (
-    Gaussian,
-    Laplacian,
-    Matern,
-    as_kernel,
-)
+from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern, as_kernel
 from semiparam_dynamics.learning.ridge import FeatureMap
-from semiparam_dynamics.learning.rows import (
-    FLOATS,
-    ArrayRows,
-    Rows,
-    memory_budget,
-    validate_data,
-)
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, memory_budget, validate_data
 
 KINDS = ("phase", "pair")
 IMPORTANCE_ROWS = 1000  # that an importance sees, at most

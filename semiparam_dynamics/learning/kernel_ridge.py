@@ -25,13 +25,7 @@ from scipy.optimize import OptimizeResult, minimize
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.centers import distinct_rows
-from semiparam_dynamics.learning.kernels import (
-    FAR_ROWS,
-    NOT_FINITE,
-    Gaussian,
-    Kernel,
-    Matern,
-)
+from semiparam_dynamics.learning.kernels import FAR_ROWS, NOT_FINITE, Gaussian, Kernel, Matern
 from semiparam_dynamics.learning.products import KernelRows, evaluate_into, upper_factor
 from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, require
 

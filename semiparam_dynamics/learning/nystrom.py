@@ -11,11 +11,7 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    LearningError,
-    positive_count,
-)
+from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
 from semiparam_dynamics.learning.base import (
     Grid,
     KernelRegressor,

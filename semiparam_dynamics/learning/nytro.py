@@ -31,12 +31,7 @@ from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import second_moments
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    memory_budget,
-    require,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, require
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.

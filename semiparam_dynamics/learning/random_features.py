@@ -26,12 +26,7 @@ from semiparam_dynamics.learning.ridge import (
     feature_blocks,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    chunk_by_chunk,
-    validate_data,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, chunk_by_chunk, validate_data
 
 SCALE_ROWS = 100  # rows that the features' scale is measured on
 

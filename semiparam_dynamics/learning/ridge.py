@@ -20,11 +20,7 @@ from scipy.linalg.lapack import dtpqrt
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Bound
-from semiparam_dynamics.learning.products import (
-    add_products,
-    evaluate_into,
-    upper_factor,
-)
+from semiparam_dynamics.learning.products import add_products, evaluate_into, upper_factor
 from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host, rows_within
 
 # -------------------------------------------------------------------------------------------------

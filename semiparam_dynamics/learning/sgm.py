@@ -43,12 +43,7 @@ from semiparam_dynamics.learning.products import (
     map_in_order,
     n_threads,
 )
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    memory_budget,
-    rows_within,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, rows_within
 
 DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."

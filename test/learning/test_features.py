@@ -23,9 +23,7 @@ from semiparam_dynamics.learning import (
     RecursiveRLS,
     SpectralSampler,
 )
-from semiparam_dynamics.learning.feature_sampling import (
-    leverage_importance,
-)
+from semiparam_dynamics.learning.feature_sampling import leverage_importance
 from semiparam_dynamics.learning.features import (
     NystromFeatures,
     RandomFourierFeatures,
