@@ -94,23 +94,6 @@ CASES: dict[str, Case] = {
     "nystrom": Case(NystromKRLS(KERNEL, 1e-3, 15, random_state=0), CENTERS),
     "nystrom by qr": Case(NystromKRLS(Gaussian(0.8), 1e-12, 10, random_state=0), single=np.inf),
     "nystrom laplacian": Case(NystromKRLS(Laplacian(1.0), 1e-3, 15, random_state=0), CENTERS),
-    "nystrom cutoff": Case(
-        NystromKRLS(KERNEL, 1e-2, 15, random_state=0, filter="cutoff"),
-        {"n_centers": [3, 40], "penalty": [10.0, 1e-1, 1e-4]},
-    ),
-    "nystrom landweber": Case(
-        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="landweber", step="kernel"),
-        {"n_centers": [3, 40], "max_iter": [3, 1, 50]},
-    ),
-    "nystrom nu": Case(
-        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="nu", max_iter=20),
-        {"n_centers": [3, 40], "max_iter": [3, 1, 50]},
-    ),
-    "nystrom ols": Case(
-        NystromKRLS(KERNEL, n_centers=15, random_state=0, filter="ols"),
-        {"n_centers": [2, 9]},
-        single=np.inf,
-    ),
     "nystrom given": Case(NystromKRLS(KERNEL, 1e-3, centers=C), {"penalty": [1e-2, 1e-6]}),
     "falkon": Case(
         Falkon(KERNEL, 1e-2, 15, random_state=0), {"penalty": [1e-2, 1e-3], "max_iter": [3, 1, 60]}
@@ -422,15 +405,11 @@ WRONG: list[tuple[Any, str]] = [
         for name in ("decay", "epsilon")
         for one in ("a", None)
     ),
-    *(
-        (make(filter="nu", nu=one), "nu must be a positive number")
-        for make in (KRLS, NystromKRLS)
-        for one in ("a", None)
-    ),
+    *((KRLS(filter="nu", nu=one), "nu must be a positive number") for one in ("a", None)),  # type: ignore[arg-type]
     *((KRLS(Polynomial(one)), "degree must be") for one in ("a", None)),  # type: ignore[arg-type]
     *((KRLS(Linear(one)), "offset must not be") for one in ("a", None)),  # type: ignore[arg-type]
     *((KRLS(Gaussian(one)), "length_scale must be a number") for one in ("a", [[1.0, 2.0], [3]])),
-    *((make(filter=["nu"]), "filter must be one of") for make in (KRLS, NystromKRLS)),
+    (KRLS(filter=["nu"]), "filter must be one of"),  # type: ignore[arg-type]
     *((RecursiveRLS(forgetting=one), "forgetting must lie") for one in ("a", None)),
     *(
         (Falkon(preconditioner_rows=one), "preconditioner_rows must be a whole number")

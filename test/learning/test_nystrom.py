@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
-from semiparam_dynamics.learning.krls import KRLS
+from semiparam_dynamics.learning.kernels import Gaussian, Linear
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
 
@@ -28,67 +27,6 @@ def test_all_rows_as_centres_are_exact_kernel_ridge_regression(penalty: float) -
     model = NystromKRLS(Gaussian(0.7), penalty, random_state=0).fit(X, y)
     expected = rbf_kernel(X_new, X, gamma=0.5 / 0.7**2) @ alpha
     np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-8, atol=1e-9)
-
-
-FILTERS: list[dict[str, Any]] = [
-    {"filter": "cutoff", "penalty": 1e-3},
-    {"filter": "landweber", "max_iter": 30},
-    {"filter": "landweber", "max_iter": 30, "step": "kernel"},
-    {"filter": "landweber", "max_iter": 7, "step": 0.5},
-    {"filter": "nu", "max_iter": 30},
-    {"filter": "nu", "max_iter": 9, "nu": 2.0},
-    {"filter": "ols"},
-]
-each_filter = pytest.mark.parametrize("setting", FILTERS, ids=str)
-
-
-@each_filter
-def test_filters_of_all_rows_as_centres_are_those_of_krls(setting: dict[str, Any]) -> None:
-    X, y, X_new = cube(n=60, T=2)
-    kernel = Polynomial(2) if setting["filter"] == "ols" else Gaussian(0.7)
-    found = NystromKRLS(kernel, random_state=0, **setting).fit(X, y)
-    expected = KRLS(kernel, **setting).fit(X, y)
-    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), atol=1e-7)
-    assert found.n_iter_ == expected.n_iter_
-
-
-@each_filter
-def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) -> None:
-    X, y, X_new = cube(n=80, T=2)
-    w = np.random.default_rng(1).uniform(0.0, 2.0, 80)
-    C, kernel = X[:12], Gaussian(1.5)
-    values, vectors = np.linalg.eigh(kernel(C))
-    S = vectors / np.sqrt(values)  # S S' = K_mm^-1: another basis than the estimator's
-    A, n = kernel(X, C) @ S, w.sum()
-    moments, b = A.T @ (w[:, None] * A) / n, A.T @ (w[:, None] * y) / n
-    beta = before = np.zeros_like(b)
-    sigma, V = np.linalg.eigh(moments)
-    name, count = setting["filter"], setting.get("max_iter", 0)
-    if name in ("cutoff", "ols"):
-        for s, v in zip(sigma, V.T, strict=True):
-            if s >= setting.get("penalty", 0.0):
-                beta = beta + np.outer(v, v @ b) / s
-    steps = {"spectral": 1.0 / sigma.max(), "kernel": 1.0}
-    rule = setting.get("step", "spectral")
-    gamma, nu = steps.get(rule, rule), setting.get("nu", 1.0)
-    for k in range(1, count + 1):
-        mu, omega = 0.0, 1.0
-        if name == "nu":  # Engl, Hanke, Neubauer 1996, section 6.3
-            omega = (4 * nu + 2) / (4 * nu + 1)
-        if name == "nu" and k > 1:
-            mu = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1)
-            mu /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3)
-            omega = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1)
-            omega /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
-        step = mu * (beta - before) + omega * gamma * (b - moments @ beta)
-        beta, before = beta + step, beta
-    model = NystromKRLS(kernel, centers=C, **setting).fit(X, y, w)
-    np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
-
-
-def test_other_filters_have_no_leave_one_out() -> None:
-    assert hasattr(NystromKRLS(), "leave_one_out")
-    assert not hasattr(NystromKRLS(filter="nu"), "leave_one_out")
 
 
 @pytest.mark.parametrize("weighted", [False, True])

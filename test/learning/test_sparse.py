@@ -125,7 +125,6 @@ MODELS: list[Any] = [
     NystromKRLS(penalty=1e-3, n_centers=30),
     NystromKRLS(penalty=1e-3, n_centers=30, centers="leverage_scores"),
     NystromKRLS(penalty=1e-12, n_centers=20),  # by QR
-    NystromKRLS(n_centers=20, filter="landweber", step="kernel"),
     NystromAggregator(None, 1e-3, (5, 20)),
     NystromAggregator(None, 1e-3, (5, 20), independent=True),
     Falkon(penalty=1e-2, n_centers=30),
