@@ -66,6 +66,8 @@ class NystromBasis:
     factor : (q, q), lower triangular, L of the kept centres.
     jitter : 1e-13 about, or 1e-6 where the data are in single precision; the error, relative to
         K(c, c), of the inner products of the centres' features.
+
+    Raises LearningError for a kernel that is zero on all centres, or not finite.
     """
 
     def __init__(self, kernel: Kernel, centers: Array, *, dtype: np.dtype | None = None) -> None:
@@ -87,6 +89,8 @@ class NystromBasis:
         self.expansion[:] = 0.0
         for start in range(0, M, BASIS_BLOCK_ROWS):
             self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
+        if not len(self.kept):
+            raise LearningError(f"The kernel is zero on every centre: {NONZERO}")
         self.expansion = self.expansion[:, : self.n_features]
 
     @property
@@ -181,8 +185,6 @@ def solve_upper(upper: Array, B: Array, transposed: bool = False) -> Array:
 
     A column of B that is not finite leaves the others alone.
     """
-    if not B.size:
-        return B
     result: Array
     if B.shape[1] == 1:  # the solver of matrices would copy U
         result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
@@ -335,9 +337,9 @@ def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
     Y = some.Y / np.where(sizes > 0.0, sizes, 1.0)
     Y /= np.maximum(np.sqrt(np.mean(Y**2, axis=0)), np.finfo(Y.dtype).tiny)
     rows = ArrayRows(some.X, Y, None if equal else some.weights.astype(some.X.dtype))
-    basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
-    if not (basis.n_features and NO_VALUE < scale < np.inf):
+    if not NO_VALUE < scale < np.inf:
         return np.full(len(RIDGES), np.inf)
+    basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
     stream = partial(feature_blocks, rows, nystrom_map(basis, rows.dtype))
     system = NestedRidge(basis.n_features, rows.n_outputs)
     for block in stream():
@@ -445,8 +447,6 @@ def approximate_leverage_scores(
     rows = _rows(X)
     the_kernel = scaled_kernel(kernel, rows)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
-    if not basis.n_features:
-        raise LearningError(f"The kernel is zero on every centre of the sketch: {NONZERO}")
     ridge = positive(penalty, "penalty") * rows.n_samples
     features = nystrom_map(basis, rows.dtype)
 
@@ -508,18 +508,12 @@ def choose_centers(
 def basis_of(
     estimator: Any, rows: Rows, draw: np.random.RandomState, memory_limit: int | None
 ) -> NystromBasis:
-    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n).
-
-    Raises LearningError for a kernel that is zero on all of them.
-    """
+    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n)."""
     kernel, penalty = estimator.kernel_, 1.0 / np.sqrt(rows.n_samples)
     centers = choose_centers(
         estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
     )
-    basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-    if not basis.n_features:
-        raise LearningError(f"The kernel is zero on every centre: {NONZERO}")
-    return basis
+    return NystromBasis(kernel, centers.points, dtype=rows.dtype)
 
 
 def _rows(X: Any) -> Rows:

@@ -144,11 +144,6 @@ class LogisticNewton:
         w, f, offsets = at.weights, at.predictions, at.offsets
         # Below the data's precision a residual says nothing.
         tolerance = max(tolerance, float(np.finfo(self._data.rows.dtype).eps))
-        if not w.size:  # a kernel that is zero on all centres
-            if self._intercept:
-                offsets[:] = self._log_odds(tolerance)
-                f[:] = offsets
-            return Solved(np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1])), str)
         coefficients = np.zeros_like(w)
         residuals: list[Array] = []
         relative = np.full(w.shape[1], np.inf)
@@ -180,19 +175,6 @@ class LogisticNewton:
             if follow(len(residuals), coefficients.copy):
                 break
         return Solved(coefficients, np.array(residuals), partial(_far, relative))
-
-    def _log_odds(self, tolerance: float) -> Array:
-        """The minimisers among constant functions, (T,).
-
-        A class that no row has would have them infinite: it counts with the share at which the
-        residual, the share's root then, is the tolerance.
-        """
-        least = max(tolerance**2, float(np.finfo(float).tiny))
-        positive, negative = (
-            np.maximum(np.sum(self._share * (self._Y == sign), axis=0), least)
-            for sign in (1.0, -1.0)
-        )
-        return np.asarray(np.log(positive / negative))
 
     def _gradient(
         self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
@@ -281,8 +263,8 @@ class LogisticNewton:
         q, k = self._system.basis.n_features, f.shape[1]
         first = self._losses_slopes(f, columns)
         if not self._intercept:
-            return self._data.transposed(first)[:q], np.zeros((q, k))
-        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))[:q]
+            return self._data.transposed(first), np.zeros((q, k))
+        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))
         return both[:, :k], both[:, k:]
 
 

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import (
     ConfigurationError,
-    LearningError,
     positive,
     positive_count,
 )
@@ -77,8 +76,6 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasKern
             self.centers, ArrayRows(X), self.n_centers, kernel, 1e-3, self.random_state
         ).points
         self._basis = NystromBasis(kernel, self.centers_)
-        if not self._basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is no feature.")
         return self
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, singledispatch
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
@@ -159,22 +159,6 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
 OfBlock = Callable[[Any, Array, Block, slice], Array]
 
 
-class KernelProducts(Protocol):
-    """K(rows, centres) as a linear map, wherever the rows are."""
-
-    rows: Rows
-    centers: Array
-
-    def multiply(self, B: Array) -> Iterator[Array]:
-        """K B for B (m, T), a block of rows (k, T) at a time."""
-
-    def normal(self, B: Array) -> Array:
-        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-
-    def targets(self) -> Array:
-        """K' W Y, (m, T) in float64."""
-
-
 class KernelRows:
     """K(rows, centres) as a linear map, computed by this process.
 
@@ -309,8 +293,12 @@ def kernel_rows(
     centers: Array,
     memory_limit: int | None = None,
     keep: bool = True,
-) -> KernelProducts:
-    """:class:`KernelRows`, or those that a back end registers for its kind of rows."""
+) -> Any:
+    """:class:`KernelRows`, or what a back end registers for its kind of rows.
+
+    That has `rows`, `centers`, `normal` and `targets`; `multiply` where :meth:`Rows.like` gives
+    rows of this kind.
+    """
     return KernelRows(rows, kernel, centers, memory_limit, keep)
 
 

@@ -208,7 +208,6 @@ CASES: list[tuple[Kernel, np.ndarray, int]] = [  # kernel, centres, dimension of
     (Linear(), DISTINCT, 3),
     (Polynomial(2), DISTINCT, 10),
     (Polynomial(2), np.repeat(DISTINCT, 5, axis=0), 10),  # more than one block
-    (Linear(), np.zeros((5, 3)), 0),
 ]
 X = RNG.standard_normal((30, 3))
 
