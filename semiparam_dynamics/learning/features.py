@@ -15,11 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    positive,
-    positive_count,
-)
+from semiparam_dynamics.base.errors import ConfigurationError, positive, positive_count
 from semiparam_dynamics.learning.centers import (
     NystromBasis,
     choose_centers,
