@@ -533,8 +533,8 @@ class GaussianBlocks:
     def _add_products(self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
         """See :func:`add_products`."""
         K = np.empty((max(min(self.cached_rows, len(X)), 1), self._centers.shape[1]), self._inner)
-        given = (_rows(A) for A in (B, Y, w, S))
-        add_products(self._with_norms(X), self._centers, K, *given, out, self._order)
+        X, B, Y, w, S = self._with_norms(X), in_rows(B), in_rows(Y), in_rows(w), in_rows(S)
+        add_products(X, self._centers, K, B, Y, w, S, out, self._order)
 
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
@@ -572,7 +572,8 @@ def weight_columns(weights: Array | None, k: int, T: int) -> Array:
     return np.broadcast_to(each.astype(float, copy=False), (k, T))
 
 
-def _rows(A: Array) -> Array:
+def in_rows(A: Array) -> Array:
+    """A in float64, row by row."""
     return np.ascontiguousarray(A, dtype=float)
 
 

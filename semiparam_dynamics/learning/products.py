@@ -30,6 +30,7 @@ from semiparam_dynamics.learning.kernels import (
     Kernel,
     add_rows,
     as_inputs,
+    in_rows,
     is_sparse,
     weight_columns,
 )
@@ -354,8 +355,7 @@ class StoredProducts:
 
 def _add_products(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
     """:func:`~.kernels.add_rows` with a stored K (k, m)."""
-    given = (np.ascontiguousarray(A, dtype=float) for A in (B, Y, w))
-    _add_stored(np.ascontiguousarray(K), *given, S, out)
+    _add_stored(np.ascontiguousarray(K), in_rows(B), in_rows(Y), in_rows(w), S, out)
 
 
 @compiled
