@@ -587,7 +587,8 @@ def evaluate(X: Array, C: Array, K: Array, size: int, order: int) -> None:
     """K (k, m) of exponents X C, for X (k, p) and the centres C (p, m), `size` rows at a time."""
     for i in range(0, len(X), size):
         part = K[i : i + size]
-        _multiply(X[i : i + size], C, part)
+        if part.size:  # BLAS takes no empty matrix
+            np.dot(X[i : i + size], C, part)
         for r in range(0, len(part), 4):
             _finish(part[r : r + 4], X, C, i + r, order)
 
@@ -599,7 +600,8 @@ def add_products(
     """:func:`add_rows` with the kernel of exponents X C, in the working memory K (R, m)."""
     for i in range(0, len(X), len(K)):
         part = K[: min(len(K), len(X) - i)]
-        _multiply(X[i : i + len(part)], C, part)
+        if part.size:
+            np.dot(X[i : i + len(part)], C, part)
         for r in range(0, len(part), 4):
             rows = part[r : r + 4]
             _finish(rows, X, C, i + r, order)
@@ -624,34 +626,22 @@ def add_rows(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array, start
 
 
 @compiled
-def _multiply(X: Array, C: Array, K: Array) -> None:
-    if K.size:  # BLAS takes no empty matrix
-        np.dot(X, C, K)
-
-
-@compiled
 def _finish(K: Array, X: Array, C: Array, start: int, order: int) -> None:
-    """The kernel of some rows from `start` on, in place of their exponents."""
+    """The kernel (here, m) of some rows from `start` on, in place of their exponents."""
     if order == 0:
         powers_of_two(K.reshape(K.size))
-    else:
-        if order == 1:
-            _restore(X, C, K, start)
-        matern_of_squares(K.reshape(K.size), order)
-
-
-@compiled
-def _restore(X: Array, C: Array, E: Array, start: int) -> None:
-    """Exponents E (k, m) whose digits cancelled, of rows near a centre, from the differences."""
+        return
     d = X.shape[1] - 2
-    for i in range(len(E)):
+    for i in range(len(K) if order == 1 else 0):
         x = X[start + i]
-        for j in range(E.shape[1]):
-            if E[i, j] > RESTORED * x[d]:
+        for j in range(K.shape[1]):
+            # Of rows near a centre the digits cancelled: from the differences.
+            if K[i, j] > RESTORED * x[d]:
                 squares = 0.0
                 for k in range(d):
                     squares += (x[k] - C[k, j]) ** 2
-                E[i, j] = -0.5 * squares
+                K[i, j] = -0.5 * squares
+    matern_of_squares(K.reshape(K.size), order)
 
 
 @compiled
