@@ -184,7 +184,7 @@ def trial(X: Array, y: Indices, sizes: tuple[int, int], head: str, seed: int) ->
     return {
         "areas": areas,
         "limits": limits,
-        "predicted": model.known_proba(X[rows]),
+        "predicted": model.known_at(model.familiarity(X[rows])),
         "truth": truth,
     }
 

@@ -73,23 +73,27 @@ class FalkonTimes:
 
     Attributes
     ----------
-    n, centers, iterations : rows, M as asked for, and iterations done.
+    n, inputs, dtype, centers, iterations : rows, d, M as asked for, and iterations done.
     stored : whether the kernel matrix fitted into the memory limit and was kept.
     fits : of each repetition.
     setup : before the first iteration, its median: basis, preconditioner, right-hand side.
     gemms : of each repetition's multiplications alone, an iteration's right after it.
+    step_ratios : of each iteration but a fit's first, its time over that of its multiplications.
     busy : processor time over wall time of the fits: the cores at work.
     peak_bytes : what NumPy held at most during one more fit, beside the data.
     error : on the test inputs, against the noise-free outputs.
     """
 
     n: int
+    inputs: int
+    dtype: str
     centers: int
     iterations: int
     stored: bool
     fits: tuple[float, ...]
     setup: float
     gemms: tuple[float, ...]
+    step_ratios: tuple[float, ...]
     busy: float
     peak_bytes: int
     error: float
@@ -130,7 +134,7 @@ def measure(
     warm_up(problem, limit)
     turns = _Turns(problem.X, problem.X[:centers])
     one_pass, factors = turns.multiply(both=False), factor_seconds(centers)
-    fits, gemms, setups, busy = [], [], [], []
+    fits, gemms, setups, busy, ratios = [], [], [], [], list[float]()
     model.set_params(callback=turns)
     for _ in range(repeats):
         turns.begin()
@@ -140,18 +144,21 @@ def measure(
         busy.append((time.process_time() - used - sum(turns.used)) / fits[-1])
         gemms.append(sum(turns.seconds) + one_pass + factors)
         ends, begins = turns.stamps, np.add(turns.stamps, turns.seconds)
-        each = np.subtract(ends[1:], begins[:-1]).min() if len(ends) > 1 else 0.0
-        setups.append(ends[0] - start - each)  # the others were held up
+        each = np.subtract(ends[1:], begins[:-1])
+        ratios += (each / turns.seconds[1:]).tolist()
+        setups.append(ends[0] - start - (each.min() if len(each) else 0.0))  # others were held up
     error, done = problem.error(model.predict(problem.X_test)), model.n_iter_
     stored = _stored(problem, model, limit)
     return FalkonTimes(
-        len(problem.X),
+        *problem.X.shape,
+        problem.X.dtype.name,
         centers,
         done,
         stored,
         tuple(fits),
         statistics.median(setups),
         tuple(gemms),
+        tuple(ratios),
         statistics.median(busy),
         _peak(model, problem),
         error,

@@ -7,6 +7,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +24,20 @@ the fastest of several block sizes, each iteration's right after it), its memory
 estimators at the same rows, centres and penalty: scikit-learn's Nystroem and Ridge, and falkon
 and eigenpro2 where they are installed. --memory-limit says what the kernel matrix may take:
 within it, it is kept and read again, beyond it each iteration computes it anew."""
+PRECISIONS = ("float32", "float64")
 KEPT = 2**33  # bytes of --kept's limit
-TIMES = ["n", "M", "iterations", "kernel", "fit, s (min to max)", "before iteration 1, s"]
+TIMES = ["n", "d", "precision", "M", "iterations", "kernel", "fit, s (min to max)"]
 TIMES += [
+    "before iteration 1, s",
     "its GEMMs, s",
     "fit / GEMMs",
+    "iteration / GEMMs (quartiles)",
     "cores busy",
     "peak, MB",
     "2 M² doubles, MB",
     "test error",
 ]
+QUARTILES = (0.25, 0.5, 0.75)
 RIVALS = ("estimator", "fit and predict, s", "beside FALKON", "test error", "")
 
 
@@ -40,10 +45,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the benchmark's options."""
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000], metavar="N")
     parser.add_argument("--centers", type=int, nargs="+", default=[1000, 3000], metavar="M")
-    parser.add_argument("--inputs", type=int, default=28, help="default %(default)s")
+    parser.add_argument("--inputs", type=int, nargs="+", default=[28], metavar="D")
     parser.add_argument("--iterations", type=int, default=10, help="default %(default)s")
     parser.add_argument("--penalty", type=float, default=1e-6, help="default %(default)s")
-    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--dtype", choices=PRECISIONS, nargs="+", default=["float32"])
     parser.add_argument("--repeats", type=int, default=3, help="fits (default %(default)s)")
     parser.add_argument(
         "--memory-limit",
@@ -79,13 +84,14 @@ def run(args: argparse.Namespace) -> str:
         sizes = [(n, *theorem_3(n)) for n in args.rows]
     if not sizes:
         raise ConfigurationError("No number of centres is at most that of the rows: ask for fewer.")
-    steps = len(sizes) * len(limits) + min(args.rivals, len(sizes))
+    cases = list(product(args.inputs, args.dtype, sizes))
+    steps = len(cases) * len(limits) + min(args.rivals, len(cases))
     times: list[FalkonTimes] = []
     others: list[str] = []
     points: list[Rival] = []
     with ProgressBar("falkon", sys.stderr) as progress:
-        for number, (n, M, *given) in enumerate(sizes):
-            problem = synthetic(n, args.inputs, np.dtype(args.dtype))
+        for number, (d, dtype, (n, M, *given)) in enumerate(cases):
+            problem = synthetic(n, d, np.dtype(dtype))
             for limit in limits:
                 progress((len(times) + len(others)) / steps)
                 times.append(measure(problem, M, *given, limit, args.repeats))
@@ -93,9 +99,9 @@ def run(args: argparse.Namespace) -> str:
                 progress((len(times) + len(others)) / steps)
                 found = rivals(problem, M, *given, args.memory_limit, args.repeats)
                 points += found[1:]
-                others.append(f"n = {n}, M = {M}\n\n{rivals_table(found)}")
+                others.append(f"n = {n}, d = {d}, {dtype}, M = {M}\n\n{rivals_table(found)}")
     penalty = "1/sqrt(n)" if args.theorem else f"{args.penalty:g}"
-    about = f"{args.inputs} inputs, {args.dtype}, penalty {penalty}, {args.repeats} fits."
+    about = f"Penalty {penalty}, {args.repeats} fits."
     if args.figure is not None:
         draw(times, points, args.figure)
     parts = [about, times_table(times), *others]
@@ -116,6 +122,8 @@ def times_table(found: Sequence[FalkonTimes]) -> str:
     rows = [
         (
             str(one.n),
+            str(one.inputs),
+            one.dtype,
             str(one.centers),
             str(one.iterations),
             "kept" if one.stored else "anew each time",
@@ -123,6 +131,7 @@ def times_table(found: Sequence[FalkonTimes]) -> str:
             f"{one.setup:.2f}",
             f"{statistics.median(one.gemms):.2f}",
             f"{one.ratio:.2f}",
+            "{1:.2f} ({0:.2f} to {2:.2f})".format(*np.quantile(one.step_ratios, QUARTILES)),
             f"{one.busy:.2f}",
             f"{one.peak_bytes / 1e6:.0f}",
             f"{16e-6 * one.centers**2:.0f}",

@@ -33,9 +33,9 @@ from common import (
 )
 from scipy.sparse.linalg import LinearOperator, eigsh
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import mean_squared_error
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.learning.base import mean_squared_error
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.falkon_system import conjugate_gradient
 from semiparam_dynamics.learning.kernels import Gaussian

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from semiparam_dynamics.learning.selection import select as select
     from semiparam_dynamics.learning.sgm import SGM as SGM
     from semiparam_dynamics.learning.sgm import NystromSGM as NystromSGM
-    from semiparam_dynamics.learning.widths import LearnedWidths as LearnedWidths
-    from semiparam_dynamics.learning.widths import learn_widths as learn_widths
 
 # The public names, by their modules.
 _NAMES = {
@@ -68,7 +66,6 @@ _NAMES = {
     "rows": "Rows",
     "selection": "Selection select",
     "sgm": "SGM NystromSGM",
-    "widths": "LearnedWidths learn_widths",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
 

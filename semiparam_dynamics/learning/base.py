@@ -264,10 +264,8 @@ class ErrorSlope:
     Parameters
     ----------
     window : iterations that the line is fitted to, 2 or more.
-    threshold : in units of the error, which is a root mean squared error for the square loss; with
-        `relative` a share of the line's height where the window begins. 0: stop where the line no
-        longer falls.
-    relative : see above.
+    threshold : in units of the error, which is a root mean squared error for the square loss. 0:
+        stop where the line no longer falls.
 
     Raises
     ------
@@ -276,7 +274,6 @@ class ErrorSlope:
 
     window: int = 10
     threshold: float = 0.0
-    relative: bool = False
 
     def __post_init__(self) -> None:
         """Check the parameters."""
@@ -294,8 +291,7 @@ class ErrorSlope:
         # The least-squares line about the window's middle, where slope and mean are independent.
         place = np.arange(self.window) - 0.5 * (self.window - 1)
         slope = float(place @ last) / float(place @ place)
-        height = float(last.mean()) + slope * float(place[0]) if self.relative else 1.0
-        return slope >= -self.threshold * height / self.window
+        return slope >= -self.threshold / self.window
 
 
 @dataclass(frozen=True)
@@ -500,6 +496,10 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
             )
         return (rows, None) if self.validation is None else hold_out(rows, self.validation, draw)
 
+    def _log(self, total: int, label: str, tolerance: float, squared: bool) -> IterationLog:
+        of = self.callback, self.verbose, label, tolerance, self.patience, self.stopping, squared
+        return IterationLog(total, *of)
+
     def _best(
         self,
         iterates: Iterator[Iterate],
@@ -520,8 +520,3 @@ class StoppedEarly(RegularisationPath, KernelRegressor):
         if check is not None:
             self.validation_errors_ = np.array(log.errors)
         return best
-
-
-def mean_squared_error(Y: Array, predicted: Array, weights: Array | None = None) -> float:
-    """Mean over rows, by their weights (n,) if any, and outputs of (Y - predicted)^2."""
-    return float(np.average(((Y - predicted) ** 2).mean(axis=1), weights=weights))

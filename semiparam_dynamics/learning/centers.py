@@ -47,7 +47,7 @@ BASIS_BLOCK_ROWS = 128
 
 
 class NystromBasis:
-    """Features phi(x) = L^-1 K(C, x), with L L' = K(C, C), that grow with the centres.
+    """Features phi(x) = L^-1 K(C, x), with L L' = K(C, C).
 
     With K_mm^+ = S S' and S = L'^-1 these are the columns of A = K_nm S (thesis 4.2 and 4.3.2).
     L is triangular in the centres' order, so the features of the first t centres are the first
@@ -60,12 +60,14 @@ class NystromBasis:
 
     Attributes
     ----------
-    centers : (M, d), all centres so far.
+    centers : (M, d).
     kept : (q,), the numbers of those that brought a feature.
     expansion : (M, q), the features of the centres themselves: expansion @ expansion' = K(C, C).
     factor : (q, q), lower triangular, L of the kept centres.
     jitter : 1e-13 about, or 1e-6 where the data are in single precision; the error, relative to
         K(c, c), of the inner products of the centres' features.
+
+    Raises LearningError for a kernel that is zero on all centres, or not finite.
     """
 
     def __init__(self, kernel: Kernel, centers: Array, *, dtype: np.dtype | None = None) -> None:
@@ -74,14 +76,26 @@ class NystromBasis:
         # Above the rounding of K's entries, and, which is in float64, of the factorisation.
         eps = float(np.finfo(self.dtype).eps)
         self.jitter = max(10.0 * eps, 500.0 * float(np.finfo(float).eps))
-        self.centers = as_inputs(centers[:0], float)
-        self.kept: Indices = np.empty(0, dtype=np.intp)
-        self.expansion = np.empty((0, 0))
-        self.extend(centers)
+        self.centers = stacked([as_inputs(centers, float)])  # a copy: given ones are the caller's
+        self._upper: Array | None = None
+        self.expansion, enough = self._gram(self.centers)
+        M = len(self.expansion)
+        self.kept: Indices = np.arange(M)
+        # Row by row, a lower triangle is column by column an upper one.
+        factorised = upper_factor(self.expansion.T, clean=True)
+        if factorised and (np.diag(self.expansion) ** 2 > enough).all():
+            return
+        self.kept = self.kept[:0]
+        self.expansion[:] = 0.0
+        for start in range(0, M, BASIS_BLOCK_ROWS):
+            self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
+        if not len(self.kept):
+            raise LearningError(f"The kernel is zero on every centre: {NONZERO}")
+        self.expansion = self.expansion[:, : self.n_features]
 
     @property
     def n_centers(self) -> int:
-        """M, the number of centres so far."""
+        """M, the number of centres."""
         return int(self.centers.shape[0])
 
     @property
@@ -97,21 +111,6 @@ class NystromBasis:
     def n_features_of(self, n_centers: int) -> int:
         """The number of features that belong to the first `n_centers` centres."""
         return int(np.searchsorted(self.kept, n_centers))
-
-    def extend(self, centers: Array) -> None:
-        """Append centres (k, d); the features so far stay as they are."""
-        known, old = self.n_centers, self.n_features
-        self._upper: Array | None = None
-        self.centers = stacked((self.centers, as_inputs(centers, float)))
-        if not known and self._start():
-            return
-        M = self.n_centers
-        grown = np.zeros((M, old + M - known))
-        grown[:known, :old] = self.expansion
-        self.expansion = grown
-        for start in range(known, M, BASIS_BLOCK_ROWS):
-            self._append(slice(start, min(start + BASIS_BLOCK_ROWS, M)))
-        self.expansion = self.expansion[:, : self.n_features]
 
     def transform(self, X: Array) -> Array:
         """Features (n, q) of inputs (n, d), in the dtype of X."""
@@ -152,15 +151,6 @@ class NystromBasis:
         weights: Array = self.expansion.T @ coefficients
         return weights
 
-    def _start(self) -> bool:
-        """Make K(C, C) the expansion, in its place, if each centre brings a feature."""
-        K, enough = self._gram(self.centers)
-        # Row by row, a lower triangle is column by column an upper one.
-        if not (upper_factor(K.T, clean=True) and (np.diag(K) ** 2 > enough).all()):
-            return False
-        self.expansion, self.kept = K, np.arange(len(K))
-        return True
-
     def _gram(self, centers: Array) -> tuple[Array, Array]:
         """K(C, C) with the jitter, and what a pivot must exceed.
 
@@ -195,8 +185,6 @@ def solve_upper(upper: Array, B: Array, transposed: bool = False) -> Array:
 
     A column of B that is not finite leaves the others alone.
     """
-    if not B.size:
-        return B
     result: Array
     if B.shape[1] == 1:  # the solver of matrices would copy U
         result = dtrsv(upper, B[:, 0], lower=0, trans=int(transposed))[:, None]
@@ -349,9 +337,9 @@ def _errors(some: Block, kernel: Kernel, scale: float) -> Array:
     Y = some.Y / np.where(sizes > 0.0, sizes, 1.0)
     Y /= np.maximum(np.sqrt(np.mean(Y**2, axis=0)), np.finfo(Y.dtype).tiny)
     rows = ArrayRows(some.X, Y, None if equal else some.weights.astype(some.X.dtype))
-    basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
-    if not (basis.n_features and NO_VALUE < scale < np.inf):
+    if not NO_VALUE < scale < np.inf:
         return np.full(len(RIDGES), np.inf)
+    basis = NystromBasis(kernel, some.X[:CHOICE_CENTERS], dtype=rows.dtype)
     stream = partial(feature_blocks, rows, nystrom_map(basis, rows.dtype))
     system = NestedRidge(basis.n_features, rows.n_outputs)
     for block in stream():
@@ -459,8 +447,6 @@ def approximate_leverage_scores(
     rows = _rows(X)
     the_kernel = scaled_kernel(kernel, rows)
     basis = NystromBasis(the_kernel, sketch, dtype=rows.dtype)
-    if not basis.n_features:
-        raise LearningError(f"The kernel is zero on every centre of the sketch: {NONZERO}")
     ridge = positive(penalty, "penalty") * rows.n_samples
     features = nystrom_map(basis, rows.dtype)
 
@@ -522,18 +508,12 @@ def choose_centers(
 def basis_of(
     estimator: Any, rows: Rows, draw: np.random.RandomState, memory_limit: int | None
 ) -> NystromBasis:
-    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n).
-
-    Raises LearningError for a kernel that is zero on all of them.
-    """
+    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n)."""
     kernel, penalty = estimator.kernel_, 1.0 / np.sqrt(rows.n_samples)
     centers = choose_centers(
         estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
     )
-    basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-    if not basis.n_features:
-        raise LearningError(f"The kernel is zero on every centre: {NONZERO}")
-    return basis
+    return NystromBasis(kernel, centers.points, dtype=rows.dtype)
 
 
 def _rows(X: Any) -> Rows:

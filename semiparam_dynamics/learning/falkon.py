@@ -20,11 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    not_negative,
-    positive_count,
-)
+from semiparam_dynamics.base.errors import ConfigurationError, not_negative, positive_count
 from semiparam_dynamics.learning.base import (
     Callback,
     IterationLog,
@@ -47,12 +43,7 @@ from semiparam_dynamics.learning.falkon_system import (
 from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import Loss, as_loss
 from semiparam_dynamics.learning.products import KernelRows, kernel_rows
-from semiparam_dynamics.learning.rows import (
-    Rows,
-    backend_of,
-    chunk_by_chunk,
-    memory_budget,
-)
+from semiparam_dynamics.learning.rows import Rows, backend_of, chunk_by_chunk, memory_budget
 
 # -------------------------------------------------------------------------------------------------
 # The logistic loss.
@@ -153,11 +144,6 @@ class LogisticNewton:
         w, f, offsets = at.weights, at.predictions, at.offsets
         # Below the data's precision a residual says nothing.
         tolerance = max(tolerance, float(np.finfo(self._data.rows.dtype).eps))
-        if not w.size:  # a kernel that is zero on all centres
-            if self._intercept:
-                offsets[:] = self._log_odds(tolerance)
-                f[:] = offsets
-            return Solved(np.zeros((1, w.shape[1])), np.zeros((0, w.shape[1])), str)
         coefficients = np.zeros_like(w)
         residuals: list[Array] = []
         relative = np.full(w.shape[1], np.inf)
@@ -189,19 +175,6 @@ class LogisticNewton:
             if follow(len(residuals), coefficients.copy):
                 break
         return Solved(coefficients, np.array(residuals), partial(_far, relative))
-
-    def _log_odds(self, tolerance: float) -> Array:
-        """The minimisers among constant functions, (T,).
-
-        A class that no row has would have them infinite: it counts with the share at which the
-        residual, the share's root then, is the tolerance.
-        """
-        least = max(tolerance**2, float(np.finfo(float).tiny))
-        positive, negative = (
-            np.maximum(np.sum(self._share * (self._Y == sign), axis=0), least)
-            for sign in (1.0, -1.0)
-        )
-        return np.asarray(np.log(positive / negative))
 
     def _gradient(
         self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
@@ -290,8 +263,8 @@ class LogisticNewton:
         q, k = self._system.basis.n_features, f.shape[1]
         first = self._losses_slopes(f, columns)
         if not self._intercept:
-            return self._data.transposed(first)[:q], np.zeros((q, k))
-        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))[:q]
+            return self._data.transposed(first), np.zeros((q, k))
+        both = self._data.transposed(np.hstack((first, _curvature(f) * self._share)))
         return both[:, :k], both[:, k:]
 
 

@@ -67,9 +67,7 @@ class FalkonSystem:
         products: Callable[..., Any] = kernel_rows,
     ) -> None:
         self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
-        # A kernel that is zero on all centres keeps none: the first stands for the zero function.
-        used = self.basis.kept if self.basis.n_features else np.zeros(1, dtype=np.intp)
-        self.data = products(rows, kernel, self.basis.centers[used], memory_limit)
+        self.data = products(rows, kernel, self.basis.centers[self.basis.kept], memory_limit)
         self._parts = _sampled(rows, centers, sample)
         self.least = _least(rows, self._parts)
         self._keep = sample is not None
@@ -98,7 +96,7 @@ class FalkonSystem:
         B, basis = self.preconditioner(penalty), self.basis
 
         def coefficients(beta: Array) -> Array:
-            return basis.to_coefficients(B.to_features(beta)) if len(beta) else np.zeros((1, T))
+            return basis.to_coefficients(B.to_features(beta))
 
         def product(beta: Array, _: Indices) -> Array:
             weights = B.to_features(beta)
@@ -107,11 +105,10 @@ class FalkonSystem:
             return B.from_features(gradient)
 
         if self._targets is None:
-            self._targets = self.data.targets()[: self.basis.n_features]
+            self._targets = self.data.targets()
         b = B.from_features(basis.from_coefficients(self._targets) / self._n)
         # A residual below the kernel's rounding is one of the recurrence only.
         enough = max(tolerance, float(np.finfo(self.data.rows.dtype).eps))
-        T = b.shape[1]
         solution = conjugate_gradient(
             product,
             b,
@@ -282,10 +279,7 @@ class Preconditioner:
     """
 
     def __init__(self, basis: NystromBasis, penalty: float, mean: Callable[[], Array]) -> None:
-        q = basis.n_features
-        self._A, extra = np.empty((0, 0)), penalty
-        if not q:
-            return
+        q, extra = basis.n_features, penalty
         for _ in range(20):
             self._A = mean()
             scale = float(np.trace(self._A))

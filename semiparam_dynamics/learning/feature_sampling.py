@@ -26,105 +26,18 @@ from semiparam_dynamics.base.errors import (
     positive_penalty,
 )
 from semiparam_dynamics.learning.centers import scaled_kernel
-from semiparam_dynamics.learning.kernels import (
-    Gaussian,
-    Kernel,
-    Laplacian,
-    Matern,
-    as_kernel,
-)
+from semiparam_dynamics.learning.kernels import Gaussian, Laplacian, Matern, as_kernel
 from semiparam_dynamics.learning.ridge import FeatureMap
-from semiparam_dynamics.learning.rows import (
-    FLOATS,
-    ArrayRows,
-    Rows,
-    memory_budget,
-    validate_data,
-)
-
-# -------------------------------------------------------------------------------------------------
-# Random features of stationary kernels: frequencies from their spectral densities.
+from semiparam_dynamics.learning.rows import FLOATS, ArrayRows, Rows, memory_budget, validate_data
 
 KINDS = ("phase", "pair")
-
-
-class SpectralFeatures:
-    """Functions psi_1, psi_2, ... with (1 / m) sum_j psi_j(x) psi_j(x') -> K(x, x').
-
-    With frequencies w from the kernel's spectral density (Bochner's theorem; Rahimi, Recht 2007):
-    kind "phase" has psi = sqrt(2) cos(w'x + b), b uniform; kind "pair" has the two functions
-    sqrt(2) cos(w'x) and sqrt(2) sin(w'x) of each frequency, next to each other. The first of them
-    are the same whatever their number.
-
-    The densities, for width sigma: the Gaussian kernel's is normal of scale 1 / sigma; the
-    Laplacian's has independent Cauchy entries; Matern's is Student's t with 2 nu degrees of
-    freedom (Rasmussen, Williams 2006, section 4.2.1).
-
-    Raises ConfigurationError for another kernel or kind.
-    """
-
-    def __init__(
-        self, kernel: Kernel, n_features: int, n_inputs: int, kind: str, random_state: Any
-    ) -> None:
-        if kind not in KINDS:
-            raise ConfigurationError(f'kind must be "phase" or "pair", not "{kind}".')
-        n_features = positive_count(n_features, "n_features")
-        if n_features < (2 if kind == "pair" else 1):
-            raise ConfigurationError(f'n_features={n_features} is too few for kind="{kind}".')
-        if not isinstance(kernel, (Gaussian, Laplacian, Matern)):
-            raise ConfigurationError(
-                f"Random features need the kernel's spectral density; it is known for Gaussian, "
-                f"Laplacian and Matern, not for {type(kernel).__name__}."
-            )
-        n = n_features if kind == "phase" else n_features // 2
-        # Each frequency takes a row of normal draws, so that the first ones don't depend on n.
-        draws = check_random_state(random_state).standard_normal((n, n_inputs + 2))
-        directions, phase, mixing = draws[:, :-2], ndtr(draws[:, -2]), ndtr(draws[:, -1])
-        if isinstance(kernel, Laplacian):
-            directions = np.tan(np.pi * (ndtr(directions) - 0.5))
-        elif isinstance(kernel, Matern):
-            kernel.bind(np.zeros((1, n_inputs)))  # checks nu
-            freedom = 2.0 * kernel.nu
-            directions = directions * np.sqrt(freedom / chi2.ppf(mixing, freedom))[:, None]
-        self.frequencies: Array = directions / kernel_widths(kernel, n_inputs)
-        self.offsets: Array | None = 2.0 * np.pi * phase if kind == "phase" else None
-
-    def map(self, dtype: Any) -> FeatureMap:
-        """Feature map whose results are in `dtype`."""
-        return fourier_map(self.frequencies, self.offsets, dtype)
-
-
-def fourier_map(frequencies: Array, offsets: Array | None, dtype: Any) -> FeatureMap:
-    """x -> sqrt(2) cos(w'x + b), or pairs of sqrt(2) cos(w'x) and sqrt(2) sin(w'x), in `dtype`."""
-    transposed = np.ascontiguousarray(frequencies.T, dtype=dtype)
-    shift = None if offsets is None else offsets.astype(dtype)
-    root = np.dtype(dtype).type(np.sqrt(2.0))
-
-    def block(X: Array) -> Array:
-        angle = X @ transposed
-        if shift is not None:
-            angle += shift
-            result = np.cos(angle, out=angle)
-        else:
-            result = np.empty((len(X), 2 * angle.shape[1]), dtype)
-            np.cos(angle, out=result[:, ::2])
-            np.sin(angle, out=result[:, 1::2])
-        result *= root
-        return result
-
-    return FeatureMap(len(frequencies) * (1 if offsets is not None else 2), block)
+IMPORTANCE_ROWS = 1000  # that an importance sees, at most
 
 
 def kernel_widths(kernel: Any, n_inputs: int) -> Array:
     """The kernel's width for each input, (d,); binding the kernel checks them."""
     kernel.bind(np.zeros((1, n_inputs)))
     return np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), (n_inputs,))
-
-
-# -------------------------------------------------------------------------------------------------
-# Any features, and draws of them.
-
-IMPORTANCE_ROWS = 1000  # that an importance sees, at most
 
 
 class FeatureSampler(Protocol):
@@ -143,25 +56,64 @@ class FeatureSampler(Protocol):
 
 @dataclass(frozen=True)
 class SpectralSampler:
-    """sqrt(2) cos(w'x + b) of a stationary kernel; omega is (w, b), (d + 1,).
+    """Features of a stationary kernel, with frequencies w from its spectral density.
+
+    By Bochner's theorem (Rahimi, Recht 2007). The densities, for width sigma: the Gaussian kernel's
+    is normal of scale 1 / sigma; the Laplacian's has independent Cauchy entries; Matern's is
+    Student's t with 2 nu degrees of freedom (Rasmussen, Williams 2006, section 4.2.1).
 
     Parameters
     ----------
     kernel : Gaussian, Laplacian or Matern; None: ``Gaussian(1.0)``.
+    kind : "phase", sqrt(2) cos(w'x + b), b uniform; omega is (w, b), (d + 1,). Or "pair": the two
+        functions sqrt(2) cos(w'x) and sqrt(2) sin(w'x) of each w, which is there twice.
     """
 
     kernel: Any = None
+    kind: str = "phase"
 
     def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
-        """See :class:`FeatureSampler`."""
+        """See :class:`FeatureSampler`; ConfigurationError for another kernel or kind."""
         kernel = Gaussian(1.0) if self.kernel is None else as_kernel(self.kernel)
-        drawn = SpectralFeatures(kernel, n, n_inputs, "phase", random)
-        assert drawn.offsets is not None
-        return np.column_stack((drawn.frequencies, drawn.offsets))
+        if self.kind not in KINDS:
+            raise ConfigurationError(f'kind must be "phase" or "pair", not "{self.kind}".')
+        if not isinstance(kernel, (Gaussian, Laplacian, Matern)):
+            raise ConfigurationError(
+                f"Random features need the kernel's spectral density; it is known for Gaussian, "
+                f"Laplacian and Matern, not for {type(kernel).__name__}."
+            )
+        count = n if self.kind == "phase" else n // 2
+        # Each frequency takes a row of normal draws, so that the first ones don't depend on n.
+        draws = random.standard_normal((count, n_inputs + 2))
+        directions, phase, mixing = draws[:, :-2], ndtr(draws[:, -2]), ndtr(draws[:, -1])
+        if isinstance(kernel, Laplacian):
+            directions = np.tan(np.pi * (ndtr(directions) - 0.5))
+        elif isinstance(kernel, Matern):
+            kernel.bind(np.zeros((1, n_inputs)))  # checks nu
+            freedom = 2.0 * kernel.nu
+            directions = directions * np.sqrt(freedom / chi2.ppf(mixing, freedom))[:, None]
+        frequencies = directions / kernel_widths(kernel, n_inputs)
+        if self.kind == "pair":
+            return np.repeat(frequencies, 2, axis=0)
+        return np.column_stack((frequencies, 2.0 * np.pi * phase))
 
     def psi(self, X: Array, omega: Array) -> Array:
         """See :class:`FeatureSampler`."""
-        return fourier_map(omega[:, :-1], omega[:, -1], X.dtype).evaluate(X)
+        w, b = self.parts(omega)
+        angle = X @ np.ascontiguousarray(w.T, dtype=X.dtype)
+        if b is None:
+            values = np.empty((len(X), len(omega)), X.dtype)
+            np.cos(angle, out=values[:, ::2])
+            np.sin(angle, out=values[:, 1::2])
+        else:
+            angle += b.astype(X.dtype)
+            values = np.cos(angle, out=angle)
+        values *= X.dtype.type(np.sqrt(2.0))
+        return values
+
+    def parts(self, omega: Array) -> tuple[Array, Array | None]:
+        """Frequencies, each once, and offsets; None of the kind "pair"."""
+        return (omega[::2], None) if self.kind == "pair" else (omega[:, :-1], omega[:, -1])
 
 
 @dataclass(frozen=True)

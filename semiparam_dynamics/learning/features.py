@@ -9,23 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    clone,
-)
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import (
-    ConfigurationError,
-    LearningError,
-    positive,
-    positive_count,
-)
+from semiparam_dynamics.base.errors import ConfigurationError, positive, positive_count
 from semiparam_dynamics.learning.centers import (
     NystromBasis,
     choose_centers,
@@ -82,8 +72,6 @@ class NystromFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, HasKern
             self.centers, ArrayRows(X), self.n_centers, kernel, 1e-3, self.random_state
         ).points
         self._basis = NystromBasis(kernel, self.centers_)
-        if not self._basis.n_features:
-            raise LearningError("The kernel is zero on every centre: there is no feature.")
         return self
 
     @property

@@ -481,16 +481,12 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.recursion_.assess(self._checked(X), self.recoding_).familiarity
 
-    def known_proba(self, X: Any) -> Array:
-        """Probabilities (n,) that inputs (n, d) are of a class taught, if every second input is.
-
-        From held-out examples, once with their class and once as if it had not been taught. NaN
-        until there are ten of two classes.
-        """
-        return self.known_at(self.familiarity(X))
-
     def known_at(self, familiarity: Array) -> Array:
-        """Probabilities as :meth:`known_proba`, for inputs of this :meth:`familiarity` (n,)."""
+        """Probabilities (n,) that inputs of this :meth:`familiarity` (n,) are of a class taught.
+
+        If every second input is. From held-out examples, once with their class and once as if it
+        had not been taught. NaN until there are ten of two classes.
+        """
         check_is_fitted(self, "recursion_")
         acceptance = self.recursion_.acceptance()
         if acceptance is None:

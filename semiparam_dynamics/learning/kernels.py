@@ -457,15 +457,12 @@ def _widths(length_scale: Any, n_inputs: int) -> Array:
 
 # -------------------------------------------------------------------------------------------------
 # A Gaussian or Matern kernel with its centres prepared: blocks of its matrix, and products with
-# them. The products need less time than the matrix would, and no memory for it: each entry is used
-# while it is in the processor's cache, and never written to memory.
+# them. The products take no memory for the matrix: a part of its rows is in the processor's cache.
 
-TILE_COLUMNS = 256  # columns: OpenBLAS multiplies tiles of this size without copying them first
-VECTOR_COLUMNS = 16  # columns: a multiple of what a processor's vector holds in either precision
-MAX_KEPT_ROWS = 32  # at most, whose kernels are kept until they have been used twice
+CACHED_BYTES = 2**21  # of those rows, for the second-level cache and what a core has of the third
+FEWEST_CACHED_ROWS, MOST_CACHED_ROWS = 16, 256  # of a product of matrices: of fewer it is slower
 MEDIAN_ROWS = 500  # at most, of which the centres' median is taken
 RESTORED = 1e-7  # of a row's square: distances below it have lost half of their digits
-KEPT_ROWS_BYTES = 2**20  # memory of those rows: a core's second-level cache
 
 
 class GaussianBlocks:
@@ -486,12 +483,12 @@ class GaussianBlocks:
     Attributes
     ----------
     origin, scale : (d,), what is subtracted from inputs, and what they are then multiplied by.
+    cached_rows : of the kernel, that a product has in memory at a time.
 
     Raises LearningError when inputs divided by the widths have squares that overflow.
     """
 
     def __init__(self, C: Array, widths: Array, order: int = 0) -> None:
-        m = len(C)
         self.dtype, self._order = C.dtype, order
         self._inner: Any = np.dtype(float) if order else C.dtype
         self.scale = (1.0 / widths).astype(C.dtype)
@@ -500,27 +497,21 @@ class GaussianBlocks:
         self.origin = middle(C).astype(self._inner, copy=False)
         centers = self._with_norms(C)
         centers[:, -2:] = centers[:, [-1, -2]]
-        # Tiles of equal width, a multiple of the vectors', whose last columns may be empty.
-        self._m, n_tiles = m, max(1, -(-m // TILE_COLUMNS))
-        self._width = max(VECTOR_COLUMNS, VECTOR_COLUMNS * -(-m // (VECTOR_COLUMNS * n_tiles)))
-        padded = np.zeros((n_tiles * self._width, centers.shape[1]), self._inner)
-        padded[:m] = centers
-        tiles = padded.reshape(n_tiles, self._width, -1).transpose(0, 2, 1)
-        self._tiles = np.ascontiguousarray(tiles)
-        near = KEPT_ROWS_BYTES // (8 * max(m, 1) * self._inner.itemsize)
-        self._rows = min(MAX_KEPT_ROWS, max(8, 8 * near))
+        self._centers = np.ascontiguousarray(centers.T)
+        fitting = CACHED_BYTES // max(centers[:, :1].nbytes, 1)
+        self.cached_rows = min(max(fitting // 4 * 4, FEWEST_CACHED_ROWS), MOST_CACHED_ROWS)
 
     def __call__(self, X: Array) -> Array:
         """K(X, C), (k, m), of rows X (k, d)."""
-        K = np.empty((len(X), self._m), self.dtype)
-        evaluate(self._with_norms(X), self._tiles, self._kernels(X, 1)[0], K, self._order)
-        return K
+        K = np.empty((len(X), self._centers.shape[1]), self._inner)
+        evaluate(self._with_norms(X), self._centers, K, self.cached_rows, self._order)
+        return K.astype(self.dtype, copy=False)
 
     def multiply(self, X: Array, B: Array) -> Array:
         """K(X, C) B for B (m, T): (k, T) in float64, as all sums."""
         out = np.zeros((len(X), B.shape[1]))
         none = np.empty((0, B.shape[1]))
-        self._add_products(X, self._in_tiles(B), none, none, out, self._no_tiles(0))
+        self._add_products(X, B.T, none, none, out, none[:, :0])
         return out
 
     def normal(self, X: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -528,41 +519,22 @@ class GaussianBlocks:
         for each column, (k, T); None: no Y, no weights. (m, T) in float64.
         """
         k, T = len(X), B.shape[1]
-        out, S = self._no_tiles(T), np.zeros((k, T))
+        out, S = np.zeros((T, len(B))), np.zeros((k, T))
         Y, w = np.zeros((k, T)) if Y is None else Y, weight_columns(weights, k, T)
-        self._add_products(X, self._in_tiles(B), Y, w, S, out)
-        return self._of_centers(out)
+        self._add_products(X, B.T, Y, w, S, out)
+        return out.T
 
     def transposed(self, X: Array, S: Array) -> Array:
         """K(X, C)' S for S (k, T): (m, T) in float64."""
-        none, out = np.empty((0, S.shape[1])), self._no_tiles(S.shape[1])
-        self._add_products(X, self._no_tiles(0), none, none, S, out)
-        return self._of_centers(out)
+        none, out = np.empty((0, S.shape[1])), np.zeros((S.shape[1], self._centers.shape[1]))
+        self._add_products(X, none[:, :0], none, none, S, out)
+        return out.T
 
     def _add_products(self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
         """See :func:`add_products`."""
-        K, S = self._kernels(X, len(self._tiles) if len(out) else 1), _rows(S)
-        x = self._with_norms(X)
-        add_products(x, self._tiles, B, _rows(Y), _rows(w), K, S, out, self._order)
-
-    def _no_tiles(self, T: int) -> Array:
-        """Zeros (T, n_tiles, w)."""
-        return np.zeros((T, len(self._tiles), self._width))
-
-    def _kernels(self, X: Array, n_tiles: int) -> Array:
-        """Working memory of so many tiles' kernels, (n_tiles, R, w)."""
-        rows = min(self._rows, max(len(X), 1))
-        return np.empty((n_tiles, rows, self._width), self._inner)
-
-    def _in_tiles(self, B: Array) -> Array:
-        """B (m, T) as (T, n_tiles, w); zero for the columns that no centre has."""
-        padded = self._no_tiles(B.shape[1])
-        padded.reshape(B.shape[1], -1)[:, : self._m] = B.T
-        return padded
-
-    def _of_centers(self, tiles: Array) -> Array:
-        """The reverse: (T, n_tiles, w) as (m, T)."""
-        return tiles.reshape(len(tiles), -1)[:, : self._m].T
+        K = np.empty((max(min(self.cached_rows, len(X)), 1), self._centers.shape[1]), self._inner)
+        X, B, Y, w, S = self._with_norms(X), in_rows(B), in_rows(Y), in_rows(w), in_rows(S)
+        add_products(X, self._centers, K, B, Y, w, S, out, self._order)
 
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
@@ -600,93 +572,86 @@ def weight_columns(weights: Array | None, k: int, T: int) -> Array:
     return np.broadcast_to(each.astype(float, copy=False), (k, T))
 
 
-def _rows(A: Array) -> Array:
+def in_rows(A: Array) -> Array:
+    """A in float64, row by row."""
     return np.ascontiguousarray(A, dtype=float)
 
 
 # -------------------------------------------------------------------------------------------------
-# The compiled loops. A tile of exponents comes from one matrix product, small enough that it needs
-# no copy of its factors and its result stays in the first-level cache; there it becomes powers of
-# two in its place, and is multiplied. Only `R` rows of the kernel are kept, in the second-level
-# cache, until their sums are known, tile after tile: each is one piece of memory for the powers.
+# The compiled loops. Exponents of some rows come from one product of matrices; four rows of them at
+# a time become the kernel, in their place, and are multiplied twice while they are in the cache.
 
 
 @compiled
-def evaluate(X: Array, C: Array, E: Array, K: Array, order: int) -> None:
-    """K of exponents X C, (k, m), for X (k, p) and the centres C in tiles (m / w, p, w).
-
-    E (R, w) is working memory. The last tile may be wider than what is left of m.
-    """
-    for i in range(0, len(X), len(E)):
-        here = min(len(E), len(X) - i)
-        for t in range(len(C)):
-            _kernel(X, C[t], E, i, here, order)
-            first = t * E.shape[1]
-            last = min(first + E.shape[1], K.shape[1])
-            for r in range(here):
-                K[i + r, first:last] = E[r, : last - first]
+def evaluate(X: Array, C: Array, K: Array, size: int, order: int) -> None:
+    """K (k, m) of exponents X C, for X (k, p) and the centres C (p, m), `size` rows at a time."""
+    for i in range(0, len(X), size):
+        part = K[i : i + size]
+        if part.size:  # BLAS takes no empty matrix
+            np.dot(X[i : i + size], C, part)
+        for r in range(0, len(part), 4):
+            _finish(part[r : r + 4], X, C, i + r, order)
 
 
 @compiled
 def add_products(
-    X: Array, C: Array, B: Array, Y: Array, w: Array, K: Array, S: Array, out: Array, order: int
+    X: Array, C: Array, K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array, order: int
 ) -> None:
-    """S += K B, then S = w (S - Y) where there are w, then out += K' S, with K of exponents X C.
+    """:func:`add_rows` with the kernel of exponents X C, in the working memory K (R, m)."""
+    for i in range(0, len(X), len(K)):
+        part = K[: min(len(K), len(X) - i)]
+        if part.size:
+            np.dot(X[i : i + len(part)], C, part)
+        for r in range(0, len(part), 4):
+            rows = part[r : r + 4]
+            _finish(rows, X, C, i + r, order)
+            add_rows(rows, B, Y, w, S, out, i + r)
 
-    B and out are transposed and in tiles, (T, m / w, w); either is (0, m / w, w) where its product
-    isn't asked for. S (k, T); Y and w (k, T), or (0, T). K (m / w, R, w) is working memory, of one
-    tile without `out`.
+
+@compiled
+def add_rows(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array, start: int) -> None:
+    """S += K B, then S = w (S - Y) where there are w, then out += K' S; K (4, m) at most.
+
+    K is rows from `start` on of all k. B and out are transposed, (T, m), or (0, 0) where their
+    product isn't asked for. S (k, T); Y and w (k, T), or (0, T). K may be in single precision;
+    all sums are in double: in them coefficients of opposite signs, many times larger than the
+    function, cancel.
     """
-    R = K.shape[1]
-    for i in range(0, len(X), R):
-        here = min(R, len(X) - i)
-        for tile in range(len(C)):
-            own = K[min(tile, len(K) - 1)]
-            _kernel(X, C[tile], own, i, here, order)
-            forward(own, B, S, i, here, tile)
-        for r in range(i, min(i + here, len(w))):
+    forward(K, B, S, start)
+    if len(w):
+        for r in range(start, start + len(K)):
             for t in range(S.shape[1]):
                 S[r, t] = (S[r, t] - Y[r, t]) * w[r, t]
-        if len(out):
-            for tile in range(len(C)):
-                _backward(K[tile], S, i, here, tile, out)
+    backward(K, S, out, start)
 
 
 @compiled
-def _kernel(X: Array, C: Array, K: Array, start: int, here: int, order: int) -> None:
-    """The kernel of the rows from `start` and one tile C (p, w): (here, w) of K (R, w)."""
-    part = K[:here]
-    np.dot(X[start : start + here], C, part)
+def _finish(K: Array, X: Array, C: Array, start: int, order: int) -> None:
+    """The kernel (here, m) of some rows from `start` on, in place of their exponents."""
     if order == 0:
-        powers_of_two(part.reshape(part.size))
-    else:
-        if order == 1:
-            _restore(X, C, part, start)
-        matern_of_squares(part.reshape(part.size), order)
-
-
-@compiled
-def _restore(X: Array, C: Array, E: Array, start: int) -> None:
-    """Exponents E (k, w) whose digits cancelled, of rows near a centre, from the differences."""
+        powers_of_two(K.reshape(K.size))
+        return
     d = X.shape[1] - 2
-    for i in range(len(E)):
+    for i in range(len(K) if order == 1 else 0):
         x = X[start + i]
-        for j in range(E.shape[1]):
-            if E[i, j] > RESTORED * x[d]:
+        for j in range(K.shape[1]):
+            # Of rows near a centre the digits cancelled: from the differences.
+            if K[i, j] > RESTORED * x[d]:
                 squares = 0.0
                 for k in range(d):
                     squares += (x[k] - C[k, j]) ** 2
-                E[i, j] = -0.5 * squares
+                K[i, j] = -0.5 * squares
+    matern_of_squares(K.reshape(K.size), order)
 
 
 @compiled
-def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> None:
-    """S += K B of the rows from `start`, with one tile of K."""
+def forward(K: Array, B: Array, S: Array, start: int) -> None:
+    """S += K B of the rows from `start`."""
     take_widest_vectors()
     for t in range(len(B)):
-        b = B[t, tile]
-        for r in range(0, here - 3, 4):
-            r0, r1, r2, r3 = K[r], K[r + 1], K[r + 2], K[r + 3]
+        b = B[t]
+        if len(K) == 4:
+            r0, r1, r2, r3 = K[0], K[1], K[2], K[3]
             s0 = s1 = s2 = s3 = 0.0
             for j in range(b.size):
                 bj = b[j]
@@ -694,31 +659,31 @@ def forward(K: Array, B: Array, S: Array, start: int, here: int, tile: int) -> N
                 s1 += r1[j] * bj
                 s2 += r2[j] * bj
                 s3 += r3[j] * bj
-            S[start + r, t] += s0
-            S[start + r + 1, t] += s1
-            S[start + r + 2, t] += s2
-            S[start + r + 3, t] += s3
-        for r in range(here - here % 4, here):
-            row = K[r]
-            s0 = 0.0
-            for j in range(b.size):
-                s0 += row[j] * b[j]
-            S[start + r, t] += s0
+            S[start, t] += s0
+            S[start + 1, t] += s1
+            S[start + 2, t] += s2
+            S[start + 3, t] += s3
+        else:
+            for r in range(len(K)):
+                row, s0 = K[r], 0.0
+                for j in range(b.size):
+                    s0 += row[j] * b[j]
+                S[start + r, t] += s0
 
 
 @compiled
-def _backward(K: Array, S: Array, start: int, here: int, tile: int, out: Array) -> None:
-    """out += K' S of the rows from `start`, with one tile of K."""
+def backward(K: Array, S: Array, out: Array, start: int) -> None:
+    """out += K' S of the rows from `start`."""
     take_widest_vectors()
     for t in range(len(out)):
-        o = out[t, tile]
-        for r in range(0, here - 3, 4):
-            r0, r1, r2, r3 = K[r], K[r + 1], K[r + 2], K[r + 3]
-            s0, s1 = S[start + r, t], S[start + r + 1, t]
-            s2, s3 = S[start + r + 2, t], S[start + r + 3, t]
+        o = out[t]
+        if len(K) == 4:
+            r0, r1, r2, r3 = K[0], K[1], K[2], K[3]
+            s0, s1, s2, s3 = S[start, t], S[start + 1, t], S[start + 2, t], S[start + 3, t]
             for j in range(o.size):
                 o[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-        for r in range(here - here % 4, here):
-            row, s0 = K[r], S[start + r, t]
-            for j in range(o.size):
-                o[j] += row[j] * s0
+        else:
+            for r in range(len(K)):
+                row, s0 = K[r], S[start + r, t]
+                for j in range(o.size):
+                    o[j] += row[j] * s0

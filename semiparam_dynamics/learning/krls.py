@@ -37,6 +37,7 @@ from semiparam_dynamics.learning.kernel_ridge import (
     AT_ONCE,
     Problem,
     by_blocks,
+    chosen_within,
     fits,
     seconds_a_sweep,
     solve,
@@ -44,7 +45,6 @@ from semiparam_dynamics.learning.kernel_ridge import (
 from semiparam_dynamics.learning.kernels import FAR_ROWS, NO_VALUE, Kernel, Matern
 from semiparam_dynamics.learning.products import largest_diagonal
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.widths import chosen_within
 
 # -------------------------------------------------------------------------------------------------
 # Spectral filters: functions g of the eigenvalues of K/n that stand for their inverse.
@@ -299,11 +299,10 @@ class KRLS(RegularisationPath, KernelRegressor):
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
     tolerance : of "tikhonov" by blocks: sweeps end when the predictions at the training rows are,
         in norm, at most this part of the outputs from the exact ones.
-    seconds : for `fit`: without a kernel, kernel and penalty are those that
-        :func:`~.widths.chosen_within` finds in what the fit to all rows leaves, a third at least,
-        one width for each input among them; sweeps end with the time. Where a few of them take
-        longer, f is :class:`Falkon`'s, on as many centres as there is time for. None: see `kernel`
-        and `penalty`, and no limit.
+    seconds : for `fit`: without a kernel, :func:`~.kernel_ridge.chosen_within` finds one, with a
+        width for each input, and the penalty in what the fit leaves, a third at least; sweeps
+        end with the time. Where a few of them take longer, f is :class:`Falkon`'s, on as many
+        centres as there is time for. None: see `kernel` and `penalty`, and no limit.
 
     Attributes
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,7 +20,6 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.learning.base import (
     Callback,
     HeldOut,
-    IterationLog,
     Path,
     StoppedEarly,
     StoppingRule,
@@ -33,21 +31,18 @@ from semiparam_dynamics.learning.krls import gradient_step
 from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import second_moments
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    memory_budget,
-    require,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, require
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.
 
-LANCZOS_STEPS = 30  # iterations, about, for the largest eigenvalue
-
 
 class Gradient:
-    """A'W(A beta - Y) / sum w with A = K_nm S, the features of `basis`, for beta (q, T)."""
+    """A'W(A beta - Y) / sum w with A = K_nm S, the features of `basis`, for beta (q, T).
+
+    Of `n_products` at most. `solver` is "direct", "gram" or "auto", as in :class:`NYTRO`. Raises
+    LearningError where the Gram matrix was asked for and doesn't fit into the memory limit.
+    """
 
     step: float  # of the descent that uses this
 
@@ -56,61 +51,51 @@ class Gradient:
         rows: Rows,
         basis: NystromBasis,
         n_products: int,
-        early: bool,
         solver: str,
         memory_limit: int | None,
     ) -> None:
-        """`n_products` gradients will be asked for; with `early`, at most so many.
-
-        `solver` is "direct", "gram" or "auto", as in :class:`NYTRO`. Raises LearningError where
-        the Gram matrix was asked for and doesn't fit into the memory limit.
-        """
         self.basis = basis
         self.centers = basis.centers[basis.kept].astype(rows.dtype)  # (q, d)
-        self._rows = rows
-        n, q, T = rows.n_samples, basis.n_features, rows.n_outputs
+        self.n_outputs, self._total = rows.n_outputs, rows.total_weight
+        q, budget = basis.n_features, memory_budget(memory_limit)
         gram_bytes = 8 * 2 * q * q
-        budget = memory_budget(memory_limit)
         # Features and their products, 3 n q^2, against K times a few columns, twice.
-        pays_off = math.ceil(3.0 * q / (4.0 * max(MATRIX_SPEEDUP, T)))
-        if solver == "direct" or (solver == "auto" and gram_bytes > budget // 2):
-            self._until = n_products + LANCZOS_STEPS
-        elif solver == "gram" or (not early and n_products > pays_off):
-            require(budget, gram_bytes, f"The Gram matrix of {q} features")
-            self._until = 0
-        else:
-            self._until = pays_off if early else n_products + LANCZOS_STEPS
-        keep = self._until > 0
-        self._limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
-        self._data = KernelRows(rows, basis.kernel, self.centers, self._limit, keep)
-        kept = n * q * rows.dtype.itemsize if self._data.fits else 0
-        # What is left of the limit for validation.
-        self.rest = max(budget - gram_bytes - kept, budget // 8)
-        self._products = 0
+        pays_off = n_products > 3.0 * q / (4.0 * max(MATRIX_SPEEDUP, rows.n_outputs))
+        by_gram = solver == "gram" or (solver == "auto" and pays_off and gram_bytes <= budget // 2)
         self._gram: Array | None = None
-        self.targets = np.empty((q, T))  # A'WY / sum w once the Gram matrix is made
+        if by_gram:
+            require(budget, gram_bytes, f"The Gram matrix of {q} features")
+            used = gram_bytes
+            limit = budget - gram_bytes if budget > 2 * gram_bytes else budget
+            system = second_moments(rows, nystrom_map(basis, rows.dtype), limit, False)
+            gram, targets = system.second_moments()
+            if not (np.isfinite(gram).all() and np.isfinite(targets).all()):
+                raise LearningError(NOT_FINITE)
+            self._gram, self._targets = gram / self._total, targets / self._total
+        else:
+            self._data = KernelRows(rows, basis.kernel, self.centers, budget)
+            used = rows.n_samples * q * rows.dtype.itemsize if self._data.fits else 0
+        self.rest = max(budget - used, budget // 8)  # of the limit, for validation
 
     def __call__(self, beta: Array) -> Array:
         """The gradient at beta (q, T)."""
-        gram = self._gram_if_due()
-        if gram is not None:
-            result: Array = gram @ beta - self.targets
+        if self._gram is not None:
+            result: Array = self._gram @ beta - self._targets
             return result
-        gradient = self._data.gradient(self.basis.to_coefficients(beta))
-        return self.basis.from_coefficients(gradient) / self._rows.total_weight
+        gradient = self._data.normal(self.basis.to_coefficients(beta), with_outputs=True)
+        return self.basis.from_coefficients(gradient) / self._total
 
     def largest_eigenvalue(self) -> float:
         """Largest eigenvalue of A'WA / sum w, by Lanczos' iteration from a fixed start."""
         q = self.basis.n_features
 
         def multiply(v: Array) -> Array:
-            gram = self._gram_if_due()
-            if gram is not None:
-                product: Array = gram @ v
+            if self._gram is not None:
+                product: Array = self._gram @ v
                 return product
             normal = self._data.normal(self.basis.to_coefficients(v.reshape(q, 1)))
             product = self.basis.from_coefficients(normal[:, :1])[:, 0]
-            return product / self._rows.total_weight
+            return product / self._total
 
         if q == 1:
             return float(multiply(np.ones(1))[0])
@@ -121,22 +106,6 @@ class Gradient:
         # Gradient descent converges for any step below two over this: few digits will do.
         found = eigsh(operator, k=1, v0=start, tol=1e-6, return_eigenvectors=False)
         return float(found[0])
-
-    def _gram_if_due(self) -> Array | None:
-        if self._gram is None and self._products >= self._until:
-            self._make_gram()
-        self._products += 1
-        return self._gram
-
-    def _make_gram(self) -> None:
-        """A'WA and A'WY over the sum of the weights, in one pass over the data."""
-        features = nystrom_map(self.basis, self._rows.dtype)
-        system = second_moments(self._rows, features, self._limit, False)
-        gram, targets = system.second_moments()
-        if not (np.isfinite(gram).all() and np.isfinite(targets).all()):
-            raise LearningError(NOT_FINITE)
-        self._gram = gram / self._rows.total_weight
-        self.targets = targets / self._rows.total_weight
 
 
 @dataclass(eq=False, repr=False)
@@ -169,8 +138,7 @@ class NYTRO(StoppedEarly):
     stopping : a rule in their place: an :class:`ErrorSlope`, or a function of the validation RMSEs
         so far that is true where to stop.
     solver : "direct": two products with K_nm an iteration; "gram": with a q x q matrix, made
-        once in O(n m^2); "auto": the cheaper one for the iterations there are. Where they may
-        end early, it starts directly and changes over when the matrix would have paid off.
+        once in O(n m^2); "auto": the cheaper one for max_iter.
     random_state : of the centres and the held-out share.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free.
     callback, verbose : called after each iteration; whether to show a progress bar.
@@ -215,20 +183,8 @@ class NYTRO(StoppedEarly):
         rows, held = self._split(rows, validation_data, draw)
         # A relative fall of the RMSE by the tolerance is this one of the mean squared error.
         tolerance = 1.0 - (1.0 - not_negative(self.tolerance, "tolerance")) ** 2
-        patience = self.patience
-        log = IterationLog(
-            total,
-            self.callback,
-            self.verbose,
-            "iterations",
-            tolerance,
-            patience,
-            self.stopping,
-            True,
-        )
-        rule = patience is not None or self.stopping is not None
-        early = self.callback is not None or (held is not None and rule)
-        descent = self._gradient(rows, total, early, draw)
+        log = self._log(total, "iterations", tolerance, True)
+        descent = self._gradient(rows, total, draw)
         basis, check = descent.basis, None
         if held is not None:
             error = as_loss("square").error
@@ -243,7 +199,7 @@ class NYTRO(StoppedEarly):
         counts = set(chosen["max_iter"])
         asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         total = max(counts)
-        descent = self._gradient(rows, total, False, check_random_state(self.random_state))
+        descent = self._gradient(rows, total, check_random_state(self.random_state))
         kernel, keep = descent.basis.kernel, len(counts) > 1
         data = KernelRows(asked, kernel, descent.centers, descent.rest, keep)
         for t, beta in enumerate(self._iterates(descent, total), 1):
@@ -251,16 +207,14 @@ class NYTRO(StoppedEarly):
                 predicted = np.concatenate(list(data.multiply(descent.basis.to_coefficients(beta))))
                 yield {"max_iter": t}, predicted
 
-    def _gradient(
-        self, rows: Rows, total: int, early: bool, draw: np.random.RandomState
-    ) -> Gradient:
+    def _gradient(self, rows: Rows, total: int, draw: np.random.RandomState) -> Gradient:
         """The operator of the iteration, and its step size."""
         if self.solver not in ("auto", "direct", "gram"):
             raise ConfigurationError(
                 f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
             )
         basis = basis_of(self, rows, draw, self.memory_limit)
-        descent = Gradient(rows, basis, total, early, self.solver, self.memory_limit)
+        descent = Gradient(rows, basis, total, self.solver, self.memory_limit)
         descent.step = gradient_step(
             self.step, descent.largest_eigenvalue, lambda: largest_diagonal(rows, basis.kernel)
         )
@@ -268,7 +222,7 @@ class NYTRO(StoppedEarly):
 
     def _iterates(self, descent: Gradient, total: int) -> Iterator[Array]:
         """beta_1, ..., beta_total, each (q, T)."""
-        beta = np.zeros_like(descent.targets)
+        beta = np.zeros((descent.basis.n_features, descent.n_outputs))
         for _ in range(total):
             with np.errstate(over="ignore", invalid="ignore"):
                 beta = beta - descent.step * descent(beta)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, singledispatch
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg.blas import dsyrk, dtrsm
@@ -22,14 +22,15 @@ from threadpoolctl import ThreadpoolController
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.base.jit import compiled, take_widest_vectors
+from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.kernels import (
     NOT_FINITE,
     Bound,
     GaussianBlocks,
     Kernel,
+    add_rows,
     as_inputs,
-    forward,
+    in_rows,
     is_sparse,
     weight_columns,
 )
@@ -159,22 +160,6 @@ def evaluate_into(bound: Bound, X: Array, out: Array) -> None:
 OfBlock = Callable[[Any, Array, Block, slice], Array]
 
 
-class KernelProducts(Protocol):
-    """K(rows, centres) as a linear map, wherever the rows are."""
-
-    rows: Rows
-    centers: Array
-
-    def multiply(self, B: Array) -> Iterator[Array]:
-        """K B for B (m, T), a block of rows (k, T) at a time."""
-
-    def normal(self, B: Array) -> Array:
-        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-
-    def targets(self) -> Array:
-        """K' W Y, (m, T) in float64."""
-
-
 class KernelRows:
     """K(rows, centres) as a linear map, computed by this process.
 
@@ -209,7 +194,9 @@ class KernelRows:
         self.block_rows = min(share, max(64, size))
         # Where none is stored, a row takes its inputs' copies, its outputs and its weights.
         light = 8 * (3 * rows.row_numbers + 3 * max(rows.n_outputs, 1)) * n_threads()
-        self._fused_rows = max(self.block_rows, min(left // light, TASK_ENTRIES // m))
+        self._fused_rows = max(self.block_rows, min(left // 2 // light, TASK_ENTRIES // m))
+        if isinstance(self._bound, GaussianBlocks):
+            self._bound.cached_rows = min(self._bound.cached_rows, share)
         self._kept: list[tuple[Array, Block]] | None = None
 
     def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
@@ -222,9 +209,15 @@ class KernelRows:
         for part in self._each(B.shape[1], lambda of, A, *_: of.multiply(A, B)):
             yield part.astype(self.rows.dtype, copy=False)
 
-    def normal(self, B: Array) -> Array:
-        """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
-        return self.gradient(B, with_outputs=False)
+    def normal(self, B: Array, with_outputs: bool = False) -> Array:
+        """K' W (K B - Y) for B (m, T), with W the sample weights, in float64; Y is zero unless
+        `with_outputs`.
+        """
+        B = np.asarray(B, dtype=float)
+        return self._sum(
+            B.shape[1],
+            lambda of, A, b, _: of.normal(A, B, b.Y if with_outputs else None, b.weights),
+        )
 
     def weighted_normal(self, B: Array, weights: Array) -> Array:
         """K' W_t K b_t for each column of B (m, T), with weights (n, T) of its own, in place of
@@ -236,14 +229,6 @@ class KernelRows:
     def transposed(self, S: Array) -> Array:
         """K' S for S (n, T): (m, T) in float64."""
         return self._sum(S.shape[1], lambda of, A, _, part: of.transposed(A, S[part]))
-
-    def gradient(self, B: Array, with_outputs: bool = True) -> Array:
-        """K' W (K B - Y) for B (m, T), in float64; Y is zero unless `with_outputs`."""
-        B = np.asarray(B, dtype=float)
-        return self._sum(
-            B.shape[1],
-            lambda of, A, b, _: of.normal(A, B, b.Y if with_outputs else None, b.weights),
-        )
 
     def targets(self) -> Array:
         """K' W Y, (m, T) in float64."""
@@ -309,8 +294,12 @@ def kernel_rows(
     centers: Array,
     memory_limit: int | None = None,
     keep: bool = True,
-) -> KernelProducts:
-    """:class:`KernelRows`, or those that a back end registers for its kind of rows."""
+) -> Any:
+    """:class:`KernelRows`, or what a back end registers for its kind of rows.
+
+    That has `rows`, `centers`, `normal` and `targets`; `multiply` where :meth:`Rows.like` gives
+    rows of this kind.
+    """
     return KernelRows(rows, kernel, centers, memory_limit, keep)
 
 
@@ -341,9 +330,9 @@ class StoredProducts:
         if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
             wide: Array = _wide(K) @ B
             return wide
-        result = np.zeros((k, T))
-        forward(np.ascontiguousarray(K), np.ascontiguousarray(B.T)[:, None], result, 0, k, 0)
-        return result
+        S, none = np.zeros((k, T)), np.empty((0, T))
+        _add_products(K, B.T, none, none, S, none[:, :0])
+        return S
 
     @staticmethod
     def normal(K: Array, B: Array, Y: Array | None, weights: Array | None) -> Array:
@@ -352,14 +341,10 @@ class StoredProducts:
         if T > COMPILED_COLUMNS[K.itemsize]:
             K = _wide(K)
             return K.T @ _weighted(K @ B if Y is None else K @ B - Y, weights)
-        K = np.ascontiguousarray(K)
-        each = weight_columns(weights, k, T)
-        result = np.zeros((T, K.shape[1]))
-        for t in range(T):
-            w = np.ascontiguousarray(each[:, t])
-            y = np.zeros(k) if Y is None else Y[:, t].astype(float)
-            _add_normal(K, np.ascontiguousarray(B[:, t]), y, w, result[t])
-        return result.T
+        S, out = np.zeros((k, T)), np.zeros((T, K.shape[1]))
+        Y = np.zeros((k, T)) if Y is None else Y
+        _add_products(K, B.T, Y, weight_columns(weights, k, T), S, out)
+        return out.T
 
     @staticmethod
     def transposed(K: Array, S: Array) -> Array:
@@ -368,40 +353,15 @@ class StoredProducts:
         return result
 
 
-@compiled
-def _add_normal(K: Array, b: Array, y: Array, w: Array, out: Array) -> None:
-    """out += K' diag(w) (K b - y) for K (k, m), b (m,), y and w (k,), out (m,).
+def _add_products(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+    """:func:`~.kernels.add_rows` with a stored K (k, m)."""
+    _add_stored(np.ascontiguousarray(K), in_rows(B), in_rows(Y), in_rows(w), S, out)
 
-    K may be in single precision; everything else is in double, and so are all sums: in them
-    coefficients of opposite signs, many times larger than the function, cancel. Four rows of K
-    are used twice while they are in the processor's cache.
-    """
-    # With the products of four rows as a function shared with `forward` both take a tenth longer.
-    take_widest_vectors()
-    k, m = K.shape
-    for i in range(0, k - 3, 4):
-        r0, r1, r2, r3 = K[i], K[i + 1], K[i + 2], K[i + 3]
-        s0 = s1 = s2 = s3 = 0.0
-        for j in range(m):
-            bj = b[j]
-            s0 += r0[j] * bj
-            s1 += r1[j] * bj
-            s2 += r2[j] * bj
-            s3 += r3[j] * bj
-        s0 = (s0 - y[i]) * w[i]
-        s1 = (s1 - y[i + 1]) * w[i + 1]
-        s2 = (s2 - y[i + 2]) * w[i + 2]
-        s3 = (s3 - y[i + 3]) * w[i + 3]
-        for j in range(m):
-            out[j] += r0[j] * s0 + r1[j] * s1 + r2[j] * s2 + r3[j] * s3
-    for i in range(k - k % 4, k):
-        row = K[i]
-        s0 = 0.0
-        for j in range(m):
-            s0 += row[j] * b[j]
-        s0 = (s0 - y[i]) * w[i]
-        for j in range(m):
-            out[j] += row[j] * s0
+
+@compiled
+def _add_stored(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
+    for i in range(0, len(K), 4):
+        add_rows(K[i : i + 4], B, Y, w, S, out, i)
 
 
 def _wide(K: Array) -> Array:

@@ -10,12 +10,11 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.errors import ConfigurationError, positive_count
 from semiparam_dynamics.learning.base import Path, RegularisationPath, fitted_rows
 from semiparam_dynamics.learning.centers import uniform
 from semiparam_dynamics.learning.feature_sampling import (
     DrawnFeatures,
-    SpectralFeatures,
     SpectralSampler,
     draw_features,
 )
@@ -27,12 +26,7 @@ from semiparam_dynamics.learning.ridge import (
     feature_blocks,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    chunk_by_chunk,
-    validate_data,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, chunk_by_chunk, validate_data
 
 SCALE_ROWS = 100  # rows that the features' scale is measured on
 
@@ -109,8 +103,9 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, H
         beta = system.factor(penalty * scale * rows.total_weight).weights()
         for name in ("frequencies_", "offsets_", "omega_", "weights_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        if isinstance(drawn, SpectralFeatures):
-            self.frequencies_, self.offsets_ = drawn.frequencies, drawn.offsets
+        if self.features is None and self.importance is None:
+            assert isinstance(drawn.sampler, SpectralSampler)
+            self.frequencies_, self.offsets_ = drawn.sampler.parts(drawn.omega)
         else:
             self.omega_, self.weights_ = drawn.omega, drawn.weights
         self._features, self._dtype = drawn, rows.dtype
@@ -142,10 +137,7 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, H
         its own pass.
         """
         sizes, penalties = chosen["n_features"], chosen["penalty"]
-        whole = self.kind == "phase" or self.features is not None
-        nested = [size if whole else size - size % 2 for size in sizes]
-        if min(nested) < 1:
-            raise ConfigurationError(f'n_features={min(sizes)} is too few for kind="{self.kind}".')
+        nested = [self._functions(size) for size in sizes]
         leverage = isinstance(self.importance, str)
         for together in [[penalty] for penalty in penalties] if leverage else [penalties]:
             drawn = self._drawn(rows, max(sizes), together[0])
@@ -189,20 +181,24 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, H
         share = 1.0 / psi.n_features if self.scaled else 1.0
         return CallableKernel(lambda X, C: share * (psi(X) @ psi(C).T))
 
-    def _drawn(
-        self, rows: Rows, n_features: int, penalty: float
-    ) -> SpectralFeatures | DrawnFeatures:
-        if self.features is None and self.importance is None:
-            kernel, d = self.kernel_, rows.n_features
-            return SpectralFeatures(kernel, n_features, d, self.kind, self.random_state)
-        if self.features is None and self.kind != "phase":
+    def _functions(self, n_features: int) -> int:
+        """The number of functions: pairs are whole."""
+        if self.features is not None or self.kind != "pair":
+            return n_features
+        if positive_count(n_features, "n_features") < 2:
+            raise ConfigurationError(f'n_features={n_features} is too few for kind="pair".')
+        return n_features - n_features % 2
+
+    def _drawn(self, rows: Rows, n_features: int, penalty: float) -> DrawnFeatures:
+        if self.features is None and self.importance is not None and self.kind != "phase":
             raise ConfigurationError(
                 f'importance draws one function at a time: it needs kind="phase", not '
                 f'"{self.kind}".'
             )
+        own = self.features is None
         return draw_features(
-            SpectralSampler(self.kernel_) if self.features is None else self.features,
-            n_features,
+            SpectralSampler(self.kernel_, self.kind) if own else self.features,
+            self._functions(n_features),
             rows,
             self.importance,
             self.n_candidates,
@@ -212,16 +208,10 @@ class RandomFeaturesKRLS(RegularisationPath, MultiOutputMixin, RegressorMixin, H
         )
 
     def _system(
-        self,
-        rows: Rows,
-        drawn: SpectralFeatures | DrawnFeatures,
-        psi: FeatureMap,
-        penalty: float,
+        self, rows: Rows, drawn: DrawnFeatures, psi: FeatureMap, penalty: float
     ) -> NestedRidge:
         """The system of the unscaled features; `penalty` is the smallest for them."""
-        squares = 1.0
-        if isinstance(drawn, DrawnFeatures):
-            squares = drawn.squares(uniform(rows, SCALE_ROWS, 0).points)
+        squares = drawn.squares(uniform(rows, SCALE_ROWS, 0).points)
         ridge, largest = penalty * rows.total_weight, psi.n_features * rows.total_weight * squares
         return accumulate(partial(second_moments, rows, psi, self.memory_limit), ridge, largest)
 

@@ -16,11 +16,7 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError, positive, proper_share
 from semiparam_dynamics.learning.base import kernel_sum
 from semiparam_dynamics.learning.centers import NystromBasis
-from semiparam_dynamics.learning.feature_sampling import (
-    DrawnFeatures,
-    RandomFeatures,
-    SpectralSampler,
-)
+from semiparam_dynamics.learning.feature_sampling import RandomFeatures
 from semiparam_dynamics.learning.features import (
     BLOCK_VALUES,
     NystromFeatures,
@@ -28,6 +24,7 @@ from semiparam_dynamics.learning.features import (
     feature_option,
 )
 from semiparam_dynamics.learning.kernels import Kernel, is_sparse
+from semiparam_dynamics.learning.random_features import RandomFeaturesKRLS
 from semiparam_dynamics.learning.recursion.factor import CholeskyFactor
 from semiparam_dynamics.learning.recursion.rls import RecursiveLeastSquares
 from semiparam_dynamics.learning.rows import Rows, checked_weights, validate_data
@@ -139,7 +136,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
         if ridge is None:
             ridge = _used_penalty(model) * float(row_weights.sum()) / _unscaled(model)
         features: Any
-        if hasattr(model, "frequencies_") or hasattr(model, "omega_"):
+        if isinstance(model, RandomFeaturesKRLS):
             features, weights = random_start(model)
         else:
             basis, weights = nystrom_start(model)
@@ -389,27 +386,21 @@ def random_start(model: Any) -> tuple[RandomFourierFeatures | RandomFeatures, Ar
     Of pairs the cosines and then the sines; of any sampler, and of a kernel with phases, a function
     each: in pairs these would be twice as many features, with another ridge.
 
-    Raises LearningError for a model that has no frequencies.
+    Raises LearningError for a model of another kind.
     """
-    check_is_fitted(model)
-    if not (hasattr(model, "frequencies_") or hasattr(model, "omega_")):
+    if not isinstance(model, RandomFeaturesKRLS):
         raise LearningError(
             f"{type(model).__name__} has no frequencies: it can't start random Fourier features."
         )
-    m, factors = len(model.coef_), None
+    check_is_fitted(model)
+    m = len(model.coef_)
     weights = math.sqrt(_unscaled(model)) * np.asarray(model.coef_, dtype=float).reshape(m, -1)
-    if getattr(model, "offsets_", 0.0) is None:
-        # Both kinds scale by sqrt(2 / number of functions), the pairs here by 1 / sqrt(frequencies)
-        pairs = RandomFourierFeatures(m).fit(np.zeros((1, model.n_features_in_)))
-        pairs.frequencies_ = np.asarray(model.frequencies_, dtype=float)
-        return pairs, np.concatenate((weights[::2], weights[1::2]))
-    if hasattr(model, "omega_"):
-        omega, factors = model.omega_, model.weights_
-    else:
-        omega = np.column_stack((model.frequencies_, model.offsets_))
-    sampler = SpectralSampler(model.kernel_) if model.features is None else model.features
-    drawn = DrawnFeatures(sampler, omega, factors)
-    return RandomFeatures.of(drawn, model.n_features_in_), weights
+    if getattr(model, "offsets_", 0.0) is not None:
+        return RandomFeatures.of(model._features, model.n_features_in_), weights
+    # Both kinds scale by sqrt(2 / number of functions), the pairs here by 1 / sqrt(frequencies)
+    pairs = RandomFourierFeatures(m).fit(np.zeros((1, model.n_features_in_)))
+    pairs.frequencies_ = np.asarray(model.frequencies_, dtype=float)
+    return pairs, np.concatenate((weights[::2], weights[1::2]))
 
 
 def _check_square(model: Any) -> None:

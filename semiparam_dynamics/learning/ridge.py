@@ -20,11 +20,7 @@ from scipy.linalg.lapack import dtpqrt
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Bound
-from semiparam_dynamics.learning.products import (
-    add_products,
-    evaluate_into,
-    upper_factor,
-)
+from semiparam_dynamics.learning.products import add_products, evaluate_into, upper_factor
 from semiparam_dynamics.learning.rows import Block, Rows, memory_budget, on_host, rows_within
 
 # -------------------------------------------------------------------------------------------------
@@ -62,7 +58,7 @@ def feature_blocks(
     Small chunks of data are put together, since BLAS is fast on large blocks. The arrays are used
     again for the next block.
     """
-    q = max(features.n_features, 1)
+    q = features.n_features
     # The values, their copy in double precision, and one in the other order.
     row_bytes = (
         q * (rows.dtype.itemsize + 16) + 8 * (rows.row_numbers + 2 * rows.n_outputs) + extra_bytes
@@ -75,7 +71,7 @@ def feature_blocks(
 
     def ready(k: int) -> FeatureBlock:
         part = A[:k]
-        if features.finish is not None and features.n_features:
+        if features.finish is not None:
             part = features.finish(part)
         return part, Y[:k], None if weights is None else weights[:k]
 
@@ -83,8 +79,7 @@ def feature_blocks(
     for block in map(on_host, rows.blocks(size)):
         for piece in _pieces(block, size - filled, size):
             end = filled + len(piece)
-            if features.n_features:
-                evaluate_into(features.evaluate, piece.X, A[filled:end])
+            evaluate_into(features.evaluate, piece.X, A[filled:end])
             Y[filled:end] = piece.Y
             if weights is not None:
                 weights[filled:end] = piece.weights
@@ -109,7 +104,7 @@ def _pieces(block: Block, room: int, size: int) -> Iterator[Block]:
 # The triangular factor that ridge regressions on the first 1, ..., q features share.
 
 
-@dataclass
+@dataclass(frozen=True)
 class NestedFactor:
     """The triangular system R beta = U of all leading blocks."""
 
@@ -134,19 +129,6 @@ class NestedFactor:
                 "raise the penalty."
             )
         return beta
-
-    def append(self, cross: Array, own: Array, moments: Array) -> None:
-        """Append k features A2: A'WA2 (q, k), A2'WA2 + r I (k, k) and A2'WY (k, T).
-
-        Raises numpy's LinAlgError if the bordered system isn't positive definite to rounding.
-        """
-        above = solve_triangular(self.R, cross, trans=1) if len(self.R) else cross
-        corner = cholesky_factor(np.asfortranarray(own - above.T @ above))
-        below = solve_triangular(corner, moments - above.T @ self.U, trans=1)
-        q, k = cross.shape
-        R = np.zeros((q + k, q + k), order="F")
-        R[:q, :q], R[:q, q:], R[q:, q:] = self.R, above, corner
-        self.R, self.U = R, np.concatenate((self.U, below))
 
 
 def cholesky_factor(A: Array) -> Array:
@@ -194,8 +176,6 @@ class NestedRidge:
 
     def add(self, A: Array, Y: Array, weights: Array | None = None) -> None:
         """Add rows: features A (k, q), outputs Y (k, T), weights (k,)."""
-        if not self.n_features:
-            return
         A, Y = np.asarray(A, dtype=float), np.asarray(Y, dtype=float)
         if weights is not None:
             root = np.sqrt(weights.astype(float))[:, None]
@@ -212,8 +192,6 @@ class NestedRidge:
     def merged(self, other: NestedRidge) -> NestedRidge:
         """The system of both's rows; neither is changed. They are of one size and kind."""
         result = NestedRidge(self.n_features, self.n_outputs, self.orthogonal)
-        if not self.n_features:
-            return result
         if self.orthogonal:
             copies = self._triangle.copy(order="F"), other._triangle.copy(order="F")
             result._triangle = _append_rows(*copies, len(self._triangle))
@@ -236,17 +214,15 @@ class NestedRidge:
             triangle = np.zeros((t + self.n_outputs,) * 2, order="F")
             triangle[:t, :t] = self._triangle[:t, :t]
             triangle[:t, t:] = self._triangle[:t, self.n_features :]
-            if t:
-                rows = np.zeros((t, t + self.n_outputs), order="F")
-                rows[diagonal, diagonal] = np.sqrt(ridge)
-                triangle = _append_rows(triangle, rows, t)
+            rows = np.zeros((t, t + self.n_outputs), order="F")
+            rows[diagonal, diagonal] = np.sqrt(ridge)
+            triangle = _append_rows(triangle, rows, t)
             result = NestedFactor(triangle[:t, :t], triangle[:t, t:])
         else:
             gram = self._gram[:t, :t].copy(order="F")
             gram[diagonal, diagonal] += ridge
             R = cholesky_factor(gram)
-            U = solve_triangular(R, self._moments[:t], trans=1) if t else self._moments[:0]
-            result = NestedFactor(R, U)
+            result = NestedFactor(R, solve_triangular(R, self._moments[:t], trans=1))
         if n_features is None:
             self._last = ridge, result
         return result

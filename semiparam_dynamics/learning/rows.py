@@ -292,11 +292,6 @@ class ArrayRows(Rows):
         if y is not None:
             self._check_total()
 
-    def take(self, indices: Indices) -> Array:
-        """See :class:`Rows`."""
-        taken: Array = self._rows.X[indices]
-        return taken
-
     def weights(self) -> Array | None:
         """See :class:`Rows`."""
         return self._rows.weights

@@ -291,7 +291,6 @@ def select(
     sample_weight: Any = None,
     groups: Any = None,
     refit: bool = True,
-    rule: str = "best",
     verbose: bool = False,
     callback: Callable[[float], Any] | None = None,
 ) -> Selection:
@@ -319,9 +318,6 @@ def select(
     random_state : seed of the held-out share.
     sample_weight : (n,), for training, and for the average of the named errors.
     refit : whether to fit the estimator, with the chosen setting, to all of X and y.
-    rule : "best": the smallest mean error, the first of equals; "one_standard_error": the first
-        setting within one standard error of it, over the folds. Give the values from the most
-        to the least regularised for that: then it is the simplest one that does as well.
     verbose : draws a progress bar on a terminal. `callback` is called with the share done.
 
     Raises
@@ -330,8 +326,6 @@ def select(
     LearningError : if no setting gives finite predictions.
     """
     values = values_of(grid)
-    if rule not in ("best", "one_standard_error"):
-        raise ConfigurationError(f'rule must be "best" or "one_standard_error", not {rule!r}.')
     classifier = is_classifier(estimator)
     measure = ("classification" if classifier else "mse") if error is None else error
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
@@ -370,25 +364,13 @@ def select(
         for i, predictions in enumerate(collected):
             measured(i, whole, np.concatenate(predictions))
     table = np.array(errors)
-    best = _choose(table, rule)
-    fitted = None
-    if refit:
-        fitted = with_setting(estimator, settings[best]).fit(X, y, **weights)
-    return Selection(values, settings, table, best, fitted)
-
-
-def _choose(errors: Array, rule: str) -> int:
-    """The number of the best row of errors (n_settings, n_folds)."""
-    mean = errors.mean(axis=1)
-    best = int(mean.argmin())
-    if not np.isfinite(mean[best]):
+    best = int(table.mean(axis=1).argmin())
+    if not np.isfinite(table[best]).all():
         raise LearningError(
             "No setting in the grid gives finite predictions in every fold: take larger penalties "
             "or smaller steps."
         )
-    if rule == "best":
-        return best
-    if errors.shape[1] < 2:
-        raise ConfigurationError("One standard error needs two folds or more: pass validation=5.")
-    spread = errors[best].std(ddof=1) / np.sqrt(errors.shape[1])
-    return int(np.flatnonzero(mean <= mean[best] + spread)[0])
+    fitted = None
+    if refit:
+        fitted = with_setting(estimator, settings[best]).fit(X, y, **weights)
+    return Selection(values, settings, table, best, fitted)

@@ -27,7 +27,6 @@ from semiparam_dynamics.base.errors import (
 from semiparam_dynamics.learning.base import (
     Callback,
     HeldOut,
-    IterationLog,
     Path,
     StoppedEarly,
     StoppingRule,
@@ -44,12 +43,7 @@ from semiparam_dynamics.learning.products import (
     map_in_order,
     n_threads,
 )
-from semiparam_dynamics.learning.rows import (
-    ArrayRows,
-    Rows,
-    memory_budget,
-    rows_within,
-)
+from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, rows_within
 
 DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
@@ -410,16 +404,7 @@ class StochasticRegressor(StoppedEarly):
         rows, held = self._split(rows, validation_data, draw)
         if held is not None and validation_data is not None:  # else they are of the rows
             _check_targets(held, loss)
-        log = IterationLog(
-            passes,
-            self.callback,
-            self.verbose,
-            "passes",
-            self.tolerance,
-            self.patience,
-            self.stopping,
-            squared=self.loss == "square",
-        )
+        log = self._log(passes, "passes", self.tolerance, self.loss == "square")
         task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
         descent, check = self._descent(task), None
         if held is not None:

@@ -15,8 +15,6 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.base.jit import compiled
 
-MAX_TABLE_COLUMNS = 2**22  # columns: of more, a search takes less time than a table of all of them
-
 
 class SparseCenters:
     """X -> X S C' for compressed rows X (k, d) and centres C (m, d), S diagonal: (k, m), float64.
@@ -40,10 +38,7 @@ class SparseCenters:
             values *= scale[C.indices]
         by_column = csr_array((values, place, C.indptr), shape=(self._m, len(used))).tocsc()
         # Column 0 has no centre, and is that of all inputs in which none has a number.
-        self._used, self._table = used, None
-        if C.shape[1] <= MAX_TABLE_COLUMNS:
-            self._table = np.zeros(C.shape[1], dtype=np.int32)
-            self._table[used] = np.arange(1, len(used) + 1)
+        self._used = used
         self._starts = np.concatenate(([0], by_column.indptr)).astype(np.int64)
         self._centers = by_column.indices.astype(np.int32)
         self._values = by_column.data
@@ -53,11 +48,8 @@ class SparseCenters:
         out = np.zeros((X.shape[0], self._m))
         if not len(self._used):
             return out
-        if self._table is not None:
-            places = self._table[X.indices]
-        else:
-            found = np.minimum(np.searchsorted(self._used, X.indices), len(self._used) - 1)
-            places = np.where(self._used[found] == X.indices, found + 1, 0).astype(np.int32)
+        found = np.minimum(np.searchsorted(self._used, X.indices), len(self._used) - 1)
+        places = np.where(self._used[found] == X.indices, found + 1, 0).astype(np.int32)
         centers = self._starts, self._centers, self._values
         add_products(X.indptr, places, X.data, *centers, out)
         return out

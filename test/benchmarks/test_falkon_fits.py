@@ -28,6 +28,7 @@ def test_the_problem_is_the_same_each_time_in_each_precision(problem: Problem) -
 def test_a_size_is_measured(problem: Problem, limit: int, stored: bool) -> None:
     found = measure(problem, 100, 1e-4, 4, limit, 2)
     assert (found.n, found.centers, found.iterations) == (3000, 100, 4)
+    assert (found.inputs, found.dtype, len(found.step_ratios)) == (6, "float32", 6)
     assert found.stored == stored and len(found.fits) == 2
     assert 0.0 < found.setup < max(found.fits)
     ratios = [fit / gemm for fit, gemm in zip(found.fits, found.gemms, strict=True)]
@@ -39,7 +40,9 @@ def test_a_size_is_measured(problem: Problem, limit: int, stored: bool) -> None:
     assert found.peak_bytes < matrices + limit + 2 * problem.X.nbytes + 2**17
     assert found.error < 0.5  # its own scale is 0.7
     row = times_table([found]).splitlines()[2]
-    assert row.startswith("| 3000 | 100 | 4 | " + ("kept" if stored else "anew each time"))
+    assert row.startswith(
+        "| 3000 | 6 | float32 | 100 | 4 | " + ("kept" if stored else "anew each time")
+    )
 
 
 def test_rivals_solve_the_same_problem(problem: Problem) -> None:

@@ -49,13 +49,14 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
     assert performance([*FALKON, *sizes, "--memory-limit", "100000"]) == 0
     told = capsys.readouterr()
     assert told.out == out.read_text()
-    assert "5 inputs, float32, penalty 1e-06, 1 fits.\n" in told.out and " cores, " in told.out
+    assert "Penalty 1e-06, 1 fits.
+" in told.out and " cores, " in told.out
     for n in (1500, 2500):
         for centers in (40, 70):
             for kernel in ("anew each time", "kept"):
-                assert told.out.count(f"| {n} | {centers} | 3 | {kernel} |") == 1
+                assert told.out.count(f"| {n} | 5 | float32 | {centers} | 3 | {kernel} |") == 1
     assert told.out.count("scikit-learn Nystroem + Ridge") == 1
-    assert "n = 1500, M = 40\n" in told.out
+    assert "n = 1500, d = 5, float32, M = 40\n" in told.out
 
 
 def test_step_has_all_sizes_and_is_written(performance, tmp_path: Path, capsys) -> None:

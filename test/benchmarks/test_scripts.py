@@ -92,7 +92,6 @@ def test_documents_give_them_options_that_they_have(said: dict[str, str]) -> Non
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("learned_widths", ["--sets", "diabetes", "--centers", "50"], "full grid"),
         (
             "table_4_3",
             ["--sets", "adult", "--n", "400", "--m", "50", "--full", "--published-trials", "1"],

@@ -208,7 +208,6 @@ CASES: list[tuple[Kernel, np.ndarray, int]] = [  # kernel, centres, dimension of
     (Linear(), DISTINCT, 3),
     (Polynomial(2), DISTINCT, 10),
     (Polynomial(2), np.repeat(DISTINCT, 5, axis=0), 10),  # more than one block
-    (Linear(), np.zeros((5, 3)), 0),
 ]
 X = RNG.standard_normal((30, 3))
 
@@ -226,22 +225,6 @@ def test_features_have_the_inner_products_of_the_nystrom_kernel(
     np.testing.assert_allclose(phi @ phi.T, expected, atol=1e-7 * scale)
     grams = basis.expansion @ basis.expansion.T
     np.testing.assert_allclose(grams, kernel(centers), atol=1e-10 * scale)
-
-
-@pytest.mark.parametrize(("kernel", "centers", "rank"), CASES)
-@pytest.mark.parametrize("first", [1, 17])
-def test_extending_equals_making_it_at_once(
-    kernel: Kernel, centers: np.ndarray, rank: int, first: int
-) -> None:
-    whole = NystromBasis(kernel, centers)
-    grown = NystromBasis(kernel, centers[:first])
-    before = grown.expansion.copy()
-    for start in range(first, len(centers), 9):
-        grown.extend(centers[start : start + 9])
-    np.testing.assert_array_equal(grown.expansion[:first, : before.shape[1]], before)
-    np.testing.assert_array_equal(grown.kept, whole.kept)
-    np.testing.assert_allclose(grown.expansion, whole.expansion, atol=1e-6)
-    np.testing.assert_allclose(grown.transform(X), whole.transform(X), atol=1e-6)
 
 
 def test_single_precision_drops_what_its_rounding_hides() -> None:

@@ -23,11 +23,7 @@ from semiparam_dynamics.learning import (
     RecursiveRLS,
     SpectralSampler,
 )
-from semiparam_dynamics.learning.feature_sampling import (
-    SpectralFeatures,
-    fourier_map,
-    leverage_importance,
-)
+from semiparam_dynamics.learning.feature_sampling import leverage_importance
 from semiparam_dynamics.learning.features import (
     NystromFeatures,
     RandomFourierFeatures,
@@ -239,8 +235,8 @@ def test_inner_products_approximate_the_kernel(kernel: Any, kind: str) -> None:
     X = np.random.default_rng(0).standard_normal((30, 3))
 
     def evaluated(n: int) -> np.ndarray:
-        features = SpectralFeatures(kernel, n, 3, kind, 0)
-        return fourier_map(features.frequencies, features.offsets, np.float64).evaluate(X)
+        sampler = SpectralSampler(kernel, kind)
+        return sampler.psi(X, sampler.sample(n, 3, np.random.RandomState(0)))
 
     psi = evaluated(40_000)
     assert psi.shape == (30, 40_000)

@@ -101,7 +101,7 @@ def test_unknown_classes_are_told_and_few_pass(head: str, most: float) -> None:
     right = np.mean([str(a) == str(b) for a, b in zip(known, labels, strict=True)])
     assert passed < most
     assert right > (0.75 if head == "discriminant" else 0.5)
-    p_own, p_strange = learned.known_proba(own), learned.known_proba(strange)
+    p_own, p_strange = (learned.known_at(learned.familiarity(Z)) for Z in (own, strange))
     assert p_own.mean() > 0.7 > 0.5 > p_strange.mean()
     without = model(head, hold_out=4).fit(X, y).predict(strange)
     assert "unknown" not in without.tolist()
@@ -118,7 +118,7 @@ def test_one_input_is_assessed_as_many_are() -> None:
 def test_without_held_out_examples_all_are_known() -> None:
     X, y = blobs(300, range(5))
     learned = model(hold_out=0, false_accepts=0.01).fit(X, y)
-    assert np.all(np.isnan(learned.known_proba(X)))
+    assert np.all(np.isnan(learned.known_at(learned.familiarity(X))))
     assert learned.least_familiarity(0.01) is None
     assert "unknown" not in learned.predict(100.0 * X).tolist()
 

@@ -172,7 +172,7 @@ def answers(model: IncrementalRLSC, X: Any) -> list[Any]:
     return [
         model.ridge_, model.recoding_, model.temperature_, model.least_familiarity(0.2),
         *(ask(X).tolist() for ask in (
-            model.predict_proba, model.predict, model.familiarity, model.novelty, model.known_proba
+            model.predict_proba, model.predict, model.familiarity, model.novelty
         )),
     ]  # fmt: skip
 

@@ -193,30 +193,6 @@ def test_validation_errors_are_mean_losses() -> None:
         clone(model).fit(X, y, validation_data=(NEW, NEW[:, 0]))
 
 
-def test_a_kernel_that_is_zero_everywhere_gives_zero() -> None:
-    model = Falkon(Linear(), loss="logistic").fit(np.zeros((10, 2)), np.repeat([-1.0, 1.0], 5))
-    np.testing.assert_array_equal(model.predict(np.ones((3, 2))), 0.0)
-
-
-def test_without_a_kernel_an_offset_is_the_log_odds() -> None:
-    Y = np.where(np.arange(10)[:, None] < (2, 7), 1.0, -1.0)
-    w = np.arange(1.0, 11.0)
-    model = Falkon(Linear(), loss="logistic", fit_intercept=True)
-    zeros = np.zeros((10, 2))
-    for weights in (None, w):
-        model.fit(zeros, Y, weights)
-        shares = np.average(Y == 1.0, axis=0, weights=weights)
-        expected = np.log(shares / (1.0 - shares))
-        np.testing.assert_allclose(model.intercept_, expected, rtol=1e-12)
-        np.testing.assert_allclose(model.predict(zeros[:3]), np.tile(expected, (3, 1)))
-    for _, found in model.path(zeros, Y, {"penalty": [1e-4, 1e-2]}, zeros[:3]):
-        expected = np.log(np.array([2.0 / 8.0, 7.0 / 3.0]))
-        np.testing.assert_allclose(found, np.tile(expected, (3, 1)))
-    # With one class alone the minimiser is infinite: large, and finite.
-    alone = model.fit(zeros, np.ones(10)).intercept_
-    assert 30.0 < alone < 1000.0
-
-
 @pytest.mark.parametrize("penalty", [1e-1, 1e-3, 1e-5])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_an_offset_is_logistic_regressions(penalty: float, weighted: bool) -> None:

@@ -31,7 +31,6 @@ MODELS: list[Any] = [
     learning.KRLS(filter="nu", max_iter=20),
     learning.NystromKRLS(n_centers=20, random_state=0),
     learning.NystromKRLS(n_centers=20, penalty=1e-14, random_state=0),
-    learning.NystromKRLS(n_centers=20, filter="landweber", random_state=0),
     learning.Falkon(n_centers=20, random_state=0),
     learning.Falkon(n_centers=20, penalty=1e-14, random_state=0),
     learning.NYTRO(n_centers=20, max_iter=20, random_state=0),

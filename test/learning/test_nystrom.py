@@ -1,4 +1,4 @@
-"""Nyström kernel ridge regression, its path, leave-one-out and growth, against plain formulas."""
+"""Nyström kernel ridge regression, its path and leave-one-out, against plain formulas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from semiparam_dynamics.base.errors import LearningError
-from semiparam_dynamics.learning.kernels import Gaussian, Linear, Polynomial
-from semiparam_dynamics.learning.krls import KRLS
+from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
 
@@ -28,67 +27,6 @@ def test_all_rows_as_centres_are_exact_kernel_ridge_regression(penalty: float) -
     model = NystromKRLS(Gaussian(0.7), penalty, random_state=0).fit(X, y)
     expected = rbf_kernel(X_new, X, gamma=0.5 / 0.7**2) @ alpha
     np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-8, atol=1e-9)
-
-
-FILTERS: list[dict[str, Any]] = [
-    {"filter": "cutoff", "penalty": 1e-3},
-    {"filter": "landweber", "max_iter": 30},
-    {"filter": "landweber", "max_iter": 30, "step": "kernel"},
-    {"filter": "landweber", "max_iter": 7, "step": 0.5},
-    {"filter": "nu", "max_iter": 30},
-    {"filter": "nu", "max_iter": 9, "nu": 2.0},
-    {"filter": "ols"},
-]
-each_filter = pytest.mark.parametrize("setting", FILTERS, ids=str)
-
-
-@each_filter
-def test_filters_of_all_rows_as_centres_are_those_of_krls(setting: dict[str, Any]) -> None:
-    X, y, X_new = cube(n=60, T=2)
-    kernel = Polynomial(2) if setting["filter"] == "ols" else Gaussian(0.7)
-    found = NystromKRLS(kernel, random_state=0, **setting).fit(X, y)
-    expected = KRLS(kernel, **setting).fit(X, y)
-    np.testing.assert_allclose(found.predict(X_new), expected.predict(X_new), atol=1e-7)
-    assert found.n_iter_ == expected.n_iter_
-
-
-@each_filter
-def test_filters_equal_naive_loops_over_the_features(setting: dict[str, Any]) -> None:
-    X, y, X_new = cube(n=80, T=2)
-    w = np.random.default_rng(1).uniform(0.0, 2.0, 80)
-    C, kernel = X[:12], Gaussian(1.5)
-    values, vectors = np.linalg.eigh(kernel(C))
-    S = vectors / np.sqrt(values)  # S S' = K_mm^-1: another basis than the estimator's
-    A, n = kernel(X, C) @ S, w.sum()
-    moments, b = A.T @ (w[:, None] * A) / n, A.T @ (w[:, None] * y) / n
-    beta = before = np.zeros_like(b)
-    sigma, V = np.linalg.eigh(moments)
-    name, count = setting["filter"], setting.get("max_iter", 0)
-    if name in ("cutoff", "ols"):
-        for s, v in zip(sigma, V.T, strict=True):
-            if s >= setting.get("penalty", 0.0):
-                beta = beta + np.outer(v, v @ b) / s
-    steps = {"spectral": 1.0 / sigma.max(), "kernel": 1.0}
-    rule = setting.get("step", "spectral")
-    gamma, nu = steps.get(rule, rule), setting.get("nu", 1.0)
-    for k in range(1, count + 1):
-        mu, omega = 0.0, 1.0
-        if name == "nu":  # Engl, Hanke, Neubauer 1996, section 6.3
-            omega = (4 * nu + 2) / (4 * nu + 1)
-        if name == "nu" and k > 1:
-            mu = (k - 1) * (2 * k - 3) * (2 * k + 2 * nu - 1)
-            mu /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1) * (2 * k + 2 * nu - 3)
-            omega = 4 * (2 * k + 2 * nu - 1) * (k + nu - 1)
-            omega /= (k + 2 * nu - 1) * (2 * k + 4 * nu - 1)
-        step = mu * (beta - before) + omega * gamma * (b - moments @ beta)
-        beta, before = beta + step, beta
-    model = NystromKRLS(kernel, centers=C, **setting).fit(X, y, w)
-    np.testing.assert_allclose(model.predict(X_new), kernel(X_new, C) @ S @ beta, atol=1e-6)
-
-
-def test_other_filters_do_not_grow_and_have_no_leave_one_out() -> None:
-    for method in ("grow", "leave_one_out"):
-        assert hasattr(NystromKRLS(), method) and not hasattr(NystromKRLS(filter="nu"), method)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -124,48 +62,6 @@ def test_leaving_the_only_weight_out_leaves_a_fit_to_nothing() -> None:
         list(model.leave_one_out(X[:1], y[:1], {}))
 
 
-def test_growing_equals_a_fit_with_as_many_centres() -> None:
-    X, y, X_new = cube(T=2)
-    X_val, y_val, _ = cube(T=2, seed=9)
-    w = np.random.default_rng(1).uniform(0, 2, len(X))
-    for penalty in (1e-4, 1e-11):
-        for limit in (None, 400_000):  # the second is too little to keep the features
-            model = NystromKRLS(Gaussian(0.8), penalty, 120, random_state=4, memory_limit=limit)
-            grown = clone(model).grow(
-                X, y, validation_data=(X_val, y_val), step=17, patience=100, sample_weight=w
-            )
-            assert grown.validation_errors_.shape == (8,)
-            best = int(np.argmin(grown.validation_errors_))
-            size = min(17 * (best + 1), 120)
-            refit = model.set_params(n_centers=size).fit(X, y, w)
-            np.testing.assert_array_equal(grown.centers_, refit.centers_)
-            np.testing.assert_allclose(
-                grown.predict(X_new), refit.predict(X_new), rtol=1e-8, atol=1e-8
-            )
-
-
-def test_growing_stops_where_the_error_no_longer_falls() -> None:
-    X, y, _ = cube(n=60)
-    y = np.random.default_rng(3).standard_normal(60)  # noise: more centres only fit more of it
-    model = NystromKRLS(Gaussian(0.3), 1e-6, 60, random_state=0)
-    model.grow(X, y, validation_data=cube(n=60, seed=4)[:2], step=5, patience=2)
-    errors = model.validation_errors_
-    best = int(np.argmin(errors))
-    assert len(errors) == best + 3 < 12
-    assert len(model.centers_) == 5 * (best + 1)
-    assert not hasattr(model.fit(X, y), "validation_errors_")
-
-
-def test_growing_survives_dependent_centres_and_starts_again_where_it_must() -> None:
-    X, y, X_new = cube(n=100)
-    X = np.repeat(X[:30], 4, axis=0)[:100]
-    for kernel in (Gaussian(20.0), Linear()):
-        model = NystromKRLS(kernel, 1e-10, 60, random_state=0)
-        grown = clone(model).grow(X, y, validation_data=(X, y), step=9, patience=50)
-        refit = model.set_params(n_centers=len(grown.centers_)).fit(X, y)
-        np.testing.assert_allclose(grown.predict(X_new), refit.predict(X_new), atol=1e-6)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("shape", [(1, 3), (2, 1), (50, 1), (50, 4)])
 def test_small_and_degenerate_data(dtype: Any, shape: tuple[int, int]) -> None:
@@ -180,8 +76,6 @@ def test_small_and_degenerate_data(dtype: Any, shape: tuple[int, int]) -> None:
             assert predicted.dtype == dtype and np.isfinite(predicted).all()
             if shape[1] == 4 and penalty == 1e-3:
                 assert np.mean((predicted - y) ** 2) < 0.2 * np.var(y)
-    zeros = NystromKRLS(Linear()).fit(np.zeros_like(X), y)
-    np.testing.assert_array_equal(zeros.predict(X), 0.0)
 
 
 @pytest.mark.parametrize("penalty", [1e-4, 1e-12])
@@ -197,19 +91,6 @@ def test_memory_stays_within_the_limit_and_a_few_small_matrices(penalty: float) 
     assert peak < 0.3 * 8 * n * m
     with pytest.raises(LearningError, match="memory_limit"):
         model.set_params(memory_limit=1000).fit(rows)
-
-
-@pytest.mark.parametrize("limit", [2_000_000, 4_000_000])  # the second lets features be kept
-def test_growing_stays_within_the_limit(limit: int) -> None:
-    n, m = 6_000, 80
-    draw = np.random.default_rng(0)
-    X = draw.standard_normal((n, 2)).astype(np.float32)
-    y = draw.standard_normal(n).astype(np.float32)
-    rows, held_out = Rows.from_arrays(X, y), (X[:100], y[:100])
-    model = NystromKRLS(Gaussian(0.5), 1e-3, m, random_state=0, memory_limit=limit)
-    model.grow(rows, validation_data=held_out, step=40, patience=9)
-    peak = peak_memory(lambda: model.grow(rows, validation_data=held_out, step=8, patience=99))
-    assert peak < limit + 16 * 8 * m * m
 
 
 def test_pumadyn_needs_few_centres(data_file: Callable[[str], Path]) -> None:

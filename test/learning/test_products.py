@@ -53,7 +53,7 @@ def test_products_equal_the_naive_ones(limit: str, keep: bool, weighted: bool) -
         np.testing.assert_allclose(np.concatenate(list(data.multiply(B))), K @ B, rtol=1e-11)
         np.testing.assert_allclose(data.normal(B), KW @ K @ B, rtol=1e-10)
         np.testing.assert_allclose(data.targets(), KW @ Y, rtol=1e-9, atol=1e-11)
-        np.testing.assert_allclose(data.gradient(B), KW @ (K @ B - Y), rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(data.normal(B, True), KW @ (K @ B - Y), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -67,7 +67,7 @@ def test_compiled_and_matrix_products_are_one(n: int, columns: int, dtype: Any) 
     B = RNG.standard_normal((30, columns))
     # The kernel is rounded to the data's precision; the products aren't.
     expected = (K.T * weights) @ (K @ B - block.Y)
-    np.testing.assert_allclose(data.gradient(B), expected, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(data.normal(B, True), expected, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(data.normal(B), (K.T * weights) @ K @ B, rtol=1e-9, atol=1e-11)
     found = products.StoredProducts.multiply(data._bound(block.X), B)
     assert found.shape == (n, columns) and found.dtype == np.float64
@@ -90,7 +90,7 @@ def test_inputs_are_released_once_their_kernel_is_kept() -> None:
         assert len(made) == 10 and not any(inputs() is not None for inputs in made)
     K = Gaussian(1.5)(X, C)
     np.testing.assert_allclose(data.transposed(Y), K.T @ Y, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(data.gradient(B), (K.T * W) @ (K @ B - Y), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(data.normal(B, True), (K.T * W) @ (K @ B - Y), rtol=1e-9, atol=1e-11)
 
 
 def test_a_limit_below_one_row_is_said() -> None:

@@ -281,7 +281,7 @@ def test_what_can_t_start_one_is_refused() -> None:
     signs = np.sign(Y[:, 0])
     with pytest.raises(LearningError, match="fitted with the loss 'logistic'"):
         RecursiveRLS.from_batch(Falkon(loss="logistic", n_centers=9).fit(X, signs), X, signs)
-    for unused in (KRLS(filter="landweber"), NystromKRLS(filter="cutoff", n_centers=9)):
+    for unused in (KRLS(filter="landweber"), KRLS(filter="cutoff")):
         with pytest.raises(LearningError, match="pass a ridge"):
             RecursiveRLS.from_batch(unused.fit(X, Y), X, Y)
         assert RecursiveRLS.from_batch(unused, X, Y, 0.3).recursion_.penalty == 0.3

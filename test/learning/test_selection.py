@@ -173,18 +173,6 @@ def test_rows_need_validation_arrays() -> None:
         select(KRLS(), rows, None, {"penalty": PENALTIES}, validation=0.5)
 
 
-def test_one_standard_error_takes_the_first_that_does_as_well() -> None:
-    X, Y = data()
-    grid = {"penalty": np.logspace(1, -7, 30)}
-    best = select(KRLS(), X, Y, grid, validation=5)
-    simple = select(KRLS(), X, Y, grid, validation=5, rule="one_standard_error")
-    limit = best.best_error + best.errors[best.best_index].std(ddof=1) / np.sqrt(5)
-    assert simple.best["penalty"] > best.best["penalty"]
-    assert simple.best_error <= limit < simple.mean[simple.best_index - 1]
-    with pytest.raises(ConfigurationError, match="two folds"):
-        select(KRLS(), X, Y, grid, rule="one_standard_error")
-
-
 def test_a_curve_has_the_other_parameters_at_their_best() -> None:
     X, Y = data()
     found = select(KRLS(Gaussian()), X, Y, GRID, validation=3, refit=False)
@@ -234,7 +222,6 @@ def test_the_share_done_is_told() -> None:
         ({"validation": 1}, "between 0 and 1"),
         ({"validation": "holdout"}, "must be a share"),
         ({"error": "r2"}, "error must be"),
-        ({"rule": "worst"}, "rule must be"),
         ({"validation": (np.ones((3, 2)), np.ones(3))}, "validation outputs"),
     ],
 )

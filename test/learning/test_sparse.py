@@ -32,7 +32,6 @@ from semiparam_dynamics.learning import (
     RandomFeaturesKRLS,
     RecursiveRLS,
     Rows,
-    learn_widths,
     leverage_scores,
     select,
     uniform,
@@ -126,7 +125,6 @@ MODELS: list[Any] = [
     NystromKRLS(penalty=1e-3, n_centers=30),
     NystromKRLS(penalty=1e-3, n_centers=30, centers="leverage_scores"),
     NystromKRLS(penalty=1e-12, n_centers=20),  # by QR
-    NystromKRLS(n_centers=20, filter="landweber", step="kernel"),
     NystromAggregator(None, 1e-3, (5, 20)),
     NystromAggregator(None, 1e-3, (5, 20), independent=True),
     Falkon(penalty=1e-2, n_centers=30),
@@ -184,10 +182,6 @@ def test_paths_and_selections_take_sparse_rows() -> None:
         np.testing.assert_allclose(of_sparse.errors, of_arrays.errors, rtol=1e-7)
     found = select(model, coo_matrix(X), Y, grid, validation=0.2, random_state=0)
     np.testing.assert_allclose(found.errors, chosen[0].errors, rtol=1e-7)
-    first, second = (
-        clone(model).grow(inputs, Y, validation_data=(X_NEW, Y[:20]), step=10) for inputs in (X, S)
-    )
-    np.testing.assert_allclose(second.predict(X_NEW), first.predict(X_NEW), atol=1e-9)
     weights = np.linspace(0.0, 2.0, 110)
     third, fourth = (Falkon(Linear(), random_state=0).fit(inputs, Y, weights) for inputs in (X, S))
     np.testing.assert_allclose(fourth.predict(X_NEW), third.predict(X_NEW), atol=1e-8)
@@ -250,8 +244,6 @@ def test_what_cannot_be_is_said() -> None:
         Rows([(S[:50], Y[:50]), (X[50:], Y[50:])])
     with pytest.raises(LearningError, match="NaN"):
         Rows([(csr_array(np.where(X > 2.0, np.nan, X)), Y)])
-    with pytest.raises(LearningError, match="Widths are learned from arrays"):
-        learn_widths(NystromKRLS(), S, Y)
     with pytest.raises(LearningError, match="fitted to sparse inputs"):
         RecursiveRLS.from_batch(Falkon(n_centers=9).fit(S, Y), X, Y)
     with pytest.raises(LearningError, match="squares overflow"):

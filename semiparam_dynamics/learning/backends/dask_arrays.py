@@ -121,11 +121,6 @@ class DaskRows(Rows):
             ]
         return self.client.compute(level[0]).result()
 
-    def each(self, function: Callable[..., Any], *shared: Any) -> Iterator[Any]:
-        """function(chunk, *shared) of each chunk, in order."""
-        for part in self._parts:
-            yield self.client.submit(_computed, part, function, *shared, pure=False).result()
-
     def share(self, value: Any) -> Any:
         """`value` for the workers: sent once to the scheduler, which can give it out again.
 
@@ -201,10 +196,6 @@ class DaskKernelRows:
         kernel.bind(self.centers)  # checks its parameters here
         self._products = rows.share(Products(kernel, self.centers, memory_limit))
 
-    def multiply(self, B: Array) -> Iterator[Array]:
-        """K B for B (m, T), a chunk of rows (k, T) at a time."""
-        yield from self._there.each(_multiplied, self._products, self._there.share(B))
-
     def normal(self, B: Array) -> Array:
         """K' W K B for B (m, T), with W the sample weights: (m, T) in float64."""
         result: Array = self._there.total(_product, self._products, "normal", self._there.share(B))
@@ -244,10 +235,6 @@ def _apply(X: Array, model: _Method) -> Array:
     with one_thread():
         result: Array = getattr(model.estimator, model.name)(X)
     return result
-
-
-def _multiplied(part: Rows, products: Products, B: Array) -> Array:
-    return np.concatenate(list(products(part).multiply(B)))
 
 
 def _product(part: Rows, products: Products, name: str, *factors: Array) -> Array:
