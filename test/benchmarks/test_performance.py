@@ -49,8 +49,7 @@ def test_falkon_has_all_sizes_and_are_written(performance, tmp_path: Path, capsy
     assert performance([*FALKON, *sizes, "--memory-limit", "100000"]) == 0
     told = capsys.readouterr()
     assert told.out == out.read_text()
-    assert "Penalty 1e-06, 1 fits.
-" in told.out and " cores, " in told.out
+    assert "Penalty 1e-06, 1 fits.\n" in told.out and " cores, " in told.out
     for n in (1500, 2500):
         for centers in (40, 70):
             for kernel in ("anew each time", "kept"):
