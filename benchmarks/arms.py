@@ -57,7 +57,6 @@ def _arms() -> dict[str, Arm]:
 
 ARMS = _arms()
 LOGS = tuple(key for key, arm in ARMS.items() if arm.target == "effort")
-TUNED = ("xmate7p", "ur10", "tx40")  # whose settings were chosen for their logs
 # Of a robot model: viscous and Coulomb friction alone.
 PLAIN = {"presliding": (), "stribeck_velocity": 0.0, "asymmetry": False, "loaded": False}
 
@@ -119,14 +118,6 @@ def by_time(recording: list[S], share: float = TRAINING_SHARE) -> tuple[list[S],
 # Samples of the arms' logs
 
 
-def settings(arm: str) -> InverseDynamicsConfig:
-    """An arm's own, or the defaults, with a short start of random features: logs are short."""
-    config, path = InverseDynamicsConfig(), CONFIG / f"{arm}.yaml"
-    if path.exists():
-        config = load_yaml(path, InverseDynamicsConfig)
-    return replace(config, random_fourier__window=3.0)
-
-
 def robot(robots: Path, arm: str, config: InverseDynamicsConfig) -> RobotModel:
     return RobotModel(robots / arm / ARMS[arm].urdf, config.robot)
 
@@ -144,17 +135,6 @@ def samples(
     """The measured samples of a recording, filtered."""
     filtered = map(SampleFilter(model, config.filter).push, recording)
     return [sample for sample in filtered if sample is not None and sample.y is not None]
-
-
-def train_and_test(
-    robots: Path, arm: str, config: InverseDynamicsConfig
-) -> tuple[RobotModel, list[Sample], list[Sample]]:
-    """The splits of results/learner.md: trajectories 1, 2 and 3, or 60 % of the time and rest."""
-    model = robot(robots, arm, config)
-    parts = [samples(model, config, one) for one in recordings(robots, arm, model, config)]
-    if len(parts) == 1:
-        return model, *by_time(parts[0])
-    return model, [sample for part in parts[:-1] for sample in part], parts[-1]
 
 
 # -------------------------------------------------------------------------------------------------

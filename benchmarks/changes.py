@@ -4,7 +4,7 @@
     python benchmarks/changes.py quiet --robot ur10 --data DATA --runs 20
     python benchmarks/changes.py {logs,airbot} --data DATA
 
-DATA holds robots/{ur10,xmate7p,tx40,airbot}. A line for each run, with its seed, then medians and
+DATA holds robots/, with a folder for each arm. A line for each run, with its seed, then medians and
 worst.
 --calibrated leaves out the errors of gain and cross-talk of the iCub's sensor.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from arms import TUNED, by_time, settings, train_and_test
+from arms import LOGS, by_time, log_splits, measurements, samples
 from output import make_parser, parse
 
 from semiparam_dynamics.base.parameters import from_flat, replace
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--calibrated", action="store_true")
     args = parse(parser)
     if args.study == "logs":
-        on_logs(args.data / "robots")
+        on_logs(args.data)
     elif args.study == "airbot":
         on_airbot(args.data / "robots" / "airbot")
     else:
@@ -236,21 +236,22 @@ def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     return {f"{kind} an hour": 60.0 / args.minutes * alarms[kind] for kind in kinds}
 
 
-def on_logs(robots: Path, settle: float = 5.0) -> None:
+def on_logs(data: Path, settle: float = 5.0) -> None:
     """Print nmse (mean over joints) with detection, over what it is without; and what was named.
 
     Learned with detection; then sequential by the learner itself, delayed and frozen as a model
     that was learned so is worth.
     """
     print(f"{'log':<9}{'sequential':>12}{'delayed':>12}{'frozen':>12}  noticed, not learned")
-    for log in TUNED:
-        config = settings(log)
-        model, train, test = train_and_test(robots, log, config)
+    for split in log_splits(data, LOGS):
+        config, model = split.config, RobotModel(split.urdf, split.config.robot)
+        parts = (*split.train, split.test)
+        *train, test = (samples(model, config, measurements(p, model, config)) for p in parts)
         scores = []
         for detect in (False, True):
             changed = replace(config, changes__detect=detect, changes__settle=settle)
             learner = InverseDynamicsLearner(model, changed)
-            learned(learner, train)
+            learned(learner, [sample for part in train for sample in part])
             plain = InverseDynamicsLearner(model, replace(changed, changes__detect=False))
             plain.estimator.copy_from(learner.estimator)
             runs = [ProtocolRun(plain.copy(), name) for name in ("delayed", "frozen")]
@@ -265,7 +266,7 @@ def on_logs(robots: Path, settle: float = 5.0) -> None:
         cells = "".join(f"{on / off:>12.4f}" for off, on in zip(*scores, strict=True))
         assert learner.changes is not None
         named = dict(learner.changes.counts)
-        print(f"{log:<9}{cells}  {named}, {sum(learner.dropped.values())}", flush=True)
+        print(f"{split.name:<9}{cells}  {named}, {sum(learner.dropped.values())}", flush=True)
 
 
 def on_airbot(folder: Path, settle: float = 5.0) -> None:
