@@ -163,6 +163,14 @@ class ContactDetector:
         return bool(max(shares[SUDDEN], shares[LASTING]) > SUSPICION_SHARE)
 
     @property
+    def in_new_motion(self) -> bool:
+        """Return whether the last half second's motion was rather unknown to the model than known.
+
+        A push may also take the robot where nothing is known: ask when a contact begins.
+        """
+        return bool(self._errors.now["lacks"][0] > 0.5)
+
+    @property
     def pressed(self) -> bool:
         """Return whether the last sample has the contact's force: the average has it for longer."""
         shares = self._errors.tests["share"]

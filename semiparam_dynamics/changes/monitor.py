@@ -49,7 +49,13 @@ from semiparam_dynamics.changes.hypotheses import (
     hypotheses,
     weigh,
 )
-from semiparam_dynamics.changes.innovations import Block, BlockMean, ErrorRatios, Innovations
+from semiparam_dynamics.changes.innovations import (
+    WINDOW_BLOCKS,
+    Block,
+    BlockMean,
+    ErrorRatios,
+    Innovations,
+)
 from semiparam_dynamics.changes.payload import (
     TYPICAL_MASS_KG,
     TYPICAL_REACH_M,
@@ -80,7 +86,6 @@ STEADY_BLOCKS = 3  # of a contact, before which a new payload is not named: a br
 MAX_RESTARTS = 3  # of a payload's estimation by another cause, beyond which it moves in the hand
 MAX_REACHES = 2.0  # of `TYPICAL_REACH_M`, beyond which no payload's centre of mass is
 MAX_CONTACT_S = 1.0  # while estimating: an apparent contact that lasts longer is a wrong estimate
-KNOWN_CONFIDENCE = 0.5  # of a prediction, from which on its motion is rather known than not
 AFTER_CONTACT_BLOCKS = 40  # after a contact, within which a change may have begun during it
 MAX_EVENTS = 200
 MAX_INTERVALS = 256  # past intervals from which late samples are still excluded
@@ -96,6 +101,8 @@ class Progress:
     evidence: dict[str, float] = dataclasses.field(default_factory=dict)
     unclear_blocks: int = 0  # for which evidence was found, but no clear cause
     likely: float = 0.0  # the largest evidence for a payload that was not named
+    push: float = -math.inf  # the largest evidence for one in a contact
+    unknown: bool = False  # whether the model did not know the motion in which a contact began
     blocks_since_contact: int = AFTER_CONTACT_BLOCKS + 1
     blocks_since_end: int = AFTER_CONTACT_BLOCKS + 1
     ended: int = 0  # stamp at which the last contact ended
@@ -153,6 +160,7 @@ class ChangeMonitor:
         drives = drives if self._efforts else np.zeros(n)
         kinds = np.arange(n) if self._efforts else np.arange(n) // 3
         # Blocks in motion, as if the robot never stood; and all blocks, by the same noise.
+        self._tested_ns = WINDOW_BLOCKS[-1] * length * 1e9
         columns = self.causes.n_columns
         self.innovations = Innovations(columns, kinds, length, drives)
         self._whole = Innovations(columns, kinds, length, drives, self.innovations.noise)
@@ -223,7 +231,7 @@ class ChangeMonitor:
         if self._now.learned_s >= self.config.settle:
             longest = math.inf if self.correction.estimating is None else MAX_CONTACT_S
             self._note_contact(sample.stamp, self.contact.add(*shown, longest, cutoff))
-            self._keep_from_learning(sample.stamp, confidence)
+            self._keep_from_learning(sample.stamp)
         elif self._now.learned_s >= 0.5 * self.config.settle:
             self.contact.add(*shown, cutoff=cutoff, tested=False)
         if sample.between and self._filter.learn_ratio >= ENOUGH_RATIO:
@@ -315,6 +323,7 @@ class ChangeMonitor:
         if transition == "begins":
             self.ratios.discard()
             self._record(stamp, stamp, CONTACT, evidence=self.contact.deviation)
+            self._now.push, self._now.unknown = -math.inf, self.contact.in_new_motion
             self.innovations.discard_usual()
         elif transition:
             if transition == "over" or self.correction.estimating is None:
@@ -323,19 +332,24 @@ class ChangeMonitor:
             self._now.blocks_since_end, self._now.ended = 0, stamp
             self._resume_learning(stamp)
 
-    def _keep_from_learning(self, stamp: int, confidence: float) -> None:
-        """Do not learn what is, or may be, a contact's, where the model knows the motion.
+    def _keep_from_learning(self, stamp: int) -> None:
+        """Keep what is, or may be, a contact's from learning.
 
-        Elsewhere its own errors look like contacts, for as long as they are not learned.
+        Where the model did not know the motion its own errors look like contacts, for as long as
+        they are not learned. So there a contact's samples wait, and are learned when it is over, or
+        longer than the stretches that are tested, unless a push explains them.
         """
-        if not (self.contact.active or self.contact.suspicious) or self._weighing:
+        if not self.contact.active:
+            if self.contact.suspicious:
+                self.exclusions.defer(stamp)
+        elif self._weighing:
             return
-        if confidence >= KNOWN_CONFIDENCE:
-            hold = self.exclusions.exclude if self.contact.active else self.exclusions.defer
-            hold(stamp)
-        elif not self._now.likely:
+        elif not self._now.unknown or self._now.push > self.threshold:
+            self.exclusions.exclude(stamp)
+        elif stamp - self.contact.since < self._tested_ns or self._now.likely:
+            self.exclusions.defer(stamp)
+        else:
             self.exclusions.release()
-            self.exclusions.resume(stamp - 1)
 
     def _resume_learning(self, stamp: int) -> None:
         """Learn again, unless a payload is being estimated."""
@@ -372,10 +386,13 @@ class ChangeMonitor:
         if self.correction.estimating is not None:
             self._refine(block)
         finding, self._now.evidence = self._best_explanation()
+        if self.contact.active:
+            self._now.push = max(self._now.push, self._now.evidence.get(PUSH, -math.inf))
         pushed = finding is None or finding.hypothesis.cause == PUSH
         if finding is None or pushed or finding.score <= self.threshold:
             self._now.unclear_blocks = 0
-            if not self.contact.suspicious and not self._payload_is_likely():
+            likely = self._payload_is_likely()
+            if not (self.contact.active or self.contact.suspicious or likely):
                 self.exclusions.release()
             return
         if finding.hypothesis.cause == PAYLOAD:

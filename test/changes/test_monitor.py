@@ -282,16 +282,24 @@ def test_a_contact_is_seen_within_50_ms_and_nothing_of_it_is_learned(warm, undis
     assert np.all(np.abs(one.semiparametric - other.semiparametric) < 0.1 * one.semiparametric_std)
 
 
-def test_in_motion_that_is_not_known_a_contact_is_reported_and_learned(warm) -> None:
+@pytest.mark.parametrize("push", [False, True])
+def test_in_motion_that_is_not_known_what_no_push_explains_is_learned(warm, push: bool) -> None:
     """There a model's own errors look like contacts; kept from learning they would stay."""
-    of = warm()
+    of, rng = warm(), np.random.default_rng(0)
+    force = by_hand(np.array([0.0, 30.0, 20.0]), ON + 1.0, ON + 2.0)
+
+    def noise(t: float, dq: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        return np.abs(PUSH) * rng.standard_normal(MODEL.n_axes) * (ON + 1.0 <= t < ON + 2.0)
+
     before = of.estimator.n_learned
-    steps = [of.predict(m) for m in moving(ON + 2.0, pushed(3.0 * PUSH, ON, ON + 1.0), begin=ON)]
-    for step in filter(None, steps):
+    for step in map(of.predict, moving(ON + 4.0, force if push else noise, begin=ON)):
+        assert step is not None
         step.unchanged.residual.confidence = 0.3
         of.update(of.admit(step))
-    assert [e.cause for e in monitor(of).events][:1] == ["contact"]
-    assert not of.dropped[EXCLUDED] and of.estimator.n_learned - before > 1.8 * RATE
+    assert [e.cause for e in monitor(of).events][:2] == ["contact", "contact over"]
+    left_out = of.dropped[EXCLUDED]
+    assert 40 < left_out < 100 if push else left_out == 0
+    assert of.estimator.n_learned - before > 4.0 * RATE - 5 - left_out
 
 
 @pytest.mark.parametrize(
