@@ -46,9 +46,10 @@ def urdf_file(text: str) -> str:
     if text in names:
         return _fetched(names[text])
     near = difflib.get_close_matches(text, [*files, *names], n=5, cutoff=0.4)
+    known = f"near are {', '.join(near)}" if near else "no package here has it"
     raise argparse.ArgumentTypeError(
-        f"there is no file and no robot '{text}', near are {', '.join(near) or 'none'} (robots by "
-        "name: pip install example-robot-data, or robot_descriptions, which downloads from GitHub)"
+        f"there is no file and no robot '{text}', {known} (robots by name: pip install "
+        "example-robot-data, or robot_descriptions, which downloads from GitHub)"
     )
 
 
