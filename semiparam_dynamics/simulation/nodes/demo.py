@@ -196,7 +196,7 @@ def _follow(
             told = now
             for node in nodes:
                 node.check()
-            if (line := f"{monitor.motion:6.1f} s  {monitor.message}") != printed:
-                print(line, flush=True)
-                printed = line
+            state = "; ".join(monitor.message.split("; ")[:2])  # a line of a terminal
+            if (line := f"{monitor.motion:6.1f} s  {state}") != printed:
+                print(printed := line, flush=True)
     return True
