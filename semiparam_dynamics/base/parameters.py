@@ -56,6 +56,11 @@ REMOVED = {
     "prototypes": "teach each object by pictures, or by vectors on `features` (input: features)",
     "features": "the node's classifier is linear; in Python IncrementalRLSC(features=...) is not",
     "new_classes_per_second": "`max_classes` bounds the objects that a teacher may name",
+    "friction_presliding": "the simulated friction is Coulomb's, Stribeck's and viscous",
+    "presliding_way": "the simulated friction is Coulomb's, Stribeck's and viscous",
+    "search.objective": "the condition number is minimised",
+    "damping_ratio": "the feedback is critically damped",
+    "approach_speed": "joints come to the motion's beginning at 0.5 rad/s at most",
     "follow": "the estimate is given 3 s to follow a change of the driver's load",
 }
 Value = bool | int | float | str | tuple[str, ...] | tuple[float, ...]
