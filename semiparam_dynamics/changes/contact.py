@@ -51,6 +51,7 @@ PAUSE, RESUMING = 500_000_000, 200_000_000  # ns without samples, and for which 
 FILTERED = 6.0  # samples in a low-pass' period, from which on it takes off their noise
 NEW_SHARE = 2.0  # times the usual share that isn't known, from which on motion is new
 NEW_MEAN_S = 0.5  # over which that share is averaged
+NEW_MOTION = 0.5  # of that average, above which motion is rather unknown to the model than known
 SHORT_S = 0.06  # what is over sooner is no push, but an error that may recur
 MIN_EXPECTED_S = 1.0  # of usual errors, fewer of which say nothing
 # Of the tests, sudden, quick and lasting. Times the threshold that is the limit: what lasts has
@@ -164,11 +165,8 @@ class ContactDetector:
 
     @property
     def in_new_motion(self) -> bool:
-        """Return whether the last half second's motion was rather unknown to the model than known.
-
-        A push may also take the robot where nothing is known: ask when a contact begins.
-        """
-        return bool(self._errors.now["lacks"][0] > 0.5)
+        """Return whether the last motion was new; ask at once, since a push may lead to new motion."""
+        return bool(self._errors.now["lacks"][0] > NEW_MOTION)
 
     @property
     def pressed(self) -> bool:

@@ -6,6 +6,7 @@ import math
 import os
 import time
 import traceback
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
@@ -379,11 +380,10 @@ class Outlets:
             outlet.destroy()
 
 
-class DescribedNode(Node):  # type: ignore[misc]
+class DescribedNode(Node, ABC):  # type: ignore[misc]
     """A node that the robot's URDF sets up, with `/diagnostics` once a second.
 
-    A class of such nodes has :meth:`set_up` and :meth:`report`, and calls :meth:`await_urdf` at
-    the end of its making.
+    A class of such nodes calls :meth:`await_urdf` at the end of its making.
 
     Parameters
     ----------
@@ -404,13 +404,13 @@ class DescribedNode(Node):  # type: ignore[misc]
         """Have the URDF set the node up, at once or when it comes."""
         await_description(self, self._config.urdf, self._try, self.refuse)
 
+    @abstractmethod
     def set_up(self, urdf: str) -> None:
         """Begin with a URDF's text, or file. Raises SemiparamError where it does not serve."""
-        raise NotImplementedError
 
+    @abstractmethod
     def report(self) -> tuple[bytes, str, dict[str, str]]:
         """Level, sentence and figures for `/diagnostics`."""
-        raise NotImplementedError
 
     def waiting(self, otherwise: str = "") -> tuple[bytes, str, dict[str, str]]:
         """The report while there is no URDF that serves."""
