@@ -165,7 +165,7 @@ class ContactDetector:
 
     @property
     def in_new_motion(self) -> bool:
-        """Return whether the last motion was new; ask at once, since a push may lead to new motion."""
+        """Return whether the last motion was new; ask at once, a push may lead to new motion."""
         return bool(self._errors.now["lacks"][0] > NEW_MOTION)
 
     @property
