@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 import rclpy
 import write_config
+from rcl_interfaces.srv import SetParameters
 from rclpy.context import Context
+from rclpy.executors import SingleThreadedExecutor
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 
@@ -38,7 +40,6 @@ class Live:
     gain: float = parameter(2.0, "how much", low=0.0, high=10.0, live=True)
     mode: str = parameter("a", "which", choices=("a", "b"), live=True)
     gains: tuple[float, ...] = parameter((), "several", low=0.0, live=True)
-    fixed: int = parameter(1, "not live")
 
 
 @pytest.fixture
@@ -101,8 +102,27 @@ def test_declares_type_range_choices_and_description(make_node):
     count = node.describe_parameter("count")
     assert count.read_only and count.integer_range[0].from_value == 1
     assert node.describe_parameter("kind").additional_constraints == "one of a, b"
-    refused = node.set_parameters([Parameter("count", value=4)])
-    assert not refused[0].successful
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("count", "count is read when the node starts: set it in the node's YAML"),
+        ("inner.gian", "there is no parameter 'inner.gian'; did you mean 'inner.gain'?"),
+    ],
+)
+def test_what_can_not_be_set_live_is_answered_with_a_sentence(make_node, name: str, told: str):
+    node = make_node()
+    bridge.declare(node, Config)
+    request = SetParameters.Request(parameters=[Parameter(name, value=4).to_parameter_msg()])
+    client = node.create_client(SetParameters, "tested/set_parameters")
+    executor = SingleThreadedExecutor(context=node.context)
+    executor.add_node(node)
+    future = client.call_async(request)
+    executor.spin_until_future_complete(future, 60.0)
+    (result,) = future.result().results
+    assert not result.successful and result.reason.startswith(told)
+    assert node.set_parameters([Parameter("use_sim_time", value=False)])[0].successful
 
 
 def test_takes_the_command_lines_and_the_files_values(make_node, tmp_path):
@@ -157,7 +177,7 @@ def test_live_parameters_are_set_together_or_not_at_all(make_node):
     assert put(gain=3, mode="b") == (True, "")  # a whole number, as `ros2 param set` sends it
     assert taken == [Live(gain=3.0, mode="b")]
     assert node.get_parameter("gain").value == 3.0
-    for bad in ({"mode": "c"}, {"gain": 99.0}, {"gain": "high"}, {"fixed": 2}):
+    for bad in ({"mode": "c"}, {"gain": 99.0}, {"gain": "high"}):
         successful, reason = put(gains=(1.0, 2.0), **bad)
         assert not successful and reason
     assert put(gain=1.0, gains=(1.0, -1.0)) == (

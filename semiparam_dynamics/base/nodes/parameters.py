@@ -7,6 +7,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -16,7 +17,7 @@ from rcl_interfaces.msg import (
     ParameterDescriptor,
     SetParametersResult,
 )
-from rclpy.exceptions import NameValidationException
+from rclpy.exceptions import NameValidationException, ParameterNotDeclaredException
 from rclpy.node import Node
 from rclpy.parameter import Parameter as RosParameter
 from rclpy.validate_topic_name import validate_topic_name
@@ -35,6 +36,7 @@ from semiparam_dynamics.base.parameters import (
 C = TypeVar("C")
 QOS_PREFIX = "qos_overrides."  # of keys that rclpy declares itself, like ROS_PARAMETERS
 INT64 = 2**63
+AT_START = "is read when the node starts: set it in the node's YAML, and start the node again"
 LISTS = tuple(kind for kind in RosParameter.Type if kind.name.endswith("ARRAY"))
 
 
@@ -44,7 +46,9 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
     Given is what the command line, the parameter files and the node's `parameter_overrides` set for
     this node. A whole number for a real one is accepted, which rclpy alone refuses. Logged are
     parameter files of which nothing is for this node, and unknown keys that a file sets for every
-    node.
+    node. What is set later is answered with the same sentences where it is unknown, and with one
+    where it is not live; whole numbers are then accepted for real ones, and an empty list of any
+    type. Not in Humble, which has no callback for it.
 
     arguments: the process' command line; None: as it was started.
 
@@ -59,7 +63,7 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
     given = {
         name: () if override.value is None else override.value
         for name, override in overrides.items()
-        if name not in ROS_PARAMETERS and not name.startswith(QOS_PREFIX)
+        if _is_own(name)
     }
     log, known = node.get_logger(), {entry.name for entry in parameters(config_type)}
     shared: set[str] = set()
@@ -85,6 +89,8 @@ def declare(node: Node, config_type: type[C], arguments: Sequence[str] | None = 
         value = list(value) if isinstance(value, tuple) else value
         node.set_parameters([RosParameter(parameter.name, kind, value)])
         node.set_descriptor(parameter.name, descriptor(parameter))
+    if hasattr(node, "add_pre_set_parameters_callback"):  # not Humble
+        node.add_pre_set_parameters_callback(partial(_to_be_set, config_type))
     return config
 
 
@@ -117,6 +123,32 @@ def _full_name(node: Node) -> str:
     return name
 
 
+def _is_own(name: str) -> bool:
+    """Test whether a parameter is not one that rclpy declares itself."""
+    return name not in ROS_PARAMETERS and not name.startswith(QOS_PREFIX)
+
+
+class _RefusedError(ParameterNotDeclaredException):  # type: ignore[misc]
+    """A reason that is answered as it is: what rclpy catches before a parameter is looked up."""
+
+    def __init__(self, reason: str) -> None:
+        Exception.__init__(self, reason)
+
+
+def _to_be_set(config_type: type, given: list[RosParameter]) -> list[RosParameter]:
+    """What is set after the start, in the parameters' own types. Raises _RefusedError."""
+    known = {parameter.name: parameter for parameter in parameters(config_type)}
+    unknown = {one.name: "" for one in given if one.name not in known and _is_own(one.name)}
+    try:
+        from_flat(config_type, unknown, internal=False)
+    except ConfigurationError as error:
+        raise _RefusedError(str(error)) from None
+    for one in given:
+        if one.name in known and not known[one.name].live:
+            raise _RefusedError(f"{one.name} {AT_START}")
+    return [in_own_type(one, known[one.name]) if one.name in known else one for one in given]
+
+
 def follow(
     node: Node,
     config: C,
@@ -125,18 +157,14 @@ def follow(
 ) -> None:
     """Let the parameters marked `live` be set while the node runs; call `changed` when they were.
 
-    Parameters set together are checked together, by the rules and with the sentences of the start;
-    whole numbers are accepted for real ones, and an empty list of any type; not in Humble, which
-    has one callback for all of it. `changed` gets the whole configuration.
+    Parameters set together are checked together, by the rules and with the sentences of the start.
+    `changed` gets the whole configuration.
 
     config: the one returned by `declare` for this node.
     refuse: raises ConfigurationError for a configuration that the node can't continue with.
     """
     known = {parameter.name: parameter for parameter in parameters(type(config))}
     current = config
-
-    def in_own_types(given: list[RosParameter]) -> list[RosParameter]:
-        return [in_own_type(one, known[one.name]) if one.name in known else one for one in given]
 
     def changes(given: list[RosParameter]) -> C:
         values = {one.name: one.value for one in given if one.name in known}
@@ -164,7 +192,6 @@ def follow(
     if not hasattr(node, "add_post_set_parameters_callback"):  # Humble
         node.add_on_set_parameters_callback(check_and_take)
         return
-    node.add_pre_set_parameters_callback(in_own_types)
     node.add_on_set_parameters_callback(check)
     node.add_post_set_parameters_callback(take)
 
