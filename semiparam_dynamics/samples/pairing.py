@@ -49,6 +49,8 @@ class WrenchPairer:
         self._details = details
         self._newest: int | None = None  # stamp of the newest joint state, and of the newest wrench
         self._newest_wrench: int | None = None
+        # The newest wrench's less the newest joint state's, when one of either topic came last.
+        self._apart: dict[str, int] = {}
         self._pending: deque[Measurement] = deque()
         self._wrenches: deque[tuple[int, Array | None]] = deque()
         self._released: int | None = None  # stamp of the joint state that left last
@@ -58,6 +60,7 @@ class WrenchPairer:
         """Take one joint state in; return what is complete now."""
         self._pending.append(measurement)
         self._newest = newest = measurement.stamp
+        self._compare("joint state")
         released = self._release()
         while self._pending and (
             newest - self._pending[0].stamp > self._hold or len(self._pending) > MAX_HELD_MESSAGES
@@ -69,6 +72,7 @@ class WrenchPairer:
         """Take one wrench (6,) in, None where it was not measured; return what is complete now."""
         self._wrenches.append((stamp, values))
         self._newest_wrench = stamp
+        self._compare("wrench")
         released = self._release()
         while self._wrenches[0][0] < stamp - self._hold or len(self._wrenches) > MAX_HELD_MESSAGES:
             self._discard(None)
@@ -78,6 +82,7 @@ class WrenchPairer:
         """The joint states' clock went back: release those waiting, forget wrenches after limit."""
         released = self.flush()
         self._newest = None
+        self._apart.clear()
         self._wrenches = deque(entry for entry in self._wrenches if entry[0] <= limit)
         self._released, self._oldest_near = None, False
         return released
@@ -142,6 +147,10 @@ class WrenchPairer:
         before = self._released is not None and 0 <= stamp - self._released <= self._tolerance
         return before or (following is not None and following - stamp <= self._tolerance)
 
+    def _compare(self, topic: str) -> None:
+        if self._newest is not None and self._newest_wrench is not None:
+            self._apart[topic] = self._newest_wrench - self._newest
+
     def _count(self, reason: str) -> None:
         self._dropped[reason] += 1
         if self._details is not None and reason not in self._details and (told := self._offset()):
@@ -149,9 +158,10 @@ class WrenchPairer:
 
     def _offset(self) -> str:
         """The offset between the topics' stamps and a remedy; empty while one has none."""
-        if self._newest is None or self._newest_wrench is None:
+        if not self._apart:
             return ""
-        apart = self._newest_wrench - self._newest
+        # While one topic pauses the other's stamps go on; clocks differ as each of them comes.
+        apart = min(self._apart.values(), key=abs)
         if abs(apart) <= self._hold:
             return (
                 "joint states and wrenches do not pair: a joint state needs a wrench before and "

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -140,12 +141,21 @@ def test_the_offset_of_two_clocks_is_told_with_what_to_do(ahead: int, told: str)
         assert told in sentence and "chrony" in sentence and "samples.pair_wait (0.1 s)" in sentence
 
 
-def test_wrenches_that_are_too_rare_are_told_from_another_clock() -> None:
+@pytest.mark.parametrize(
+    ("joint_states", "wrenches"),
+    [
+        (range(100), range(0, 100, 8)),
+        ([*range(100), *range(600, 650)], range(100)),  # both paused, and wrenches still do
+    ],
+)
+def test_wrenches_that_are_missing_are_told_from_another_clock(
+    joint_states: Sequence[int], wrenches: range
+) -> None:
     details: dict[str, str] = {}
     pairer = WrenchPairer(SECOND // 50, SECOND // 10, Counter(), details=details)
-    for k in range(100):
+    for k in joint_states:
         pairer.joint_state(measurement(SECOND + k * SECOND // 100))
-        if k % 8 == 0:
+        if k in wrenches:
             pairer.wrench(SECOND + k * SECOND // 100, value(k))
     assert "within samples.pair_wait (0.02 s)" in details["unpaired joint state"]
     assert "clock" not in details["unpaired joint state"]
