@@ -107,7 +107,8 @@ PHASES = {
     "circle_xz": "now circles in the XZ plane, new to the learner",
 }
 PROGRESS_TIMEOUT_S = 60.0  # without any motion
-START_TIMEOUT_S = 300.0  # without any motion at first: a busy machine compiles the core for minutes
+START_TIMEOUT_S = 300.0  # until a motion begins: a busy machine compiles the core for minutes
+SETTLED_S = 2.0  # of a motion, after which the diagnostics are of it
 DRAIN_S = 1.5  # after the motion: the last predictions, and diagnostics of all samples
 
 
@@ -179,7 +180,9 @@ def _follow(
     nodes: tuple[NodeProcess, ...],
 ) -> bool:
     """Spin until so much motion was seen; False if the user ended it before."""
-    progress, told, moved, printed = time.monotonic(), time.monotonic(), monitor.motion, ""
+    begin = progress = told = time.monotonic()
+    first = moved = monitor.motion
+    printed = ""
     while monitor.motion < until:
         executor.spin_once(timeout_sec=0.1)
         if interrupted.is_set():
@@ -189,14 +192,17 @@ def _follow(
         now = time.monotonic()
         if monitor.motion > moved:
             progress, moved = now, monitor.motion
-        limit = PROGRESS_TIMEOUT_S if monitor.motion else START_TIMEOUT_S
+        limit = PROGRESS_TIMEOUT_S if moved > first else START_TIMEOUT_S
         if now - progress > limit:
             raise SemiparamError(f"the arm has not moved for {limit:g} s: {monitor.message}")
         if now - told >= 1.0:
             told = now
             for node in nodes:
                 node.check()
-            state = "; ".join(monitor.message.split("; ")[:2])  # a line of a terminal
+            # Until it moves a learner asks for what is on its way.
+            state = f"starting, for {10 * int((now - begin) / 10)} s"
+            if moved > first + SETTLED_S:
+                state = "; ".join(monitor.message.split("; ")[:2])  # a line of a terminal
             if (line := f"{monitor.motion:6.1f} s  {state}") != printed:
                 print(printed := line, flush=True)
     return True
