@@ -129,7 +129,7 @@ class InverseDynamicsNode(LearningNode[Session]):
         if not is_compiled():
             check_robot(self._text, self._config.learner.robot)  # rather than after all of it
             self.get_logger().info(
-                "compiling the numerical core takes some 20 s on two cores, this once "
+                "compiling the numerical core takes 20 to 50 s on two cores, this once "
                 "('semiparam compile' does it when installing)"
             )
             compile_together([self._config.learner.estimator.residual])

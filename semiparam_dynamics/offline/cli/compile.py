@@ -12,9 +12,10 @@ from semiparam_dynamics.base.errors import StorageError
 
 DESCRIPTION = """\
 Compile the numerical core now and keep it with the installation. Without it each user's first start
-compiles for some 20 s, and so does every start of a user without a folder to keep it in, as in
+compiles for 20 to 50 s, and so does every start of a user without a folder to keep it in, as in
 a container. Run it once after installing, as the user who installed, on the kind of processor that
 the robot has: for another kind the core is compiled again."""
+PERIOD_S = 10.0  # between lines of how far it is
 EXAMPLES = ("semiparam compile",)
 
 
@@ -33,11 +34,16 @@ def run(args: argparse.Namespace) -> int:
         raise StorageError(
             f"{jit.KEPT} can't be written to ({error.strerror}): run this as the user who installed"
         ) from None
-    print("compiling, some 20 s on two cores", flush=True)
+    print("compiling, 20 to 50 s on two cores that do nothing else", flush=True)
     program = "from semiparam_dynamics.learner.nodes.compilation import compile_all; compile_all()"
     command = [sys.executable, "-c", jit.of_this_package(program)]
-    done = subprocess.run(command, check=False)  # noqa: S603
-    if done.returncode == 0:
+    with subprocess.Popen(command) as process:  # noqa: S603
+        while process.poll() is None:
+            try:
+                process.wait(PERIOD_S)
+            except subprocess.TimeoutExpired:
+                print(f"  {len(list(jit.KEPT.rglob('*.nbi')))} functions so far", flush=True)
+    if process.returncode == 0:
         kept = [path.stat().st_size for path in jit.KEPT.rglob("*.nbc")]
         print(f"kept in {jit.KEPT}: {sum(kept) / 1e6:.1f} MB")
-    return done.returncode
+    return process.returncode

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
 import webbrowser
 from pathlib import Path
 
@@ -77,4 +79,6 @@ def run(args: argparse.Namespace) -> int:
     words += ["--joint-states", "/joint_states", "--wrench", "/wrench"]
     run_verb([*words, "--out", str(args.out), "--overwrite"])
     print(f"open {(args.out / 'report.html').absolute()} for the figures")
+    if shutil.which("semiparam") is None:
+        print(f"for your own robot first: source {sys.prefix}/bin/activate")
     return 0

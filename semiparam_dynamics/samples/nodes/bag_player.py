@@ -1,6 +1,6 @@
 """Play a bag to a lifecycle node once that node is active, so that it gets the first message too.
 
-The first start on a machine compiles the core, for some 20 s: what is played meanwhile is lost.
+The first start on a machine compiles the core, for 20 to 50 s: what is played meanwhile is lost.
 The URDF that a bag brings is published before, since the node may need it to become active.
 """
 

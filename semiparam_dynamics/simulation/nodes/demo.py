@@ -139,7 +139,7 @@ def run_demo(
     simulator_yaml = write_params(out, SIMULATOR, simulator_config(rate, seed))
     print(f"starting the learner and the arm (ROS_DOMAIN_ID={domain}, logs in {logs})", flush=True)
     if not is_compiled():
-        print("compiling the numerical core takes some 20 s on two cores, this once", flush=True)
+        print("compiling the numerical core takes 20 to 50 s on two cores, this once", flush=True)
     with (
         runtime.open_network() as interrupted,
         BagWriter(bag, overwrite=True) as writer,
