@@ -12,8 +12,11 @@ import pytest
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.robot.model import FrictionMemory, RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import (
+    DISSIPATIVE,
     GEOMETRY,
     MOTION,
+    OPTIONAL,
+    PRESLIDING,
     EffectColumns,
     fill,
     joint_effects,
@@ -235,8 +238,8 @@ def test_friction_that_only_takes_energy_is_known_by_its_columns() -> None:
     found = {
         label.split()[0] for label, is_ in zip(model.labels, model.dissipative, strict=True) if is_
     }
-    assert found == {"viscous", "coulomb", "loaded", "presliding_0.1", "presliding_0.4"}
-    assert sum(model.dissipative) == 5 * model.n_joints + len(model.couplings)
+    assert found == {*DISSIPATIVE, "presliding_0.1", "presliding_0.4"} - {PRESLIDING}
+    assert sum(model.dissipative) == len(found) * model.n_joints + len(model.couplings)
     wrench = RobotModel(random_tree(3), target="wrench", sensor_frame="j1")
     assert wrench.n_stops == 0 and not wrench.dissipative.any()
 
@@ -247,7 +250,8 @@ def test_parameters_deviate_in_groups_of_a_body_and_of_a_joint_s_kinds_of_fricti
     for step, group in zip(scales.deviations, scales.groups.tolist(), strict=True):
         labels = {model.labels[i] for i in np.flatnonzero(step)}
         by_group[group] = by_group.get(group, set()) | labels
-    assert len(by_group) == len(model.bodies) + 5 * model.n_joints + len(model.couplings)
+    kinds = 1 + len(OPTIONAL)
+    assert len(by_group) == len(model.bodies) + kinds * model.n_joints + len(model.couplings)
     stops = [{f"presliding_{way} {j}" for way in (0.1, 0.4)} for j in model.joint_names]
     assert all(wanted in by_group.values() for wanted in stops)
     assert all({f"stribeck {j}"} in by_group.values() for j in model.joint_names)

