@@ -30,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         jit.KEPT.mkdir(exist_ok=True)
         (jit.KEPT / "written").touch()
+        begun = (jit.KEPT / "written").stat().st_mtime
     except OSError as error:
         raise StorageError(
             f"{jit.KEPT} can't be written to ({error.strerror}): run this as the user who installed"
@@ -42,7 +43,8 @@ def run(args: argparse.Namespace) -> int:
             try:
                 process.wait(PERIOD_S)
             except subprocess.TimeoutExpired:
-                print(f"  {len(list(jit.KEPT.rglob('*.nbi')))} functions so far", flush=True)
+                new = [one for one in jit.KEPT.rglob("*.nbc") if one.stat().st_mtime > begun]
+                print(f"  {len(new)} compiled", flush=True)
     if process.returncode == 0:
         kept = [path.stat().st_size for path in jit.KEPT.rglob("*.nbc")]
         print(f"kept in {jit.KEPT}: {sum(kept) / 1e6:.1f} MB")
