@@ -136,7 +136,7 @@ class _RefusedError(ParameterNotDeclaredException):  # type: ignore[misc]
 
 
 def _to_be_set(config_type: type, given: list[RosParameter]) -> list[RosParameter]:
-    """What is set after the start, in the parameters' own types. Raises _RefusedError."""
+    """Values set after the start, in the parameters' own types. Raises _RefusedError."""
     known = {parameter.name: parameter for parameter in parameters(config_type)}
     unknown = {one.name: "" for one in given if one.name not in known and _is_own(one.name)}
     try:
