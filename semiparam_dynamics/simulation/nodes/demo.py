@@ -199,10 +199,10 @@ def _follow(
             told = now
             for node in nodes:
                 node.check()
-            # Until it moves a learner asks for what is on its way.
-            state = f"starting, for {10 * int((now - begin) / 10)} s"
-            if moved > first + SETTLED_S:
-                state = "; ".join(monitor.message.split("; ")[:2])  # a line of a terminal
+            state = "; ".join(monitor.message.split("; ")[:2])  # a line of a terminal
+            if moved <= first + SETTLED_S:  # till then the learner asks for what is on its way
+                begins = f"the arm starts, for {10 * int((now - begin) / 10)} s"
+                state = "the arm moves" if moved > first else begins
             if (line := f"{monitor.motion:6.1f} s  {state}") != printed:
                 print(printed := line, flush=True)
     return True
