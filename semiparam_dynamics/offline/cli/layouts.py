@@ -244,16 +244,17 @@ def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
     ]
     return {
         "foxglovePanelTitle": title,
+        "lichtblickPanelTitle": title,  # in Foxglove's open fork
         "paths": paths,
         "showXAxisLabels": True,
         "showYAxisLabels": True,
         "showLegend": True,
-        "legendDisplay": "floating",
+        "legendDisplay": "left",  # floating, it covers low plots
         "showPlotValuesInLegend": False,
         "isSynced": True,
         "xAxisVal": "timestamp",
         "followingViewWidth": SECONDS_SHOWN,
-        "sidebarDimension": 240,
+        "sidebarDimension": 190,
     }
 
 
