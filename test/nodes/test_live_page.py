@@ -344,7 +344,7 @@ def test_the_viewer_rerun_is_sent_what_the_page_shows(start, peer, tmp_path, urd
     url = f"rerun+http://{address}/proxy"
     if importlib.util.find_spec("rerun") is None:
         page = start("live_page", urdf=urdf, port=0, rerun=url)
-        assert page.wait() != 0 and "pip install rerun-sdk" in log.read_text()
+        assert page.wait(TIMEOUT) != 0 and "pip install rerun-sdk" in log.read_text()
         pytest.skip("rerun-sdk is not installed")
     from rerun.chunk import RrdReader
 

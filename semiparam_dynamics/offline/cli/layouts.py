@@ -269,6 +269,8 @@ def _scene(markers: str, base: str) -> dict[str, Any]:
         "followTf": base,
         "followMode": "follow-none",
         "layers": {"grid": grid},
+        "cameraState": {"distance": 2.5},  # m; else an arm is a few pixels at 20
+        "scene": {"transforms": {"showLabel": False}},
         "topics": {topic: {"visible": True} for topic in (DESCRIPTION_TOPIC, markers)},
     }
 
