@@ -92,6 +92,7 @@ class LivePageNode(PageNode):
         self._groups: tuple[Group, ...] = ()
         self._units: list[tuple[str, str]] = []  # each axis with its unit
         self._plots: RerunPlots | None = None
+        self._unsent: list[tuple[float, dict[str, Array]]] = []  # seconds and samples
         if config.rerun:
             imported("rerun", NEEDED)  # rather than when the first sample comes
             if not re.fullmatch(r"rerun(\+https?)?://[^/]+/proxy", config.rerun):
@@ -125,6 +126,7 @@ class LivePageNode(PageNode):
             self._summed = now
             self._find()
             self._add_errors()
+            self._send()
         self.check_silence()
         self._arm()
 
@@ -213,7 +215,8 @@ class LivePageNode(PageNode):
         ]
 
     def _begin(self, axes: tuple[str, ...]) -> None:
-        """Begin again, with these axes."""
+        """Begin again, with these axes: of Rerun, in another recording."""
+        self._send()
         self._axes, self._pending, self._begun, self._sampled = axes, {}, 0, 0
         self._recent.clear()
         self._errors, self._plots = [], None
@@ -256,15 +259,27 @@ class LivePageNode(PageNode):
             self._recent.popleft()
         self.feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
         if self._config.rerun:
-            self._send(t, parts)
+            self._unsent.append((t, parts))
 
-    def _send(self, t: float, parts: dict[str, Array]) -> None:
-        """Send a sample to the viewer Rerun, in a recording for each motion."""
+    def _send(self) -> None:
+        """Send new samples to the viewer Rerun: all at once, since what costs is their number."""
+        if not self._unsent:
+            return
         if self._plots is None:
-            self._plots = RerunPlots(self._watched, self._units, {"live": self._watched})
+            self._plots = RerunPlots(
+                "semiparam_dynamics live", self._units, {"live": self._watched}
+            )
             self._plots.recording.connect_grpc(self._config.rerun)
             self._plots.lay_out()
-        self._plots.send("live", [t], {look: parts[n][None] for n, look in COMPARED.items()})
+        times, parts = zip(*self._unsent, strict=True)
+        curves = {look: np.array([one[name] for one in parts]) for name, look in COMPARED.items()}
+        self._plots.send("live", times, curves)
+        self._unsent.clear()
+
+    def close(self) -> None:
+        """End the page, and what is sent to Rerun."""
+        self._send()
+        super().close()
 
     def _add_errors(self) -> None:
         """Sum up the errors of the window, for each unit, averaged over its axes."""
