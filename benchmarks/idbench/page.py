@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from output import markdown
 from scipy import stats
 
+from semiparam_dynamics.learner.curves import LOOKS
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.offline.page import LOOKS, STYLE
+from semiparam_dynamics.offline.page import STYLE
 
 Figures = Mapping[str, Any]
 PLAIN, RIGID, BOTH = "plain_rigid_body", "rigid_body", "semiparametric"

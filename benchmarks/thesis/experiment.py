@@ -34,11 +34,12 @@ from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.curves import LOOKS, ModelLook
 from semiparam_dynamics.learner.learner import MODELS
 from semiparam_dynamics.learning.recursive_rls import RecursiveRLS
 from semiparam_dynamics.offline.cli.options import add_config_options, node_config
 from semiparam_dynamics.offline.evaluation.prediction_plots import plot_line, scale_axis
-from semiparam_dynamics.offline.page import LOOKS, STYLE, ModelLook, number
+from semiparam_dynamics.offline.page import STYLE, number
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -131,3 +131,8 @@ class LivePageNodeConfig:
     window: float = parameter(
         3.0, "time over which errors are averaged", unit="s", low=0.5, high=600.0
     )
+    rerun: str = parameter(
+        "",
+        "address of a viewer Rerun that is sent the curves, such as "
+        "rerun+http://127.0.0.1:9876/proxy; empty: none",
+    )

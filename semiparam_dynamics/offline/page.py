@@ -19,6 +19,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from semiparam_dynamics.learner.curves import ModelLook
 from semiparam_dynamics.robot.model import RobotModel
 
 # -------------------------------------------------------------------------------------------------
@@ -27,29 +28,6 @@ from semiparam_dynamics.robot.model import RobotModel
 INK = "#1f2328"
 FAINT = "#57606a"
 
-
-@dataclass(frozen=True)
-class ModelLook:
-    """The name and the line of a model."""
-
-    name: str
-    color: str
-    width: float  # points
-    dashes: tuple[float, ...] = ()  # points on and off; none: solid. Colour alone fails in print.
-
-
-# Green, red and blue are those of the thesis' figure 8.4.
-LOOKS = {
-    "urdf": ModelLook("URDF", "#9a6700", 1.0, (1.5, 1.5)),
-    "plain_rigid_body": ModelLook("Plain rigid body", "#6f9a2a", 1.0, (4.0, 1.0, 1.0, 1.0)),
-    "batch": ModelLook("Least squares", "#7a5fa8", 1.0, (1.0, 2.0)),
-    # Wider than what is drawn over it: two lines that agree are both seen.
-    "rigid_body": ModelLook("Rigid body", "#2a8f3c", 2.8),
-    "nonparametric": ModelLook("Nonparametric", "#d1342b", 1.1, (5.0, 1.5)),
-    "semiparametric": ModelLook("Semiparametric", "#1f5fc4", 1.2),
-    "persistence": ModelLook("Persistence", "#8c959f", 0.9, (2.5, 1.5)),
-}
-MEASURED = ModelLook("Measured", INK, 0.8)
 
 PROTOCOL_TITLES = {
     "sequential": "Sequential",

@@ -129,6 +129,7 @@ def test_efforts_are_found_in_what_the_node_publishes(peer, start, urdf, connect
     peer.meet(NODE)  # before that, nothing is published for them
     types = dict(peer.node.get_topic_names_and_types())
     assert all(types[topic] == ["geometry_msgs/msg/InertiaStamped"] for topic in PAYLOAD)
+    assert types[f"{NODE}/markers"] == ["visualization_msgs/msg/MarkerArray"]  # RViz's and 3D
     arm.move(60)
     peer.until(lambda: all(len(one) > 40 for one in heard.values()), "40 messages of each topic")
     peer.until(lambda: int(peer.figures().get("samples learned", 0)) > 40, "diagnostics")

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import http.client
+import importlib.util
 import itertools
 import json
+import signal
+import socket
+import subprocess
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -329,3 +334,42 @@ def test_the_status_has_what_is_learned_and_what_is_left_out_by_how_often() -> N
     event = LivePageNode.report(None, status)
     assert event["level"] == 1 and event["learned"] == [["samples seen", "9"]]
     assert event["left"] == [["<b>", "30"], ["old", "2"]]
+
+
+def test_the_viewer_rerun_is_sent_what_the_page_shows(start, peer, tmp_path, urdf) -> None:
+    file, log = tmp_path / "sent.rrd", tmp_path / "live_page.log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    url = f"rerun+http://{address}/proxy"
+    if importlib.util.find_spec("rerun") is None:
+        page = start("live_page", urdf=urdf, port=0, rerun=url)
+        assert page.wait(TIMEOUT) != 0 and "pip install rerun-sdk" in log.read_text()
+        pytest.skip("rerun-sdk is not installed")
+    from rerun.chunk import RrdReader
+
+    viewer = [sys.executable, "-m", "rerun", "--bind", "127.0.0.1", "--port", address[10:]]
+    with subprocess.Popen([*viewer, "--save", str(file)]) as process:
+        page = start("live_page", urdf=urdf, port=0, rerun=url)
+        outputs = [
+            peer.node.create_publisher(JointState, f"inverse_dynamics/{name}", 10)
+            for name in live_page.PARTS.values()
+        ]
+        peer.meet("/live_page", *outputs)
+        for k in range(40):
+            for n, output in enumerate(outputs):
+                values = np.array([n + 0.01 * k, 9.0])
+                output.publish(effort_message(50_000_000 * k, ("shoulder", "elbow"), values))
+            peer.spin(0.06)
+        assert page.stop() == 0
+        process.send_signal(signal.SIGINT)
+    chunks = [chunk for chunk in RrdReader(file).stream() if not chunk.is_static]
+    found: dict[str, list[float]] = {}
+    for chunk in chunks:
+        found.setdefault(chunk.entity_path, []).extend(
+            value for values in chunk.to_record_batch().column(2).to_pylist() for value in values
+        )
+    for n, look in enumerate(("Measured", "Rigid\\ body", "Semiparametric")):
+        shoulder = sorted(found[f"/live/shoulder/{look}"])
+        assert len(shoulder) > 5 and n <= shoulder[0] and shoulder[-1] < n + 0.4
+        assert set(found[f"/live/elbow/{look}"]) == {9.0}

@@ -11,7 +11,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, RefusedError
 from semiparam_dynamics.base.nodes.live_server import HOST, MAX_STREAMS, Feed, LiveServer, html_page
-from semiparam_dynamics.offline.page import LOOKS, MEASURED
+from semiparam_dynamics.learner.curves import LOOKS, MEASURED
 
 
 @pytest.fixture

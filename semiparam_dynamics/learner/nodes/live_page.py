@@ -6,6 +6,7 @@ publishes nothing. It runs in a process of its own, so that it takes no time of 
 
 from __future__ import annotations
 
+import re
 import time
 from collections import deque
 from functools import partial
@@ -19,6 +20,8 @@ from sensor_msgs.msg import JointState
 from visualization_msgs.msg import Marker, MarkerArray
 
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array
+from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
     PageNode,
@@ -30,6 +33,7 @@ from semiparam_dynamics.base.nodes.live_server import (
 from semiparam_dynamics.base.nodes.managed import await_description
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.learner.config import LivePageNodeConfig
+from semiparam_dynamics.learner.curves import COMPARED, NEEDED, RerunPlots
 from semiparam_dynamics.robot.skeleton import Skeleton
 from semiparam_dynamics.samples.nodes.serialized import read
 
@@ -86,6 +90,16 @@ class LivePageNode(PageNode):
         self._stated: dict[str, None] = {}  # joints of the robot whose positions have come
         self._axes: tuple[str, ...] = ()
         self._groups: tuple[Group, ...] = ()
+        self._units: list[tuple[str, str]] = []  # each axis with its unit
+        self._plots: RerunPlots | None = None
+        self._unsent: list[tuple[float, dict[str, Array]]] = []  # seconds and samples
+        if config.rerun:
+            imported("rerun", NEEDED)  # rather than when the first sample comes
+            if not re.fullmatch(r"rerun(\+https?)?://[^/]+/proxy", config.rerun):
+                raise ConfigurationError(
+                    f"'{config.rerun}' is no address of a viewer Rerun: one is "
+                    "rerun+http://127.0.0.1:9876/proxy"
+                )
         self._kind = ""
         self._subscriptions_of_kind: list[Any] = []
         self._states: deque[bytes] = deque(maxlen=MAX_STATES)
@@ -112,6 +126,7 @@ class LivePageNode(PageNode):
             self._summed = now
             self._find()
             self._add_errors()
+            self._send()
         self.check_silence()
         self._arm()
 
@@ -200,17 +215,19 @@ class LivePageNode(PageNode):
         ]
 
     def _begin(self, axes: tuple[str, ...]) -> None:
-        """Begin again, with these axes."""
+        """Begin again, with these axes: of Rerun, in another recording."""
+        self._send()
         self._axes, self._pending, self._begun, self._sampled = axes, {}, 0, 0
         self._recent.clear()
-        self._errors = []
+        self._errors, self._plots = [], None
         self._groups = self._grouped(axes)
         units = {k: group.unit for group in self._groups for k in group.axes}
+        self._units = [(axis, units[k]) for k, axis in enumerate(axes)]
         if self._kind != WRENCH:
             self._learned = axes
             self._publish_robot()
         layout = {
-            "axes": [{"name": axis, "unit": units[k]} for k, axis in enumerate(axes)],
+            "axes": [{"name": axis, "unit": unit} for axis, unit in self._units],
             "groups": [{"name": group.name, "unit": group.unit} for group in self._groups],
             "window": self._config.window,
         }
@@ -241,6 +258,28 @@ class LivePageNode(PageNode):
         while self._recent[0][0] < t - self._config.window:
             self._recent.popleft()
         self.feed.publish({"sample": {"t": t, **{n: p.tolist() for n, p in parts.items()}}})
+        if self._config.rerun:
+            self._unsent.append((t, parts))
+
+    def _send(self) -> None:
+        """Send new samples to the viewer Rerun: all at once, since what costs is their number."""
+        if not self._unsent:
+            return
+        if self._plots is None:
+            self._plots = RerunPlots(
+                "semiparam_dynamics live", self._units, {"live": self._watched}
+            )
+            self._plots.recording.connect_grpc(self._config.rerun)
+            self._plots.lay_out()
+        times, parts = zip(*self._unsent, strict=True)
+        curves = {look: np.array([one[name] for one in parts]) for name, look in COMPARED.items()}
+        self._plots.send("live", times, curves)
+        self._unsent.clear()
+
+    def close(self) -> None:
+        """End the page, and what is sent to Rerun."""
+        self._send()
+        super().close()
 
     def _add_errors(self) -> None:
         """Sum up the errors of the window, for each unit, averaged over its axes."""

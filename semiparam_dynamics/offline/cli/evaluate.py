@@ -11,6 +11,7 @@ from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.curves import NEEDED
 from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
@@ -33,7 +34,7 @@ from semiparam_dynamics.offline.evaluation.report import (
     verdict,
     write_results,
 )
-from semiparam_dynamics.offline.evaluation.rerun_file import NEEDED, write_rerun
+from semiparam_dynamics.offline.evaluation.rerun_file import write_rerun
 
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:

@@ -244,16 +244,17 @@ def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
     ]
     return {
         "foxglovePanelTitle": title,
+        "lichtblickPanelTitle": title,  # in Foxglove's open fork
         "paths": paths,
         "showXAxisLabels": True,
         "showYAxisLabels": True,
         "showLegend": True,
-        "legendDisplay": "floating",
+        "legendDisplay": "left",  # floating, it covers low plots
         "showPlotValuesInLegend": False,
         "isSynced": True,
         "xAxisVal": "timestamp",
         "followingViewWidth": SECONDS_SHOWN,
-        "sidebarDimension": 240,
+        "sidebarDimension": 190,
     }
 
 
@@ -268,6 +269,8 @@ def _scene(markers: str, base: str) -> dict[str, Any]:
         "followTf": base,
         "followMode": "follow-none",
         "layers": {"grid": grid},
+        "cameraState": {"distance": 2.5},  # m; else an arm is a few pixels at 20
+        "scene": {"transforms": {"showLabel": False}},
         "topics": {topic: {"visible": True} for topic in (DESCRIPTION_TOPIC, markers)},
     }
 

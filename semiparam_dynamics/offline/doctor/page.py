@@ -13,10 +13,9 @@ from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import to_flat
+from semiparam_dynamics.learner.curves import LOOKS, MEASURED
 from semiparam_dynamics.offline.doctor.examination import Examination
 from semiparam_dynamics.offline.page import (
-    LOOKS,
-    MEASURED,
     bullets,
     cell,
     draw,

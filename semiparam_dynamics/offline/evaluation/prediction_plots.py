@@ -13,15 +13,13 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.learner.curves import LOOKS, MEASURED, ModelLook
 from semiparam_dynamics.learner.learner import MODELS
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.page import (
     FAINT,
-    LOOKS,
-    MEASURED,
     PROTOCOL_TITLES,
     AxisGroup,
-    ModelLook,
     draw,
     plain_numbers,
     shorten,

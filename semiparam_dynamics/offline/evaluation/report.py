@@ -20,6 +20,7 @@ from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
+from semiparam_dynamics.learner.curves import LOOKS, MEASURED
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
 from semiparam_dynamics.offline.evaluation.findings import mean_nmse, subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import (
@@ -34,8 +35,6 @@ from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolR
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
 from semiparam_dynamics.offline.evaluation.verdict import BASELINES, NAMES, Ratio
 from semiparam_dynamics.offline.page import (
-    LOOKS,
-    MEASURED,
     PROTOCOL_MEANINGS,
     PROTOCOL_TITLES,
     axis_groups,

@@ -14,6 +14,7 @@ import pytest
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.curves import LOOKS
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
 from semiparam_dynamics.offline.evaluation.findings import mean_nmse, warnings_of
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
@@ -26,7 +27,6 @@ from semiparam_dynamics.offline.evaluation.report import (
     write_results,
 )
 from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.offline.page import LOOKS
 from semiparam_dynamics.robot.model import expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -13,9 +13,9 @@ from matplotlib.colors import to_rgb
 
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
+from semiparam_dynamics.learner.curves import LOOKS, MEASURED
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
 from semiparam_dynamics.offline.evaluation.report import write_results
-from semiparam_dynamics.offline.page import LOOKS, MEASURED
 
 from ...browser import Browser
 from ...dynamics.arms import FEW_CENTERS, measurements, small_arm
