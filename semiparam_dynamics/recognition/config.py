@@ -260,8 +260,8 @@ class ObjectRecognitionNodeConfig(LearningNodeConfig):
     crop: str = parameter(
         "moving",
         "what is taught and recognised of images: what moves or is held before a camera that "
-        "stands still, in a box, and the whole image where nothing does; or off, the whole image",
-        choices=("off", "moving"),
+        "stands still, in a box, and the whole image where nothing does; or whole, always that",
+        choices=("whole", "moving"),
         live=True,
     )
     normalize: bool = parameter(

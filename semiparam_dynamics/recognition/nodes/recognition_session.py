@@ -144,7 +144,7 @@ class RecognitionSession(LearningSession[Frame]):
 
     def looked_at(self) -> str:
         """The part of the last image that was looked at, in words."""
-        if self._config.crop == "off" or self.backbone is None or self.last is None:
+        if self._config.crop == "whole" or self.backbone is None or self.last is None:
             return ""
         return "the whole image: nothing moves" if self.last.box is None else "what moves, in a box"
 
