@@ -13,7 +13,7 @@ smoothing. Of frames with an object:
 - likeliest: the share of which the likeliest object is the right one;
 - unknown passed: of the object not taught, the share answered by a name;
 - found, overlap: the share with a box, and the mean overlap (intersection over union) with the
-  object's own square: 59 % at most, as a box has a margin.
+  object's own square: some 59 % for a box that fits, as it has a margin.
 
 `--size` draws other sizes, and `--shake` moves the camera by so many pixels from frame to frame.
 """
