@@ -25,7 +25,7 @@ from PIL import Image, ImageDraw, ImageFilter
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH, HEIGHT, FPS = 640, 480, 10
 SECONDS = 5  # that an object is in view
-SIDE = 4 * 280  # pixels of a drawing, four times what it has in the video
+SIDE = 4 * 280  # pixels of a drawing, some six times what it has in the video
 Draw = Callable[[ImageDraw.ImageDraw], None]
 Picture = npt.NDArray[np.uint8]
 
@@ -104,12 +104,12 @@ def frames(draw: Draw, rng: np.random.Generator) -> list[Picture]:
     made = []
     for k in range(SECONDS * FPS):
         t = phase + 2.0 * np.pi * k / (SECONDS * FPS)
-        size = round(280 * (1.0 + 0.15 * np.sin(2.0 * t)))
+        size = round(200 * (1.0 + 0.15 * np.sin(2.0 * t)))
         turned = sheet.rotate(np.degrees(0.5 * np.sin(t + turn)), Image.Resampling.BICUBIC)
         small = turned.resize((size, size), Image.Resampling.LANCZOS)
         corner = (
-            round((WIDTH - size) / 2 + 30 * np.sin(t + 1.0)),
-            round((HEIGHT - size) / 2 + 18 * np.cos(1.3 * t)),
+            round((WIDTH - size) / 2 + 140 * np.sin(t + 1.0)),
+            round((HEIGHT - size) / 2 + 60 * np.cos(1.3 * t)),
         )
         picture = Image.fromarray(np.clip(ground, 0, 255).astype(np.uint8)).convert("RGBA")
         shadow = Image.new("RGBA", picture.size)

@@ -367,7 +367,7 @@ class Preprocessing:
                 f"an image must be (height, width, 3) uint8, not {image.shape} {image.dtype}",
                 reason="image shape",
             )
-        picture = self._pillow.fromarray(_contiguous(self._centre(image)))
+        picture = pillow_image(self._centre(image))
         # A much larger image is first averaged down to about twice the size: half the time for
         # 1920 x 1080, where that begins.
         scaled = picture.resize(
@@ -389,12 +389,16 @@ class Preprocessing:
         return image[top : top + rows, left : left + columns]
 
 
-def _contiguous(image: Image) -> Image:
-    """A copy in C order, a channel at a time: numpy takes five times as long for all at once."""
+def pillow_image(image: Image) -> Any:
+    """Pillow's picture of an image (H, W, 3) uint8, of any strides.
+
+    It is copied a channel at a time: numpy takes five times as long for all at once. Raises
+    MissingExtraError without Pillow.
+    """
     copy = np.empty(image.shape, np.uint8)
     for channel in range(3):
         copy[:, :, channel] = image[:, :, channel]
-    return copy
+    return imported("PIL.Image", "images need pillow: pip install pillow").fromarray(copy)
 
 
 # -------------------------------------------------------------------------------------------------

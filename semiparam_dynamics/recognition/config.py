@@ -257,6 +257,13 @@ class ObjectRecognitionNodeConfig(LearningNodeConfig):
         "have frames that were lost on the way sent again, where their publisher offers it too; "
         "large images need this, or a setting of the middleware (docs/recognition.md)",
     )
+    crop: str = parameter(
+        "moving",
+        "what is taught and recognised of images: what moves or is held before a camera that "
+        "stands still, in a box, and the whole image where nothing does; or whole, always that",
+        choices=("whole", "moving"),
+        live=True,
+    )
     normalize: bool = parameter(
         True, "scale each vector of the topic features to length 1, which the penalties are for"
     )

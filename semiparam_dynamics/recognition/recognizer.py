@@ -23,6 +23,7 @@ from semiparam_dynamics.learning.held_out import MIN_FOR_ACCEPTANCE, MIN_FOR_NOV
 from semiparam_dynamics.recognition.background import Background, similarity
 from semiparam_dynamics.recognition.config import RecognitionConfig
 from semiparam_dynamics.recognition.labels import Edit, check_room, checked_label
+from semiparam_dynamics.recognition.moving import Box
 
 
 class Smoothing:
@@ -122,7 +123,8 @@ class Recognition(NamedTuple):
     label : the class, or the word for unknown objects. confidence : its probability.
     probabilities : (T,) of the classes `labels`, smoothed. novelty : distance from all that was
         taught, smoothed; 0 while there is nothing to compare with. known : the probability that it
-        is an object taught at all, if every second frame is; NaN likewise.
+        is an object taught at all, if every second frame is; NaN likewise. box : the part of the
+        image that was looked at; None for all of it.
     """
 
     label: str
@@ -131,6 +133,7 @@ class Recognition(NamedTuple):
     probabilities: Array
     novelty: float = 0.0
     known: float = float("nan")
+    box: Box | None = None
 
 
 class Recognizer:

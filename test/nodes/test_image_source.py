@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.recognition.backbone import image_array
@@ -67,6 +68,19 @@ def test_it_teaches_what_subfolders_show_each_frame_under_its_label(peer, start,
     peer.until(lambda: len(came) >= 8, "the lesson, and the pictures once more")
     found = [one if isinstance(one, str) else reds([one])[0] for one in came]
     assert found[:8] == [2, 3, "mug", 0, "", 1, 2, 3]
+
+
+def test_it_stays_at_a_frame_while_it_pauses(peer, start, folder: Path) -> None:
+    images = peer.listen(Image, "image")
+    start("image_source", source=folder, rate=100.0, wait_for_subscribers=1)
+    pause = peer.node.create_client(SetBool, "image_source/pause")
+    peer.until(lambda: images and pause.service_is_ready(), "frames")
+    for paused in (True, False):
+        answer = pause.call_async(SetBool.Request(data=paused))
+        peer.until(answer.done, "an answer")
+        images.clear()
+        peer.until(lambda: len(images) >= 20, "twenty images")
+        assert (len(set(reds(images)[5:])) == 1) == paused
 
 
 def test_a_source_that_is_not_there_ends_the_node_with_a_sentence(start, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import Image, RegionOfInterest
 from sklearn.datasets import load_digits, load_sample_image
 from std_msgs.msg import String
 
@@ -52,7 +52,7 @@ def message(rgb: np.ndarray, encoding: str = "rgb8", padding: int = 0) -> Image:
 
 def test_three_pictures_are_taught_and_recognised_in_every_encoding(peer, start, tmp_path):
     # A large image may get lost on the way, and no other follows.
-    start("object_recognition", smoothing__frames=1, reliable="true")
+    start("object_recognition", smoothing__frames=1, reliable="true", crop="whole")
     frames = peer.node.create_publisher(Image, "image", 10)
     label = peer.node.create_publisher(String, "label", 10)
     heard = peer.listen(String, f"{NODE}/label")
@@ -85,3 +85,25 @@ def test_three_pictures_are_taught_and_recognised_in_every_encoding(peer, start,
     frames.publish(broken)
     peer.until(lambda: peer.figures().get("refused: image encoding") == "1", "the second")
     assert peer.figures()["frames taught"] == "24"
+
+
+def test_what_moves_is_looked_at_in_its_box(peer, start):
+    start("object_recognition", reliable="true")
+    frames = peer.node.create_publisher(Image, "image", 10)
+    boxes = peer.listen(RegionOfInterest, f"{NODE}/box")
+    peer.meet(NODE, frames)
+    scene, thing = pictures()["temple"][:240, :320], pictures()["flower"][180:240, 300:360]
+    for k in range(-8, 12):
+        shown = scene.copy()
+        if k >= 0:
+            shown[90:150, 30 + 8 * k : 90 + 8 * k] = thing
+        before = len(boxes)
+        frames.publish(message(shown))
+        peer.until(lambda before=before: len(boxes) > before, "an answer")
+        box = boxes[-1]
+        if k < 0:
+            assert box == RegionOfInterest()
+        else:
+            assert 0 <= 30 + 8 * k - box.x_offset <= 30 and 0 <= 90 - box.y_offset <= 30
+            assert 60 <= box.width == box.height <= 110
+    peer.until(lambda: peer.figures().get("looked at") == "what moves, in a box", "the figures")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import io
 import itertools
 import json
 import re
@@ -18,20 +19,28 @@ import numpy as np
 import pytest
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import Image, RegionOfInterest
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import SetBool
 
 from semiparam_dynamics.base.errors import RefusedError
 from semiparam_dynamics.base.nodes.processes import answers
 from semiparam_dynamics.recognition.nodes.image_source import image_message
-from semiparam_dynamics.recognition.nodes.objects_page import HOLD, curve, edit_of, listed
+from semiparam_dynamics.recognition.nodes.objects_page import (
+    HOLD,
+    curve,
+    edit_of,
+    jpeg_encoder,
+    listed,
+)
 
 pytest.importorskip("PIL", reason="needs the extra 'vision'")
 
 from ..browser import Browser
 from .conftest import TIMEOUT, page_port
 from .test_live_page import Reader
+
+Pillow = pytest.importorskip("PIL.Image")
 
 NODE = "object_recognition"
 ANSWERS = {"answer", "objects", "curve", "frame", "status", "edit"}
@@ -519,6 +528,36 @@ def test_an_order_that_is_an_edit_is_the_node_s_text(order, text: str) -> None:
 def test_other_orders_are_refused(order) -> None:
     with pytest.raises(RefusedError):
         edit_of(order)
+
+
+def test_a_page_pauses_a_folder_and_lets_it_go_on(peer, start, open_page, tmp_path) -> None:
+    page = Page(open_page()[1])
+    peer.until(lambda: "status" in page.newest, "the page")
+    assert page.order("pause") == 422 and "can't pause" in page.told
+    for k in range(3):
+        Pillow.new("RGB", (40, 30), (80 * k, 0, 0)).save(tmp_path / f"{k}.png")
+    start("image_source", source=tmp_path, rate=20.0, wait_for_subscribers=1)
+    peer.until(lambda: page.newest.get("source", {}).get("pauses"), "a source that can pause")
+    for paused in (True, False):
+        assert page.order("pause") == 204
+        peer.until(lambda paused=paused: page.newest["source"]["paused"] == paused, "its state")
+        peer.spin(0.3)  # the frames on their way
+        seen: set[str] = set()
+        for _ in range(20):
+            peer.spin(0.05)
+            seen.add(page.newest["frame"]["jpeg"])
+        assert (len(seen) == 1) == paused
+
+
+def test_a_box_is_drawn_where_it_is_and_one_beyond_the_picture_is_not() -> None:
+    encode, grey = jpeg_encoder(100), np.full((150, 200, 3), 90, np.uint8)
+    boxes = (None, RegionOfInterest(), RegionOfInterest(x_offset=150, width=2**32 - 1, height=9))
+    assert len({encode(grey, box) for box in boxes}) == 1
+    box = RegionOfInterest(x_offset=40, y_offset=60, width=80, height=80)
+    drawn = np.asarray(Pillow.open(io.BytesIO(encode(grey, box))), int)
+    rows, columns = np.nonzero(np.abs(drawn - 90).max(axis=2) > 40)
+    found = rows.min(), rows.max(), columns.min(), columns.max()
+    assert np.abs(np.array(found) - (30, 70, 20, 60)).max() <= 3  # JPEG blurs
 
 
 def test_the_curve_is_the_share_of_about_the_last_frames() -> None:

@@ -54,6 +54,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="teach the first N pictures of each subfolder by its name (default %(default)s)",
     )
     parser.add_argument(
+        "--whole",
+        action="store_true",
+        help="teach and recognise whole images, not what moves in them; so it is with --teach",
+    )
+    parser.add_argument(
         "--once",
         action="store_true",
         help="end with the video or folder, instead of beginning again",
@@ -87,6 +92,7 @@ def run(args: argparse.Namespace) -> int:
         args.out,
         config,
         port=port,
+        crop="whole" if args.whole or args.teach else "moving",
         show=webbrowser.open if args.open else None,
         resume=args.verb == "teach",
     )

@@ -16,6 +16,7 @@ from rclpy.node import Node
 from rclpy.qos import QoSProfile
 from sensor_msgs.msg import Image
 from std_msgs.msg import String
+from std_srvs.srv import SetBool
 
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.messages import header
@@ -44,7 +45,9 @@ class ImageSourceNode(Node):  # type: ignore[misc]
         self._frames = open_frames(config.source, config.rate, config.longest, config.teach)
         self._images = self.create_publisher(Image, "image", FRAMES)
         self._label = self.create_publisher(String, "label", 10) if config.teach else None
-        self._said = ""
+        self._said, self._paused = "", False
+        if self._frames.rate:  # a camera goes on
+            self.create_service(SetBool, "~/pause", self._pause)
         self.shown = 0
         at = f"{self._frames.rate:.3g} frames a second" if self._frames.rate else "as they come"
         self.get_logger().info(f"frames of {config.source}, {at}")
@@ -76,7 +79,7 @@ class ImageSourceNode(Node):  # type: ignore[misc]
         """Publish these frames, each under its label."""
         pacer = runtime.Pacer(1.0 / self._frames.rate) if self._frames.rate else None
         self.shown = 0
-        for label, picture in frames:
+        for label, picture in self._held(frames):
             executor.spin_once(timeout_sec=0.0)
             self._say(executor, label)
             runtime.spin_for(executor, pacer.delay(time.monotonic()) if pacer else 0.0)
@@ -88,6 +91,18 @@ class ImageSourceNode(Node):  # type: ignore[misc]
             if pacer:
                 pacer.stepped()
         self._say(executor, "")
+
+    def _held(self, frames: Iterator[tuple[str, Picture]]) -> Iterator[tuple[str, Picture]]:
+        """The frames, one of them again and again, without its label, while the source pauses."""
+        for label, picture in frames:
+            yield label, picture
+            while self._paused:
+                yield "", picture
+
+    def _pause(self, request: SetBool.Request, response: SetBool.Response) -> SetBool.Response:
+        self._paused = request.data
+        response.success = True
+        return response
 
     def _say(self, executor: Executor, label: str) -> None:
         """Publish the label if it is another one, while no frame is on its way."""

@@ -10,7 +10,7 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.node import Node
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import Image, RegionOfInterest
 from std_msgs.msg import Float32, Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
@@ -30,18 +30,21 @@ DEPTH = 10
 
 
 class RecognitionOutputs(Outlets):
-    """The node's publishers: the label, its probability, and the probabilities of all classes."""
+    """The node's publishers: the box, label, its probability, and the probabilities of all."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node, Counter())
         self._label = self.outlet(String, "~/label", DEPTH)
         self._confidence = self.outlet(Float32, "~/confidence", DEPTH)
+        self._box = self.outlet(RegionOfInterest, "~/box", DEPTH)
         self._scores = self.outlet(Float32MultiArray, "~/scores", DEPTH)
         self._labels: tuple[str, ...] = ()
         self._layout = MultiArrayLayout()
 
     def publish(self, recognition: Recognition) -> None:
         """Publish what a frame was recognised as."""
+        left, top, width, height = recognition.box or (0, 0, 0, 0)
+        self._box.publish(RegionOfInterest(x_offset=left, y_offset=top, width=width, height=height))
         self._label.publish(String(data=recognition.label))
         self._confidence.publish(Float32(data=float(recognition.confidence)))
         # With a thousand classes this costs more than all the rest: only for subscribers.
@@ -108,6 +111,7 @@ class RecognitionReport:
             "learning": str(session.learning).lower(),
             "objects": str(len(recognizer.labels)),
             "examples": str(recognizer.n_examples),
+            "looked at": session.looked_at(),
             "edits": str(session.edits),
             "last edit": session.last_edit,
             **session.autosave.values(),

@@ -20,9 +20,9 @@ import numpy as np
 from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.duration import Duration
 from rclpy.qos import QoSProfile, ReliabilityPolicy
-from sensor_msgs.msg import Image
+from sensor_msgs.msg import Image, RegionOfInterest
 from std_msgs.msg import Float32, Float32MultiArray, String
-from std_srvs.srv import Trigger
+from std_srvs.srv import SetBool, Trigger
 
 from semiparam_dynamics.base.errors import ImageError, RefusedError
 from semiparam_dynamics.base.extras import imported
@@ -36,7 +36,7 @@ from semiparam_dynamics.base.nodes.live_server import (
     watch,
 )
 from semiparam_dynamics.recognition.backbone import Image as Pixels
-from semiparam_dynamics.recognition.backbone import image_array
+from semiparam_dynamics.recognition.backbone import image_array, pillow_image
 from semiparam_dynamics.recognition.config import ObjectsPageNodeConfig
 from semiparam_dynamics.recognition.labels import ARROW, MAX_MESSAGE, parse_edit
 from semiparam_dynamics.samples.nodes.serialized import read
@@ -53,9 +53,11 @@ SAVE_TIMEOUT = 5.0  # s after which the page says that ~/save has not answered
 END_TIMEOUT = 1.0  # s in which the recognition may receive, at the end, that teaching ends
 PICTURE_WIDTH = 480  # pixels at most
 JPEG_QUALITY = 80
+BOX_COLOR = "#1f5fc4"
 OBJECT = "object: "  # begins the diagnostics' entry of each
 COUNTS = ("frames taught", "frames taught, recognised before")
 SHOWN = (
+    "looked at",
     "frames seen",
     "frames recognised",
     "frames dropped",
@@ -97,9 +99,13 @@ class ObjectsPageNode(PageNode):
             self.create_subscription(kind, f"{name}/{topic}", partial(self._hear, topic), ANSWERS)
         scores = partial(take, "scores")
         self.create_subscription(Float32MultiArray, f"{name}/scores", scores, ANSWERS, raw=True)
+        heard = partial(self._hear, "box")
+        self.create_subscription(RegionOfInterest, f"{name}/box", heard, ANSWERS)
         self._label = self.create_publisher(String, "label", TEXTS)
         self._edit = self.create_publisher(String, f"{name}/edit", TEXTS)
         self._save = self.create_client(Trigger, f"{name}/save")
+        self._pause = self.create_client(SetBool, "image_source/pause")
+        self._paused = False
         self._saving: Any = None  # the answer that is awaited
         self._save_due = 0.0  # s, when the answer is missed
         self._saves = 0
@@ -147,7 +153,12 @@ class ObjectsPageNode(PageNode):
         except ImageError as error:
             self.feed.publish({"frame": {"problem": str(error)}})
             return
-        self.feed.publish({"frame": {"jpeg": base64.b64encode(self._encode(pixels)).decode()}})
+        jpeg = base64.b64encode(self._encode(pixels, self._answers.get("box"))).decode()
+        there = self._pause.service_is_ready()
+        self._paused = self._paused and there  # one that was started again goes on
+        self.feed.publish(
+            {"frame": {"jpeg": jpeg}, "source": {"pauses": there, "paused": self._paused}}
+        )
 
     def _answer(self) -> None:
         """Show what the newest frame was recognised as, and the likeliest objects."""
@@ -228,6 +239,8 @@ class ObjectsPageNode(PageNode):
             self._teach("")
         elif action == "save":
             self._ask_to_save()
+        elif action == "pause":
+            self._ask_to_pause()
         elif action in EDITS:
             self._require_subscriber(self._edit)
             self._edit.publish(String(data=text))
@@ -249,6 +262,12 @@ class ObjectsPageNode(PageNode):
 
     def _show_teaching(self, label: str) -> None:
         self.feed.publish({"teaching": {"label": label, "page": self._teacher}})
+
+    def _ask_to_pause(self) -> None:
+        if not self._pause.service_is_ready():
+            raise RefusedError("this source can't pause", reason="source")
+        self._paused = not self._paused
+        self._pause.call_async(SetBool.Request(data=self._paused))
 
     def _ask_to_save(self) -> None:
         if self._saving is not None:  # its answer may never come
@@ -283,7 +302,7 @@ def edit_of(order: Order) -> str:
     Raises RefusedError where it is none, or lacks a name.
     """
     action = order.get("do", "")
-    if action in ("stop", "save"):
+    if action in ("stop", "save", "pause"):
         return ""
     if action != "teach" and action not in EDITS:
         raise RefusedError(f"there is no order {action[:40]!r}", reason="order")
@@ -347,16 +366,27 @@ def curve(counts: Sequence[tuple[int, int]], window: int) -> list[list[float]]:
     return points
 
 
-def jpeg_encoder(width: int) -> Callable[[Pixels], bytes]:
-    """A function from (H, W, 3) uint8 to a JPEG, at most so wide.
+def jpeg_encoder(width: int) -> Callable[[Pixels, RegionOfInterest | None], bytes]:
+    """A function from (H, W, 3) uint8, and a box to be drawn in it, to a JPEG, at most so wide.
 
     Raises MissingExtraError without Pillow.
     """
-    pillow = imported("PIL.Image", "the page's pictures need pillow: pip install pillow")
+    pen = imported("PIL.ImageDraw", "the page's pictures need pillow: pip install pillow")
 
-    def encode(pixels: Pixels) -> bytes:
-        picture = pillow.fromarray(np.ascontiguousarray(pixels))
+    def encode(pixels: Pixels, box: RegionOfInterest | None) -> bytes:
+        picture = pillow_image(pixels)
         picture.thumbnail((width, 4 * width), reducing_gap=2.0)
+        # Pillow would draw for minutes what reaches far beyond the picture.
+        if (
+            box is not None
+            and 0 < box.width + box.x_offset <= pixels.shape[1]
+            and 0 < (box.height + box.y_offset) <= pixels.shape[0]
+        ):
+            scale = picture.width / pixels.shape[1]
+            left, top = box.x_offset * scale, box.y_offset * scale
+            corners = (left, top, left + box.width * scale, top + box.height * scale)
+            for color, line in (("white", 4), (BOX_COLOR, 2)):
+                pen.Draw(picture).rectangle(corners, outline=color, width=line)
         out = io.BytesIO()
         picture.save(out, "JPEG", quality=JPEG_QUALITY)
         return out.getvalue()

@@ -20,6 +20,7 @@ from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.recognition.backbone import Backbone, image_array
 from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, Teacher, parse_edit
+from semiparam_dynamics.recognition.moving import Box, MovingBox
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
 TIMED_FRAMES = 2000  # over which the percentiles are taken
@@ -58,6 +59,7 @@ class RecognitionSession(LearningSession[Frame]):
             self.backbone = Backbone(config.backbone)
             source = {"input": config.input, **self.backbone.identity}
         self.recognizer = Recognizer(config.recognition, source)
+        self._moving = MovingBox()
         thread = LearnerThread(self._answer, MAX_WAITING, idle=self._idle)
         super().__init__(config, thread)
         self._count_anew()
@@ -140,6 +142,12 @@ class RecognitionSession(LearningSession[Frame]):
         """Amount of learning, in words."""
         return f"{len(self.recognizer.labels)} objects in {self.recognizer.n_examples} examples"
 
+    def looked_at(self) -> str:
+        """The part of the last image that was looked at, in words."""
+        if self._config.crop == "whole" or self.backbone is None or self.last is None:
+            return ""
+        return "the whole image: nothing moves" if self.last.box is None else "what moves, in a box"
+
     def save_if_due(self) -> None:
         """Save pending changes if nothing has come for a while."""
         self.thread.call_idle()
@@ -190,13 +198,13 @@ class RecognitionSession(LearningSession[Frame]):
     def _answer(self, frame: Frame) -> None:
         start = time.perf_counter()
         try:
-            x = self._features(frame.message)
+            x, box = self._features(frame.message)
             self._note("features", start)
             if frame.label != self._shown:
                 self.recognizer.restart_smoothing()
                 self._shown = frame.label
             begun = time.perf_counter()
-            recognition = self.recognizer.recognize(x)
+            recognition = self.recognizer.recognize(x)._replace(box=box)
             self._note("recognize", begun)
             self.recognized += 1
             self.last = recognition
@@ -211,15 +219,18 @@ class RecognitionSession(LearningSession[Frame]):
         if self.recognized % IDLE_FRAMES == 0:
             self._idle()
 
-    def _features(self, message: Any) -> Array:
+    def _features(self, message: Any) -> tuple[Array, Box | None]:
+        """The features of what a frame shows, and its part that they are of, None for all of it."""
         n_inputs, most = self.recognizer.n_inputs, self._config.recognition.limits.max_inputs
         if self.backbone is None:
             data = memoryview(message.data)[message.layout.data_offset :]  # copies nothing
-            return feature_vector(data, n_inputs, most, normalize=self._config.normalize)
+            return feature_vector(data, n_inputs, most, normalize=self._config.normalize), None
         image = image_array(
             message.data, message.height, message.width, message.encoding, message.step
         )
-        return feature_vector(self.backbone.features(image), n_inputs, most, normalize=False)
+        box = self._moving.find(image) if self._config.crop == "moving" else None
+        features = self.backbone.features(image if box is None else box.cut(image))
+        return feature_vector(features, n_inputs, most, normalize=False), box
 
     def _learn(self, x: Array, label: str, known: bool) -> None:
         if not self.learning:
