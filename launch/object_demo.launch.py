@@ -11,7 +11,6 @@ from semiparam_dynamics.base.nodes import launching
 ARGUMENTS = {
     "video": ("digits", "folder whose subfolders have each an object's pictures"),
     "teach": ("30", "so many pictures of each object are taught by its name"),
-    "crop": ("whole", "what is taught and recognised: whole pictures, or moving: what moves"),
     "model_file": ("", "file that the objects are kept in (empty: they are not kept)"),
 }
 

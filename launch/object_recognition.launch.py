@@ -11,14 +11,14 @@ TOPICS = ["image", "features", "label"]
 # Left empty, these parameters are as params_file has them.
 PARAMETERS = {
     "input": "what comes in: image (from a camera) or features (vectors)",
-    "crop": "moving: the box around what moves is taught and recognised; whole: the whole image",
+    "region": "what is taught and recognised: whole images, or moving: the box around what moves",
     "model_file": "file that the objects are saved to, and loaded from at the start",
     "reliable": "true: have images that were lost on the way sent again, if the camera offers it",
     "autostart": "true: the node configures and activates itself; false: a manager does",
 }
 CHOICES = {
     "input": ("image", "features"),
-    "crop": ("whole", "moving"),
+    "region": ("whole", "moving"),
     "reliable": launching.SWITCH,
     "autostart": launching.SWITCH,
     "use_sim_time": launching.SWITCH,

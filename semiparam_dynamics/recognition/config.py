@@ -257,10 +257,10 @@ class ObjectRecognitionNodeConfig(LearningNodeConfig):
         "have frames that were lost on the way sent again, where their publisher offers it too; "
         "large images need this, or a setting of the middleware (docs/recognition.md)",
     )
-    crop: str = parameter(
-        "moving",
-        "what is taught and recognised of images: what moves or is held before a camera that "
-        "stands still, in a box, and the whole image where nothing does; or whole, always that",
+    region: str = parameter(
+        "whole",
+        "what is taught and recognised of images: all of them, or what moves or is held before a "
+        "camera that stands still, in a box, and the whole image where nothing does",
         choices=("whole", "moving"),
         live=True,
     )

@@ -52,7 +52,7 @@ def message(rgb: np.ndarray, encoding: str = "rgb8", padding: int = 0) -> Image:
 
 def test_three_pictures_are_taught_and_recognised_in_every_encoding(peer, start, tmp_path):
     # A large image may get lost on the way, and no other follows.
-    start("object_recognition", smoothing__frames=1, reliable="true", crop="whole")
+    start("object_recognition", smoothing__frames=1, reliable="true")
     frames = peer.node.create_publisher(Image, "image", 10)
     label = peer.node.create_publisher(String, "label", 10)
     heard = peer.listen(String, f"{NODE}/label")
@@ -88,7 +88,7 @@ def test_three_pictures_are_taught_and_recognised_in_every_encoding(peer, start,
 
 
 def test_what_moves_is_looked_at_in_its_box(peer, start):
-    start("object_recognition", reliable="true")
+    start("object_recognition", reliable="true", region="moving")
     frames = peer.node.create_publisher(Image, "image", 10)
     boxes = peer.listen(RegionOfInterest, f"{NODE}/box")
     peer.meet(NODE, frames)

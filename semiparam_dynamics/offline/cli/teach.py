@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         args.out,
         config,
         port=port,
-        crop="whole" if args.whole or args.teach else "moving",
+        region="whole" if args.whole or args.teach else "moving",
         show=webbrowser.open if args.open else None,
         resume=args.verb == "teach",
     )

@@ -144,7 +144,7 @@ class RecognitionSession(LearningSession[Frame]):
 
     def looked_at(self) -> str:
         """The part of the last image that was looked at, in words."""
-        if self._config.crop == "whole" or self.backbone is None or self.last is None:
+        if self._config.region == "whole" or self.backbone is None or self.last is None:
             return ""
         return "the whole image: nothing moves" if self.last.box is None else "what moves, in a box"
 
@@ -228,7 +228,7 @@ class RecognitionSession(LearningSession[Frame]):
         image = image_array(
             message.data, message.height, message.width, message.encoding, message.step
         )
-        box = self._moving.find(image) if self._config.crop == "moving" else None
+        box = self._moving.find(image) if self._config.region == "moving" else None
         features = self.backbone.features(image if box is None else box.cut(image))
         return feature_vector(features, n_inputs, most, normalize=False), box
 

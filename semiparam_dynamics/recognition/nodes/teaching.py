@@ -50,14 +50,14 @@ def run_teaching(
     source: ImageSourceNodeConfig,
     *,
     port: int | None,
-    crop: str,
+    region: str,
     show: Callable[[str], object] | None = None,
     resume: bool = True,
 ) -> Path:
     """Show a source's frames, recognise and teach them, until Ctrl-C or the source's end.
 
     out: folder of the objects' file, `objects.npz`, and of the nodes' logs and parameters.
-    port, show: of the page; see `processes.serve_page`. crop: the recognition's parameter.
+    port, show: of the page; see `processes.serve_page`. region: the recognition's parameter.
     resume: continue with the objects that the file has.
 
     Returns the objects' file. Raises StorageError, before anything is written, where another
@@ -74,7 +74,7 @@ def run_teaching(
         model_file=str(model),
         autoload=resume,
         reliable=True,
-        crop=crop,
+        region=region,
     )
     recognition_yaml = write_params(out, RECOGNITION, recognition)
     source_yaml = write_params(out, SOURCE, source)
