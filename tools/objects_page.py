@@ -173,7 +173,12 @@ def show(out: Path) -> None:
     with (
         processes.NodeProcess(
             "object_recognition",
-            {"reliable": "true", "model_file": out / "objects.npz", "autoload": "false"},
+            {
+                "reliable": "true",
+                "region": "moving",
+                "model_file": out / "objects.npz",
+                "autoload": "false",
+            },
             out / "recognition.log",
         ),
         processes.NodeProcess("objects_page", {"reliable": "true", "port": port}, out / "page.log"),
