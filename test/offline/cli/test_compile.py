@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,15 +21,22 @@ def test_says_where_it_was_kept_and_what_hinders_it(
     called = []
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
 
-    def compiled(command: list[str], **_: object) -> SimpleNamespace:
+    @contextmanager
+    def compiled(command: list[str]) -> Iterator[SimpleNamespace]:
         called.append(command)
         (jit.KEPT / "core.nbc").write_bytes(bytes(2_000_000))
-        return SimpleNamespace(returncode=0)
+        states = iter((None, 0))
 
-    monkeypatch.setattr(subprocess, "run", compiled)
+        def wait(seconds: float) -> None:
+            raise subprocess.TimeoutExpired(command, seconds)
+
+        yield SimpleNamespace(returncode=0, poll=lambda: next(states), wait=wait)
+
+    monkeypatch.setattr(subprocess, "Popen", compiled)
     monkeypatch.setattr(jit, "KEPT", tmp_path / "compiled")
     assert main(["compile"]) == 0
-    assert f"kept in {tmp_path / 'compiled'}: 2.0 MB" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "  1 compiled\n" in said and f"kept in {tmp_path / 'compiled'}: 2.0 MB" in said
     (command,) = called
     compile(command[-1], "the command", "exec")
 
