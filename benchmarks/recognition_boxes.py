@@ -29,14 +29,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import PIL.Image
 from output import make_parser, parse
-from recognition_objects import Picture, pictures, spread
+from recognition_objects import Picture, add_network, pictures, spread
 from sklearn.datasets import load_sample_images
 from tables.common import print_table
 from threadpoolctl import threadpool_limits
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.recognition.backbone import Backbone
-from semiparam_dynamics.recognition.config import RecognitionConfig
+from semiparam_dynamics.recognition.config import BackboneConfig, RecognitionConfig
 from semiparam_dynamics.recognition.moving import Box, MovingBox
 from semiparam_dynamics.recognition.recognizer import Recognizer
 
@@ -169,8 +169,9 @@ def main() -> None:
     parser.add_argument("--size", nargs=2, type=float, default=(0.1, 0.3), metavar=("LOW", "HIGH"))
     parser.add_argument("--shake", type=float, default=0.0, metavar="PIXELS")
     parser.add_argument("--alone", action="store_true", help="single frames")
+    add_network(parser)
     args = parse(parser)
-    emoji, backbone = pictures(args.archive, 200), Backbone()
+    emoji, backbone = pictures(args.archive, 200), Backbone(BackboneConfig(file=args.network))
     with threadpool_limits(1):
         results = [
             [trial(backbone, emoji, seed, args, boxes) for boxes in (False, True)]

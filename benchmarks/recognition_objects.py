@@ -26,6 +26,7 @@ import PIL.Image
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.recognition.backbone import Backbone
+from semiparam_dynamics.recognition.config import BackboneConfig
 
 CATEGORIES = ("Animals & Nature", "Food & Drink", "Activities", "Travel & Places", "Objects")
 SIDE = 224  # pixels of a view
@@ -42,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--objects", type=Path, help="archive of the emoji's pictures")
     parser.add_argument("--cache", type=Path, default=Path("objects.npz"), help="their features")
     parser.add_argument("--sets", nargs="+", default=NAMES, choices=NAMES)
+    add_network(parser)
+
+
+def add_network(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the network of pictures."""
+    parser.add_argument("--network", default="", help="ONNX file of an image network of your own")
 
 
 def rows_of(name: str, args: argparse.Namespace, classes: int) -> tuple[Array, Indices]:
@@ -52,7 +59,7 @@ def rows_of(name: str, args: argparse.Namespace, classes: int) -> tuple[Array, I
     if name == "objects":
         if args.objects is None:
             sys.exit("the set objects needs --objects, the archive of their pictures")
-        return object_features(args.objects, classes, args.cache)
+        return object_features(args.objects, classes, args.cache, args.network)
     if name == "mnist":
         with np.load(args.data / "images" / "mnist.npz") as arrays:
             X, y = arrays["X_train"][:20_000] / 255.0, arrays["y_train"][:20_000]
@@ -67,13 +74,15 @@ def spread(values: Sequence[float]) -> str:
     return f"{np.mean(values):.1f} +- {np.std(values):.1f}"
 
 
-def object_features(archive: Path, classes: int, cache: Path) -> tuple[Array, Indices]:
-    """Features (classes * VIEWS, d) of the default network, length 1, and labels; VIEWS a class.
+def object_features(
+    archive: Path, classes: int, cache: Path, network: str
+) -> tuple[Array, Indices]:
+    """Features (classes * VIEWS, d) of a network, length 1, and labels; VIEWS a class.
 
     Kept in the file `cache`, as npz, from where they are read the next time that the same classes
     of the same archive are asked for, by the same network.
     """
-    backbone = Backbone()
+    backbone = Backbone(BackboneConfig(file=network))
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()
     made_of = json.dumps([digest, classes, VIEWS, backbone.identity], sort_keys=True)
     y = np.repeat(np.arange(classes), VIEWS)
