@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.extras import imported
 
-NEEDED = "Rerun needs its SDK: pip install rerun-sdk"
+NEEDS_RERUN = "Rerun needs its SDK: pip install rerun-sdk"
 TIMELINE = "motion"
 
 
@@ -50,8 +50,8 @@ class RerunPlots:
     def __init__(
         self, name: str, units: Sequence[tuple[str, str]], tabs: Mapping[str, str]
     ) -> None:
-        self._rerun = rerun = imported("rerun", NEEDED)
-        layout = imported("rerun.blueprint", NEEDED)
+        self._rerun = rerun = imported("rerun", NEEDS_RERUN)
+        layout = imported("rerun.blueprint", NEEDS_RERUN)
         self._axes = [axis for axis, _ in units]
         self._known: set[tuple[str, ModelLook]] = set()
         self.recording = rerun.RecordingStream(name, send_properties=False)

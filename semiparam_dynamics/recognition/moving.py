@@ -23,9 +23,9 @@ HELD_PERIOD = 4
 # Grey levels: more than noise leaves in the small image, for a region and for motion, which is
 # thin at the edges of what is uniform.
 MIN_CHANGE, MIN_MOTION = 20.0, 8.0
-SMALLEST, LARGEST = 0.004, 0.6  # shares of the image; where more has changed the camera has moved
+MIN_SHARE, MAX_SHARE = 0.004, 0.6  # of the image; where more has changed the camera has moved
 MOTION_DECAY = 0.9  # of a frame's motion, by the next one
-JOINED = 2  # pixels of the small image on either side of a gap between parts of one thing
+GAP_PIXELS = 2  # pixels of the small image on either side of a gap between parts of one thing
 MARGIN = 1.3  # side of the square box by the longer side of what has changed
 
 
@@ -80,7 +80,7 @@ class MovingBox:
         if len(self._scenes) >= FIRST_SCENES:
             lit, difference = _compared(small, self._background)
             changed = ndimage.binary_opening(difference > MIN_CHANGE)
-            if changed.mean() > LARGEST:
+            if changed.mean() > MAX_SHARE:
                 self._begin()
             else:
                 small, region = lit, self._moving(changed)
@@ -89,13 +89,13 @@ class MovingBox:
 
     def _moving(self, changed: Mask) -> tuple[slice, slice] | None:
         """The rows and columns of the region that moves most."""
-        parts, n = ndimage.label(ndimage.binary_dilation(changed, iterations=JOINED))
+        parts, n = ndimage.label(ndimage.binary_dilation(changed, iterations=GAP_PIXELS))
         numbers = np.arange(1, n + 1)
-        sizes = ndimage.sum_labels(changed, parts, numbers)
-        if not n or sizes.max() < SMALLEST * changed.size:
+        large = ndimage.sum_labels(changed, parts, numbers) >= MIN_SHARE * changed.size
+        if not np.any(large):
             return None
         moved = ndimage.sum_labels(changed * (self._motion + 0.01), parts, numbers)
-        best = int(np.argmax(moved * (sizes >= SMALLEST * changed.size))) + 1
+        best = int(np.argmax(moved * large)) + 1
         found: tuple[slice, slice] = ndimage.find_objects(parts * changed)[best - 1]
         return found
 

@@ -33,7 +33,7 @@ from semiparam_dynamics.base.nodes.live_server import (
 from semiparam_dynamics.base.nodes.managed import await_description
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.learner.config import LivePageNodeConfig
-from semiparam_dynamics.learner.curves import COMPARED, NEEDED, RerunPlots
+from semiparam_dynamics.learner.curves import COMPARED, NEEDS_RERUN, RerunPlots
 from semiparam_dynamics.robot.skeleton import Skeleton
 from semiparam_dynamics.samples.nodes.serialized import read
 
@@ -94,7 +94,7 @@ class LivePageNode(PageNode):
         self._plots: RerunPlots | None = None
         self._unsent: list[tuple[float, dict[str, Array]]] = []  # seconds and samples
         if config.rerun:
-            imported("rerun", NEEDED)  # rather than when the first sample comes
+            imported("rerun", NEEDS_RERUN)  # rather than when the first sample comes
             if not re.fullmatch(r"rerun(\+https?)?://[^/]+/proxy", config.rerun):
                 raise ConfigurationError(
                     f"'{config.rerun}' is no address of a viewer Rerun: one is "

@@ -15,7 +15,7 @@ Compile the numerical core now and keep it with the installation. Without it eac
 compiles for 20 to 50 s, and so does every start of a user without a folder to keep it in, as in
 a container. Run it once after installing, as the user who installed, on the kind of processor that
 the robot has: for another kind the core is compiled again."""
-PERIOD_S = 10.0  # between lines of how far it is
+PROGRESS_PERIOD_S = 10.0  # between lines of how far it is
 EXAMPLES = ("semiparam compile",)
 
 
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     with subprocess.Popen(command) as process:  # noqa: S603
         while process.poll() is None:
             try:
-                process.wait(PERIOD_S)
+                process.wait(PROGRESS_PERIOD_S)
             except subprocess.TimeoutExpired:
                 new = [one for one in jit.KEPT.rglob("*.nbc") if one.stat().st_mtime > begun]
                 print(f"  {len(new)} compiled", flush=True)

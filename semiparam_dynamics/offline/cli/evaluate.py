@@ -11,7 +11,7 @@ from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.learner.curves import NEEDED
+from semiparam_dynamics.learner.curves import NEEDS_RERUN
 from semiparam_dynamics.offline.cli.light_options import warn
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
@@ -113,7 +113,7 @@ def _check(args: argparse.Namespace) -> None:
             "and --cluster go with --each, which evaluates each bag for itself."
         )
     if args.rerun:
-        imported("rerun", NEEDED)  # before long work
+        imported("rerun", NEEDS_RERUN)  # before long work
         if args.each:
             raise ConfigurationError("--rerun writes one evaluation: leave out --each")
     if args.each and args.train:
