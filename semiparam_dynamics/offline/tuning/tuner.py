@@ -8,6 +8,7 @@ trials, so that an interruption changes nothing.
 from __future__ import annotations
 
 import dataclasses
+import fcntl
 import hashlib
 import json
 import math
@@ -414,6 +415,25 @@ def _storage(journal: Path | None) -> Any:
                     "--out"
                 )
             file.truncate(content.rfind(b"\n") + 1)
-        return JournalStorage(JournalFileBackend(str(journal)))
+        return JournalStorage(JournalFileBackend(str(journal), _Lock(journal)))
     except (OSError, ValueError, KeyError) as error:
         raise StorageError(f"the journal {journal} can't be used: {error}") from None
+
+
+class _Lock:
+    """The journal's lock of this process among others, which the system takes away with it.
+
+    Optuna's own is a file that is renamed and then removed: an interrupt between the two leaves an
+    OSError in the place of KeyboardInterrupt, or the file, for which the next one waits.
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+
+    def acquire(self) -> bool:
+        self._file = self._journal.open("ab")
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+        return True
+
+    def release(self) -> None:
+        self._file.close()
