@@ -50,11 +50,7 @@ def tuning(residual: str) -> Arrays:
     from semiparam_dynamics.offline.evaluation.bags import Bags
     from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 
-    keep = ["residual", "nystrom.penalty", "random_fourier.penalty"]
-    keep += ["nystrom.wide_max_centers"]
-    kinds = ("position", "velocity", "acceleration", "rigid_body")
-    keep += [f"random_fourier.{kind}_width" for kind in kinds]
-    keep += [f"nystrom.{kind}_width" for kind in kinds if kind != "acceleration"]
+    keep = ["residual", "nystrom.penalty", "random_fourier.penalty", "nystrom.wide_max_centers"]
     config = config_of(residual=residual, nystrom__length_scale=0.05, nystrom__window=2.0)
     with tempfile.TemporaryDirectory() as folder:
         bag = bag_of("xmate7p/trajectory_1", slice(0, 600), Path(folder), XMATE)
