@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -35,11 +35,10 @@ from semiparam_dynamics.learning.kernels import (
     is_sparse,
     require_sparse_form,
 )
-from semiparam_dynamics.learning.products import KernelRows, StoredProducts
+from semiparam_dynamics.learning.products import kernel_rows
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
-    Block,
     Rows,
     backend_of,
     chunk_by_chunk,
@@ -135,6 +134,17 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
 
 
+def predictor(
+    rows: Rows, kernel: Kernel, centers: Array, memory_limit: int | None = None, keep: bool = True
+) -> Callable[[Array], Array]:
+    """The function: coefficients (m, T) -> sum_j K(x, c_j) coefficients_j at the rows, (n, T).
+
+    In the rows' precision. With `keep` their kernel is kept if it fits into the limit.
+    """
+    data = kernel_rows(rows, kernel, centers, memory_limit, keep)
+    return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+
+
 def kernel_sum(
     X: Array, kernel: Any, centers: Array, coefficients: Array, memory_limit: int | None = None
 ) -> Array:
@@ -147,10 +157,8 @@ def kernel_sum(
     if sparse:
         require_sparse_form(kernel)
         X, centers = in_format(X, True), in_format(centers, True)
-    rows = ArrayRows(X)
-    data = KernelRows(rows, kernel, centers, memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
-    result = np.concatenate(list(data.multiply(columns)))
+    result = predictor(ArrayRows(X), kernel, centers, memory_limit, keep=False)(columns)
     return result[:, 0] if coefficients.ndim == 1 else result
 
 
@@ -428,57 +436,41 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
     return masked(rows, ~held), masked(rows, held)
 
 
-DOUBLE_OUTPUTS = 3  # up to which sums in double precision take no more time than in single
-
-
 class HeldOut:
-    """Means of `error`, of targets and predictions (k, T), on validation rows.
+    """Mean errors on validation rows of functions with these coefficients of kernels at centres.
 
-    Their kernel with the centres is kept if it fits into the limit. Predictions are summed in
-    double precision, as a path's are, those of more than three outputs in the kernel's: in double
-    they would take twice the time.
+    error : of targets and predictions (k, T). predict : see :func:`predictor`.
     """
 
     def __init__(
         self,
         rows: Rows,
-        kernel: Kernel,
-        centers: Array,
+        predict: Callable[[Array], Array],
         error: Callable[[Array, Array], Array],
-        memory_limit: int | None,
     ) -> None:
-        self._rows = rows
-        self._data = KernelRows(rows, kernel, centers, memory_limit)
-        self._error = error
+        self._Y, self._weights = rows.outputs(), rows.weights()
+        self._predict, self._error = predict, error
 
-    def mean_error(self, coefficients: Array) -> float:
-        """The mean over rows (by weight) and outputs for coefficients (m, T) of the kernels."""
-        B = np.ascontiguousarray(coefficients, dtype=float)
-        rounded = B.astype(self._data.centers.dtype, copy=False)
-        few = B.shape[1] <= DOUBLE_OUTPUTS
-
-        def of_block(K: Array, block: Block) -> Array:
-            predicted = StoredProducts.multiply(K, B) if few else (K @ rounded).astype(float)
-            errors = self._error(block.Y.astype(float), predicted).mean(axis=1)
-            if block.weights is not None:
-                errors = errors * block.weights
-            return np.array([errors.sum()])
-
-        total = np.sum([float(part[0]) for part in self._data.blocks(of_block)])
-        return float(total / self._rows.total_weight)
+    def mean_error(self, coefficients: Array, offsets: Any = 0.0) -> float:
+        """The mean over rows (by weight) and outputs for coefficients (m, T) and offsets (T,)."""
+        predicted = self._predict(coefficients).astype(float) + offsets
+        errors = self._error(self._Y, predicted).mean(axis=1)
+        return float(np.average(errors, weights=self._weights))
 
 
+@dataclass(eq=False, repr=False)
 class StoppedEarly(RegularisationPath, KernelRegressor):
     """Base of the estimators that keep the iterate with the smallest validation error."""
 
-    max_iter: int
-    validation: float | None
-    tolerance: float
-    patience: int | None
-    stopping: StoppingRule | None
-    random_state: Any
-    callback: Callback | None
-    verbose: bool
+    _: KW_ONLY
+    validation: float | None = None
+    tolerance: float = 0.0
+    patience: int | None = None
+    stopping: StoppingRule | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
     def _split(
         self, rows: Rows, validation_data: Any, draw: np.random.RandomState

@@ -148,8 +148,7 @@ class NystromBasis:
 
     def weights(self, coefficients: Array) -> Array:
         """The features' weights (q, T) of the function sum_j K(., c_j) coefficients_j (M, T)."""
-        weights: Array = self.expansion.T @ coefficients
-        return weights
+        return self.expansion.T @ coefficients
 
     def _gram(self, centers: Array) -> tuple[Array, Array]:
         """K(C, C) with the jitter, and what a pivot must exceed.

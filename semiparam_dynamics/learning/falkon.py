@@ -23,11 +23,13 @@ from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, not_negative, positive_count
 from semiparam_dynamics.learning.base import (
     Callback,
+    HeldOut,
     IterationLog,
     KernelRegressor,
     Path,
     RegularisationPath,
     fitted_rows,
+    predictor,
     validation_rows,
 )
 from semiparam_dynamics.learning.centers import choose_centers, uniform
@@ -42,7 +44,7 @@ from semiparam_dynamics.learning.falkon_system import (
 )
 from semiparam_dynamics.learning.kernels import weight_columns
 from semiparam_dynamics.learning.losses import Loss, as_loss
-from semiparam_dynamics.learning.products import KernelRows, kernel_rows
+from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows, backend_of, chunk_by_chunk, memory_budget
 
 # -------------------------------------------------------------------------------------------------
@@ -80,8 +82,7 @@ class Slopes:
 
     def eliminated(self) -> Array:
         """The gradient by the weights where the offsets are the best for each, (q, k)."""
-        result: Array = self.by_weights - self.coupling * (self.by_offsets / self.curvature)
-        return result
+        return self.by_weights - self.coupling * (self.by_offsets / self.curvature)
 
     def offset_steps(self, d: Array) -> Array:
         """The offsets' steps (k,) that go with those of the weights, d (q, k)."""
@@ -123,9 +124,8 @@ class LogisticNewton:
         assert isinstance(system.data, KernelRows)
         self._system, self._data = system, system.data
         rows = system.data.rows
-        Y = [block.Y for block in rows.blocks(rows.n_samples)]
-        self._Y = np.concatenate(Y).astype(float)
-        as_loss("logistic").check(self._Y)
+        as_loss("logistic").check(rows)
+        self._Y = rows.outputs()
         self._intercept = intercept
         self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
         zero = np.zeros_like(self._Y)
@@ -402,19 +402,17 @@ class Falkon(RegularisationPath, KernelRegressor):
         max_iter = positive_count(self.max_iter, "max_iter")
         loss = self._loss()
         rows = fitted_rows(self, X, y, sample_weight, on_device=loss.name == "square")
-        held_out = None
+        held_out, check = None, None
         if validation_data is not None:
-            held_out = validation_rows(self, validation_data, rows).whole()
-            loss.check(held_out.Y)
+            held_out = validation_rows(self, validation_data, rows)
+            loss.check(held_out)
         system, solver = self._solver(rows, held_out is not None)
-        predictor = None if held_out is None else self._predictor(system, held_out.X)
+        if held_out is not None:
+            predict = self._predictor(system, held_out.whole().X)
+            check = HeldOut(held_out, predict, loss.error)
 
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
-            error = None
-            if predictor is not None and held_out is not None:
-                predicted = predictor(coefficients()).astype(float) + solver.offsets
-                errors = loss.error(held_out.Y, predicted).mean(axis=1)
-                error = float(np.average(errors, weights=held_out.weights))
+            error = None if check is None else check.mean_error(coefficients(), solver.offsets)
             return log.done(number, error)
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
@@ -535,9 +533,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
         limit = None if self.memory_limit is None else max(self.memory_limit // 4, 1)
-        rows, kernel = system.data.rows.like(X), self.kernel_
-        data = kernel_rows(rows, kernel, system.data.centers, limit)
-        return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+        return predictor(system.data.rows.like(X), self.kernel_, system.data.centers, limit)
 
 
 CHEAP_PRODUCTS = 1.6e10  # multiplications for the preconditioner's rows, about a second's

@@ -329,8 +329,7 @@ class Solution:
         """
         seen = self.curvatures()
         seen = np.where(np.isfinite(seen) & (seen > 0.0), seen, least)
-        result: Array = self.squares / np.sqrt(np.minimum(least, seen) * seen)
-        return result
+        return self.squares / np.sqrt(np.minimum(least, seen) * seen)
 
 
 def conjugate_gradient(

@@ -231,8 +231,7 @@ class Acceptance:
         return found
 
     def _scaled(self, values: Array) -> Array:
-        scaled: Array = (np.asarray(values) - self._centre) / self._unit
-        return scaled
+        return (np.asarray(values) - self._centre) / self._unit
 
 
 def _platt(familiar: Array, strange: Array) -> tuple[float, float]:

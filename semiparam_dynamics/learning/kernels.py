@@ -263,8 +263,7 @@ class Polynomial(Kernel):
         def block(X: Array) -> Array:
             K = X @ transposed
             K += C.dtype.type(self.offset)
-            result: Array = np.power(K, int(self.degree), out=K)
-            return result
+            return np.power(K, int(self.degree), out=K)
 
         return block
 
@@ -272,8 +271,7 @@ class Polynomial(Kernel):
         """See :class:`Kernel`."""
         # A search's parameters are NumPy's scalars, which would make double precision of single.
         scale, offset = float(self.scale), float(self.offset)
-        diagonal: Array = (scale * squared_norms(X) + offset) ** int(self.degree)
-        return diagonal
+        return (scale * squared_norms(X) + offset) ** int(self.degree)
 
 
 class Linear(Kernel):
@@ -560,8 +558,7 @@ def middle(C: Array) -> Array:
     """
     if not len(C):
         return np.zeros(C.shape[1], C.dtype)
-    result: Array = np.median(C[:: 1 + len(C) // MEDIAN_ROWS], axis=0).astype(C.dtype, copy=False)
-    return result
+    return np.median(C[:: 1 + len(C) // MEDIAN_ROWS], axis=0).astype(C.dtype, copy=False)
 
 
 def weight_columns(weights: Array | None, k: int, T: int) -> Array:

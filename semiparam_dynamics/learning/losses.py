@@ -9,6 +9,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, not_negative
 from semiparam_dynamics.base.jit import compiled
+from semiparam_dynamics.learning.rows import Rows
 
 # -------------------------------------------------------------------------------------------------
 # The compiled inner loops of the stochastic gradient methods.
@@ -117,11 +118,6 @@ class Loss:
         """The loss' number in the compiled loops."""
         return LOSSES.index(self.name)
 
-    @property
-    def labels(self) -> bool:
-        """True where targets must be -1 and 1."""
-        return self.name in LOSSES_OF_LABELS
-
     def value(self, y: Array, f: Array) -> Array:
         """The loss of each prediction."""
         if self.name == "square":
@@ -146,9 +142,9 @@ class Loss:
         """The loss, of which a validation error is the mean; for "square" the square itself."""
         return np.asarray((f - y) ** 2) if self.name == "square" else self.value(y, f)
 
-    def check(self, Y: Array) -> None:
-        """Raise LearningError for targets that the loss has no meaning for."""
-        if self.labels and not np.isin(Y, (-1.0, 1.0)).all():
+    def check(self, rows: Rows) -> None:
+        """Raise LearningError for rows with outputs that the loss has no meaning for."""
+        if self.name in LOSSES_OF_LABELS and not np.isin(rows.outputs(), (-1.0, 1.0)).all():
             raise LearningError(
                 f"With the {self.name} loss y must be -1 or 1: encode the labels so, or wrap the "
                 f"estimator in a classifier."

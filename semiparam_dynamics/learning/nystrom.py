@@ -16,9 +16,9 @@ from semiparam_dynamics.learning.base import (
     Path,
     RegularisationPath,
     fitted_rows,
+    predictor,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
-from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.ridge import (
     FeatureMap,
     NestedRidge,
@@ -27,7 +27,7 @@ from semiparam_dynamics.learning.ridge import (
     leave_one_out_predictions,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows
+from semiparam_dynamics.learning.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -122,14 +122,13 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         sizes, penalties = chosen["n_centers"], chosen["penalty"]
         problem = self._problem(rows, max(sizes), min(penalties))
         basis = problem.basis
-        held_out = ArrayRows(X_validation.astype(rows.dtype, copy=False))
-        K = KernelRows(held_out, basis.kernel, basis.centers, self.memory_limit)
-        T = rows.n_outputs
+        asked, T = rows.like(X_validation), rows.n_outputs
+        predict = predictor(asked, basis.kernel, basis.centers, self.memory_limit)
         features = [basis.n_features_of(t) for t in sizes]
         weights = problem.system.path(features, [v * rows.total_weight for v in penalties])
         for penalty, betas in zip(penalties, weights, strict=True):
             alphas = np.hstack([basis.coefficients(beta) for beta in betas])
-            predicted = np.concatenate(list(K.multiply(alphas)))
+            predicted = predict(alphas)
             for i, size in enumerate(sizes):
                 setting = {"n_centers": size, "penalty": penalty}
                 yield setting, predicted[:, i * T : (i + 1) * T]

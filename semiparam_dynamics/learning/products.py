@@ -328,8 +328,7 @@ class StoredProducts:
         """K B, (k, T) in float64, for B (m, T) in float64."""
         k, T = len(K), B.shape[1]
         if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
-            wide: Array = _wide(K) @ B
-            return wide
+            return _wide(K) @ B
         S, none = np.zeros((k, T)), np.empty((0, T))
         _add_products(K, B.T, none, none, S, none[:, :0])
         return S
@@ -349,8 +348,7 @@ class StoredProducts:
     @staticmethod
     def transposed(K: Array, S: Array) -> Array:
         """K' S, (m, T) in float64, for S (k, T)."""
-        result: Array = _wide(K).T @ S
-        return result
+        return _wide(K).T @ S
 
 
 def _add_products(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
@@ -456,8 +454,7 @@ def triangle_products(L: Array, weights: Array) -> Array:
     # also asks the system for, which on a virtual machine takes as long as a third of the product.
     n = len(L)
     if n <= TRIANGLE_COLUMNS:  # threads would take longer to begin
-        small: Array = ((L * weights[:, None]).T @ L).T
-        return small
+        return ((L * weights[:, None]).T @ L).T
     result, columns = np.empty((n, n)), min(TRIANGLE_COLUMNS, max(16, n // 64))
 
     def part(first: int) -> None:

@@ -184,8 +184,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     @property
     def noise_(self) -> Array:
         """The noise's variance, (T,); 0 before anything of positive weight was learned."""
-        noise: Array = self._squares / max(self._weight, np.finfo(float).tiny)
-        return noise
+        return self._squares / max(self._weight, np.finfo(float).tiny)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> RecursiveRLS:
         before = self.__dict__.copy()

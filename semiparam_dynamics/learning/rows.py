@@ -202,6 +202,10 @@ class Rows:
             return None
         return np.concatenate([b.weights for b in self._read() if b.weights is not None])
 
+    def outputs(self) -> Array:
+        """All outputs, (n, T), in float64."""
+        return np.concatenate([block.Y for block in self._read()]).astype(float)
+
     def squared_outputs(self) -> Array:
         """The sum of the outputs' squares by the rows' weights, (T,)."""
         total = np.zeros(self.n_outputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain, product
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -25,25 +25,23 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.base import (
-    Callback,
     HeldOut,
     Path,
     StoppedEarly,
-    StoppingRule,
     fitted_rows,
+    predictor,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel
 from semiparam_dynamics.learning.losses import Loss, as_loss, descend, scatter
 from semiparam_dynamics.learning.products import (
     MATRIX_SPEEDUP,
-    KernelRows,
     evaluate_into,
     largest_diagonal,
     map_in_order,
     n_threads,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, rows_within
+from semiparam_dynamics.learning.rows import Rows, memory_budget, rows_within
 
 DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
@@ -151,8 +149,7 @@ class Descent(ABC):
         """The step sizes (count, S) of the next steps."""
         t = np.arange(self._done + 1.0, self._done + count + 1.0)[:, None]
         self._done += count
-        sizes: Array = self._task.step * t**-self._task.decay
-        return sizes
+        return self._task.step * t**-self._task.decay
 
 
 class KernelDescent(Descent):
@@ -250,7 +247,7 @@ class NystromDescent(Descent):
         self._basis, self._batch = basis, batch
         self._draws = drawn_rows(task, -(-n // batch) * batch)
         self.centers = basis.centers.astype(rows.dtype)
-        self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
+        self._targets = rows.outputs().T
         self._features = features
         if features is None:
             # Solves for all draws, or once for all rows; or two for every batch and column.
@@ -379,15 +376,18 @@ def block_rows(budget: int, row_bytes: int) -> int:
 # The estimators.
 
 
+@dataclass(eq=False, repr=False)
 class StochasticRegressor(StoppedEarly):
     """Base of the stochastic gradient estimators, with the parameters of :class:`SGM`."""
 
-    loss: str
-    step: float | None
-    decay: float
-    replacement: bool | str
-    average: bool
-    epsilon: float
+    _: KW_ONLY
+    loss: str = "square"
+    step: float | None = None
+    decay: float = 0.0
+    max_iter: int = 10
+    average: bool = False
+    epsilon: float = 0.1
+    replacement: bool | str = True
     path_parameters: ClassVar[tuple[str, ...]] = ("step", "decay", "max_iter")
 
     def fit(self, X: Any, y: Any = None, *, validation_data: Any = None) -> Any:
@@ -403,12 +403,13 @@ class StochasticRegressor(StoppedEarly):
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
         if held is not None and validation_data is not None:  # else they are of the rows
-            _check_targets(held, loss)
+            loss.check(held)
         log = self._log(passes, "passes", self.tolerance, self.loss == "square")
         task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
         descent, check = self._descent(task), None
         if held is not None:
-            check = HeldOut(held, task.kernel, descent.centers, loss.error, descent.rest)
+            predict = predictor(held, task.kernel, descent.centers, descent.rest)
+            check = HeldOut(held, predict, loss.error)
 
         def iterates() -> Iterator[tuple[Array, Any]]:
             for coefficients in descent.iterates(self.average):
@@ -427,22 +428,20 @@ class StochasticRegressor(StoppedEarly):
         """
         counts = sorted(set(chosen["max_iter"]))
         settings = list(product(chosen["step"], chosen["decay"]))
-        asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         draw = check_random_state(self.random_state)
         task = self._task(rows, self._loss(rows), settings, counts[-1], draw)
         descent = self._descent(task)
         keep = len(counts) > 1
-        data = KernelRows(asked, task.kernel, descent.centers, descent.rest, keep=keep)
-        limit = DIVERGENCE_FACTOR * max(
-            1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16))
-        )
+        asked = rows.like(X_validation)
+        predict = predictor(asked, task.kernel, descent.centers, descent.rest, keep)
+        limit = DIVERGENCE_FACTOR * max(1.0, float(np.abs(rows.outputs()).max()))
         T = rows.n_outputs
         for number, found in enumerate(descent.iterates(self.average), 1):
             if number not in counts:
                 continue
             coefficients = np.nan_to_num(found, nan=np.inf)
             finite = np.clip(coefficients, -limit, limit)
-            predicted = np.concatenate(list(data.multiply(finite)))
+            predicted = predict(finite)
             diverged = (np.abs(coefficients) > limit).any(axis=0)
             predicted[:, diverged] = limit
             for s, (step, decay) in enumerate(settings):
@@ -460,7 +459,7 @@ class StochasticRegressor(StoppedEarly):
         loss = as_loss(self.loss, self.epsilon)
         if rows.weighted:
             raise LearningError(UNWEIGHTED)
-        _check_targets(rows, loss)
+        loss.check(rows)
         return loss
 
     def _task(
@@ -535,21 +534,6 @@ class SGM(StochasticRegressor):
     """
 
     kernel: Any = None
-    loss: str = "square"
-    step: float | None = None
-    decay: float = 0.0
-    max_iter: int = 10
-    average: bool = False
-    epsilon: float = 0.1
-    replacement: bool | str = True
-    validation: float | None = None
-    tolerance: float = 0.0
-    patience: int | None = None
-    stopping: StoppingRule | None = None
-    random_state: Any = None
-    memory_limit: int | None = None
-    callback: Callback | None = None
-    verbose: bool = False
 
     def _descent(self, task: Task) -> KernelDescent:
         return KernelDescent(task)
@@ -574,15 +558,12 @@ class NystromSGM(StochasticRegressor):
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     loss : "square", or another of :class:`SGM`'s.
     step : the first step size; None: min(b / sqrt(n), 1) / kappa^2.
-    decay : the exponent of the step sizes, 0 or more; 0: they are constant.
     batch_size : b; None: sqrt(n), rounded.
     max_iter : passes, of n / b batches each, rounded up.
-    average : False: the last iterate; True: the mean of the iterates that the batches met,
-        weighted by the step sizes.
     replacement : as in :class:`SGM`. Without it the last batch of a pass has the rows that are
         left.
-    epsilon, validation, tolerance, patience, stopping, random_state, callback, verbose : as in
-        :class:`SGM`.
+    decay, average, epsilon, validation, tolerance, patience, stopping, random_state, callback,
+        verbose : as in :class:`SGM`.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free. The
         n x m matrix is kept where it fits and there is more than one pass.
 
@@ -596,22 +577,7 @@ class NystromSGM(StochasticRegressor):
     kernel: Any = None
     n_centers: int = 1000
     centers: Any = "uniform"
-    loss: str = "square"
-    step: float | None = None
-    decay: float = 0.0
     batch_size: int | None = None
-    max_iter: int = 10
-    average: bool = False
-    epsilon: float = 0.1
-    replacement: bool | str = True
-    validation: float | None = None
-    tolerance: float = 0.0
-    patience: int | None = None
-    stopping: StoppingRule | None = None
-    random_state: Any = None
-    memory_limit: int | None = None
-    callback: Callback | None = None
-    verbose: bool = False
 
     def _batch(self, n: int) -> int:
         batch = self.batch_size
@@ -620,13 +586,6 @@ class NystromSGM(StochasticRegressor):
     def _descent(self, task: Task) -> NystromDescent:
         basis = basis_of(self, task.rows, task.draw, task.budget)
         return NystromDescent(task, basis, self._batch(task.rows.n_samples))
-
-
-def _check_targets(rows: Rows, loss: Loss) -> None:
-    """Raise LearningError where the loss has no meaning for one of the rows' outputs."""
-    if loss.labels:  # a pass over the data otherwise, for nothing
-        for block in rows.blocks(2**16):
-            loss.check(block.Y)
 
 
 def universal_step(n: int, batch: int, squared_norm: float) -> float:
