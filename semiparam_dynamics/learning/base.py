@@ -24,6 +24,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
     positive_penalty,
 )
+from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning.centers import chosen_by_leave_one_out, scaled_kernel
 from semiparam_dynamics.learning.kernels import (
@@ -250,6 +251,106 @@ class RegularisationPath(ABC):
             if name in CHECKS and (name in grid or values != [None]):
                 chosen[name] = [CHECKS[name](value, name) for value in values]
         return chosen
+
+
+# -------------------------------------------------------------------------------------------------
+# Convex losses of a prediction f for a target y (thesis chapters 1 and 6).
+
+LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive", "exponential")
+LOSSES_OF_LABELS = ("hinge", "logistic", "exponential")  # targets must be -1 and 1
+SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE, EXPONENTIAL = range(6)
+
+
+@compiled
+def slope(loss: int, epsilon: float, y: float, f: float) -> float:
+    """The left-hand derivative at f of the loss of predicting f for y."""
+    if loss == SQUARE:
+        return f - y
+    if loss == HINGE:
+        # 1 - y f has its kink at y f = 1; from the left of it, f is smaller.
+        inside = f <= 1.0 if y > 0.0 else f > -1.0
+        return -y if inside else 0.0
+    if loss == LOGISTIC:
+        result: float = -y / (1.0 + np.exp(y * f))
+        return result
+    if loss == EXPONENTIAL:
+        steep: float = -y * np.exp(-y * f)
+        return steep
+    if loss == ABSOLUTE:
+        return -1.0 if f <= y else 1.0
+    if f - y <= -epsilon:
+        return -1.0
+    return 1.0 if f - y > epsilon else 0.0
+
+
+@compiled
+def slopes(loss: int, epsilon: float, y: Array, f: Array, out: Array) -> None:
+    """out_i = slope(y_i, f_i), all (k,)."""
+    for i in range(y.size):
+        out[i] = slope(loss, epsilon, y[i], f[i])
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One of LOSSES and its left-hand derivative, elementwise over arrays of one shape.
+
+    "square" is (f - y)^2 / 2, whose derivative is the residual; "hinge", the support vector
+    machine's, max(0, 1 - y f) for y = -1 or 1; "logistic" log(1 + exp(-y f)) for such y;
+    "absolute" |f - y|; "epsilon_insensitive", support vector regression's,
+    max(0, |f - y| - epsilon); "exponential", boosting's, exp(-y f)
+    for y = -1 or 1. The derivative at f is the one from below, which a convex loss has
+    everywhere (thesis 6.2).
+    """
+
+    name: str
+    epsilon: float = 0.0
+
+    @property
+    def code(self) -> int:
+        """The loss' number in the compiled loops."""
+        return LOSSES.index(self.name)
+
+    def value(self, y: Array, f: Array) -> Array:
+        """The loss of each prediction."""
+        if self.name == "square":
+            return np.asarray(0.5 * (f - y) ** 2)
+        if self.name == "hinge":
+            return np.maximum(1.0 - y * f, 0.0)
+        if self.name == "logistic":  # never overflows
+            return np.asarray(np.logaddexp(0.0, -y * f))
+        if self.name == "exponential":
+            return np.exp(-y * f)
+        return np.maximum(np.abs(f - y) - (0.0 if self.name == "absolute" else self.epsilon), 0.0)
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """Its left-hand derivative with respect to f."""
+        y, f = np.broadcast_arrays(np.asarray(y, float), np.asarray(f, float))
+        result = np.empty(f.shape)
+        flat = result.reshape(-1)
+        slopes(self.code, self.epsilon, y.reshape(-1), f.reshape(-1), flat)
+        return result
+
+    def error(self, y: Array, f: Array) -> Array:
+        """The loss, of which a validation error is the mean; for "square" the square itself."""
+        return np.asarray((f - y) ** 2) if self.name == "square" else self.value(y, f)
+
+    def check(self, rows: Rows) -> None:
+        """Raise LearningError for rows with outputs that the loss has no meaning for."""
+        if self.name in LOSSES_OF_LABELS and not np.isin(rows.outputs(), (-1.0, 1.0)).all():
+            raise LearningError(
+                f"With the {self.name} loss y must be -1 or 1: encode the labels so, or wrap the "
+                f"estimator in a classifier."
+            )
+
+
+def as_loss(name: str, epsilon: float = 0.0) -> Loss:
+    """The loss called `name`; `epsilon` matters to "epsilon_insensitive" only.
+
+    Raises ConfigurationError for another name, and for a negative epsilon.
+    """
+    if name not in LOSSES:
+        raise ConfigurationError(f"loss must be one of {', '.join(LOSSES)}, not {name!r}.")
+    return Loss(name, not_negative(epsilon, "epsilon"))
 
 
 # -------------------------------------------------------------------------------------------------

@@ -21,13 +21,13 @@ from semiparam_dynamics.learning.base import (
     HeldOut,
     Path,
     StoppedEarly,
+    as_loss,
     fitted_rows,
     predictor,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.kernels import NOT_FINITE
 from semiparam_dynamics.learning.krls import gradient_step
-from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import second_moments
 from semiparam_dynamics.learning.rows import Rows, memory_budget, require
@@ -203,7 +203,7 @@ class NYTRO(StoppedEarly):
             raise ConfigurationError(
                 f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
             )
-        basis = basis_of(self, rows, draw, self.memory_limit)
+        basis = basis_of(self, rows, self.n_centers, draw, self.memory_limit)
         descent = Gradient(rows, basis, total, self.solver, self.memory_limit)
         descent.step = gradient_step(
             self.step, descent.largest_eigenvalue, lambda: largest_diagonal(rows, basis.kernel)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.losses import LOSSES, LOSSES_OF_LABELS, as_loss
+from semiparam_dynamics.learning.base import LOSSES, LOSSES_OF_LABELS, as_loss
 from semiparam_dynamics.learning.rows import ArrayRows
 
 
