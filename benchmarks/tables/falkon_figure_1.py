@@ -37,10 +37,10 @@ from sklearn.metrics import mean_squared_error
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.falkon_system import conjugate_gradient
 from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
+from semiparam_dynamics.learning.ridge import conjugate_gradient
 from semiparam_dynamics.learning.selection import select
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 

@@ -12,11 +12,10 @@ from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, positive_count
-from semiparam_dynamics.learning.base import KernelRegressor, fitted_rows, hold_out
+from semiparam_dynamics.learning.base import KernelRegressor, fitted_rows, hold_out, predictor
 from semiparam_dynamics.learning.kernels import Kernel, stacked
 from semiparam_dynamics.learning.nystrom import NystromKRLS, NystromProblem
-from semiparam_dynamics.learning.products import KernelRows
-from semiparam_dynamics.learning.rows import Block, Rows
+from semiparam_dynamics.learning.rows import Rows
 
 MAX_SEED = 2**31 - 1
 Candidate = tuple[Array, Array]  # centres (m, d) and coefficients (m, T)
@@ -103,7 +102,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """As `_nested`, with centres of each candidate's own; G and g take one more pass."""
+        """As `_nested`, with centres of each candidate's own; G and g take a pass for each."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:
@@ -136,22 +135,13 @@ class NystromAggregator(KernelRegressor):
 def _moments(
     rows: Rows, kernel: Kernel, candidates: list[Candidate], memory_limit: int | None
 ) -> tuple[Array, Array]:
-    """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them."""
-    everything = stacked([points for points, _ in candidates])
-    ends = np.cumsum([len(alpha) for _, alpha in candidates])[:-1]
-    alphas = [alpha.astype(rows.dtype) for _, alpha in candidates]
-
-    def products(K: Array, block: Block) -> Array:
-        parts = np.split(K, ends, axis=1)
-        F = np.stack([part @ a for part, a in zip(parts, alphas, strict=True)]).astype(float)
-        weighted = F if block.weights is None else F * block.weights[:, None]
-        both = np.concatenate((F, block.Y[None]))  # (l + 1, k, T)
-        result: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
-        return result
-
-    total = np.zeros((rows.n_outputs, len(candidates), len(candidates) + 1))
-    for part in KernelRows(rows, kernel, everything, memory_limit, keep=False).blocks(products):
-        total += part
+    """G (T, l, l) and g (T, l) of the candidates on the rows, in a pass over them for each."""
+    F = np.stack(
+        [predictor(rows, kernel, points, memory_limit, False)(a) for points, a in candidates]
+    ).astype(float)
+    weights, both = rows.weights(), np.concatenate((F, rows.outputs()[None]))  # (l + 1, n, T)
+    weighted = F if weights is None else F * weights[:, None]
+    total: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)
     return total[:, :, :-1], total[:, :, -1]
 
 

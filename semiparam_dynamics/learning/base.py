@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from semiparam_dynamics.base.errors import (
     positive_count,
     positive_penalty,
 )
+from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learning.centers import chosen_by_leave_one_out, scaled_kernel
 from semiparam_dynamics.learning.kernels import (
@@ -35,11 +36,10 @@ from semiparam_dynamics.learning.kernels import (
     is_sparse,
     require_sparse_form,
 )
-from semiparam_dynamics.learning.products import KernelRows, StoredProducts
+from semiparam_dynamics.learning.products import kernel_rows
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     ArrayRows,
-    Block,
     Rows,
     backend_of,
     chunk_by_chunk,
@@ -135,6 +135,17 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, HasKernel):  # type: ign
         self.coef_ = coefficients[:, 0] if rows.one_output else coefficients
 
 
+def predictor(
+    rows: Rows, kernel: Kernel, centers: Array, memory_limit: int | None = None, keep: bool = True
+) -> Callable[[Array], Array]:
+    """The function: coefficients (m, T) -> sum_j K(x, c_j) coefficients_j at the rows, (n, T).
+
+    In the rows' precision. With `keep` their kernel is kept if it fits into the limit.
+    """
+    data = kernel_rows(rows, kernel, centers, memory_limit, keep)
+    return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+
+
 def kernel_sum(
     X: Array, kernel: Any, centers: Array, coefficients: Array, memory_limit: int | None = None
 ) -> Array:
@@ -147,10 +158,8 @@ def kernel_sum(
     if sparse:
         require_sparse_form(kernel)
         X, centers = in_format(X, True), in_format(centers, True)
-    rows = ArrayRows(X)
-    data = KernelRows(rows, kernel, centers, memory_limit, keep=False)
     columns = coefficients.reshape(len(coefficients), -1)
-    result = np.concatenate(list(data.multiply(columns)))
+    result = predictor(ArrayRows(X), kernel, centers, memory_limit, keep=False)(columns)
     return result[:, 0] if coefficients.ndim == 1 else result
 
 
@@ -242,6 +251,106 @@ class RegularisationPath(ABC):
             if name in CHECKS and (name in grid or values != [None]):
                 chosen[name] = [CHECKS[name](value, name) for value in values]
         return chosen
+
+
+# -------------------------------------------------------------------------------------------------
+# Convex losses of a prediction f for a target y (thesis chapters 1 and 6).
+
+LOSSES = ("square", "hinge", "logistic", "absolute", "epsilon_insensitive", "exponential")
+LOSSES_OF_LABELS = ("hinge", "logistic", "exponential")  # targets must be -1 and 1
+SQUARE, HINGE, LOGISTIC, ABSOLUTE, EPSILON_INSENSITIVE, EXPONENTIAL = range(6)
+
+
+@compiled
+def slope(loss: int, epsilon: float, y: float, f: float) -> float:
+    """The left-hand derivative at f of the loss of predicting f for y."""
+    if loss == SQUARE:
+        return f - y
+    if loss == HINGE:
+        # 1 - y f has its kink at y f = 1; from the left of it, f is smaller.
+        inside = f <= 1.0 if y > 0.0 else f > -1.0
+        return -y if inside else 0.0
+    if loss == LOGISTIC:
+        result: float = -y / (1.0 + np.exp(y * f))
+        return result
+    if loss == EXPONENTIAL:
+        steep: float = -y * np.exp(-y * f)
+        return steep
+    if loss == ABSOLUTE:
+        return -1.0 if f <= y else 1.0
+    if f - y <= -epsilon:
+        return -1.0
+    return 1.0 if f - y > epsilon else 0.0
+
+
+@compiled
+def slopes(loss: int, epsilon: float, y: Array, f: Array, out: Array) -> None:
+    """out_i = slope(y_i, f_i), all (k,)."""
+    for i in range(y.size):
+        out[i] = slope(loss, epsilon, y[i], f[i])
+
+
+@dataclass(frozen=True)
+class Loss:
+    """One of LOSSES and its left-hand derivative, elementwise over arrays of one shape.
+
+    "square" is (f - y)^2 / 2, whose derivative is the residual; "hinge", the support vector
+    machine's, max(0, 1 - y f) for y = -1 or 1; "logistic" log(1 + exp(-y f)) for such y;
+    "absolute" |f - y|; "epsilon_insensitive", support vector regression's,
+    max(0, |f - y| - epsilon); "exponential", boosting's, exp(-y f)
+    for y = -1 or 1. The derivative at f is the one from below, which a convex loss has
+    everywhere (thesis 6.2).
+    """
+
+    name: str
+    epsilon: float = 0.0
+
+    @property
+    def code(self) -> int:
+        """The loss' number in the compiled loops."""
+        return LOSSES.index(self.name)
+
+    def value(self, y: Array, f: Array) -> Array:
+        """The loss of each prediction."""
+        if self.name == "square":
+            return np.asarray(0.5 * (f - y) ** 2)
+        if self.name == "hinge":
+            return np.maximum(1.0 - y * f, 0.0)
+        if self.name == "logistic":  # never overflows
+            return np.asarray(np.logaddexp(0.0, -y * f))
+        if self.name == "exponential":
+            return np.exp(-y * f)
+        return np.maximum(np.abs(f - y) - (0.0 if self.name == "absolute" else self.epsilon), 0.0)
+
+    def derivative(self, y: Array, f: Array) -> Array:
+        """Its left-hand derivative with respect to f."""
+        y, f = np.broadcast_arrays(np.asarray(y, float), np.asarray(f, float))
+        result = np.empty(f.shape)
+        flat = result.reshape(-1)
+        slopes(self.code, self.epsilon, y.reshape(-1), f.reshape(-1), flat)
+        return result
+
+    def error(self, y: Array, f: Array) -> Array:
+        """The loss, of which a validation error is the mean; for "square" the square itself."""
+        return np.asarray((f - y) ** 2) if self.name == "square" else self.value(y, f)
+
+    def check(self, rows: Rows) -> None:
+        """Raise LearningError for rows with outputs that the loss has no meaning for."""
+        if self.name in LOSSES_OF_LABELS and not np.isin(rows.outputs(), (-1.0, 1.0)).all():
+            raise LearningError(
+                f"With the {self.name} loss y must be -1 or 1: encode the labels so, or wrap the "
+                f"estimator in a classifier."
+            )
+
+
+def as_loss(name: str, epsilon: float = 0.0) -> Loss:
+    """The loss called `name`; `epsilon` matters to "epsilon_insensitive" only.
+
+    Raises ConfigurationError for another name, and for a negative epsilon.
+    """
+    if name not in LOSSES:
+        raise ConfigurationError(f"loss must be one of {', '.join(LOSSES)}, not {name!r}.")
+    return Loss(name, not_negative(epsilon, "epsilon"))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -428,57 +537,41 @@ def hold_out(rows: Rows, share: float, draw: np.random.RandomState) -> tuple[Row
     return masked(rows, ~held), masked(rows, held)
 
 
-DOUBLE_OUTPUTS = 3  # up to which sums in double precision take no more time than in single
-
-
 class HeldOut:
-    """Means of `error`, of targets and predictions (k, T), on validation rows.
+    """Mean errors on validation rows of functions with these coefficients of kernels at centres.
 
-    Their kernel with the centres is kept if it fits into the limit. Predictions are summed in
-    double precision, as a path's are, those of more than three outputs in the kernel's: in double
-    they would take twice the time.
+    error : of targets and predictions (k, T). predict : see :func:`predictor`.
     """
 
     def __init__(
         self,
         rows: Rows,
-        kernel: Kernel,
-        centers: Array,
+        predict: Callable[[Array], Array],
         error: Callable[[Array, Array], Array],
-        memory_limit: int | None,
     ) -> None:
-        self._rows = rows
-        self._data = KernelRows(rows, kernel, centers, memory_limit)
-        self._error = error
+        self._Y, self._weights = rows.outputs(), rows.weights()
+        self._predict, self._error = predict, error
 
-    def mean_error(self, coefficients: Array) -> float:
-        """The mean over rows (by weight) and outputs for coefficients (m, T) of the kernels."""
-        B = np.ascontiguousarray(coefficients, dtype=float)
-        rounded = B.astype(self._data.centers.dtype, copy=False)
-        few = B.shape[1] <= DOUBLE_OUTPUTS
-
-        def of_block(K: Array, block: Block) -> Array:
-            predicted = StoredProducts.multiply(K, B) if few else (K @ rounded).astype(float)
-            errors = self._error(block.Y.astype(float), predicted).mean(axis=1)
-            if block.weights is not None:
-                errors = errors * block.weights
-            return np.array([errors.sum()])
-
-        total = np.sum([float(part[0]) for part in self._data.blocks(of_block)])
-        return float(total / self._rows.total_weight)
+    def mean_error(self, coefficients: Array, offsets: Any = 0.0) -> float:
+        """The mean over rows (by weight) and outputs for coefficients (m, T) and offsets (T,)."""
+        predicted = self._predict(coefficients).astype(float) + offsets
+        errors = self._error(self._Y, predicted).mean(axis=1)
+        return float(np.average(errors, weights=self._weights))
 
 
+@dataclass(eq=False, repr=False)
 class StoppedEarly(RegularisationPath, KernelRegressor):
     """Base of the estimators that keep the iterate with the smallest validation error."""
 
-    max_iter: int
-    validation: float | None
-    tolerance: float
-    patience: int | None
-    stopping: StoppingRule | None
-    random_state: Any
-    callback: Callback | None
-    verbose: bool
+    _: KW_ONLY
+    validation: float | None = None
+    tolerance: float = 0.0
+    patience: int | None = None
+    stopping: StoppingRule | None = None
+    random_state: Any = None
+    memory_limit: int | None = None
+    callback: Callback | None = None
+    verbose: bool = False
 
     def _split(
         self, rows: Rows, validation_data: Any, draw: np.random.RandomState

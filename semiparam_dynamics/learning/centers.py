@@ -148,8 +148,7 @@ class NystromBasis:
 
     def weights(self, coefficients: Array) -> Array:
         """The features' weights (q, T) of the function sum_j K(., c_j) coefficients_j (M, T)."""
-        weights: Array = self.expansion.T @ coefficients
-        return weights
+        return self.expansion.T @ coefficients
 
     def _gram(self, centers: Array) -> tuple[Array, Array]:
         """K(C, C) with the jitter, and what a pivot must exceed.
@@ -408,6 +407,98 @@ def by_weight(rows: Rows, weights: Array, n: int, draw: np.random.RandomState) -
     return Centers(rows.take(indices), indices, shares[indices] / max(len(indices), 1))
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """Rows X (k, d) that stand for others, with the shares (k,) that they count with in a mean.
+
+    X is None for all centres, in their order. `indices` are the rows' numbers, (k,); None for
+    centres that were given.
+    """
+
+    X: Array | None
+    share: Array
+    indices: Indices | None
+
+
+def sampled_rows(rows: Rows, centers: Centers, sample: Centers | None) -> list[Sampled]:
+    """Rows that Phi' W Phi / n is estimated from: the centres, or with a sample both.
+
+    A centre of weight w that was drawn with probability p stands for w / (n p) rows, with n the
+    weights' sum; centres that aren't rows count 1 each. Of a sample, a row that is a centre has
+    features unlike those of other rows, so each of the two kinds is weighted by how many of it
+    there are; without any of the second kind in the sample, centres stand for all. Centres that
+    aren't rows don't count then. A sample of :func:`sample_by_weight` is of the second kind alone.
+    """
+    w, n, M = _shares(rows), rows.n_samples, centers.points.shape[0]
+    if sample is None:
+        share, p = np.ones(M), centers.probabilities
+        if centers.indices is not None and (rows.weighted or p is not None):
+            share = w[centers.indices] * n if p is None else w[centers.indices] / p
+        return [Sampled(None, share / M, centers.indices)]
+    assert sample.indices is not None
+    own, first = np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+    if centers.indices is not None:
+        own, first = np.unique(centers.indices, return_index=True)
+    if sample.probabilities is not None:
+        share = w[sample.indices] / (len(sample.indices) * sample.probabilities)
+        parts = [Sampled(sample.points, share, sample.indices)]
+        return [Sampled(centers.points[first], w[own], own), *parts] if len(own) else parts
+    if centers.indices is None:
+        share = w[sample.indices] * n / len(sample.indices)
+        return [Sampled(sample.points, share, sample.indices)]
+    other = ~np.isin(sample.indices, own)
+    share = w[own] if other.any() else w[own] * n / len(own)
+    parts = [Sampled(centers.points[first], share, own)]
+    if other.any():
+        indices = sample.indices[other]
+        share = w[indices] * (n - len(own)) / other.sum()
+        parts.append(Sampled(sample.points[other], share, indices))
+    return parts
+
+
+def sample_by_weight(
+    rows: Rows, centers: Centers, n_rows: int | None, draw: np.random.RandomState
+) -> Centers | None:
+    """Draw rows other than the centres for the preconditioner, in proportion to their weights.
+
+    As many as there are centres for None. No sample if all weights are equal: centres, or rows
+    that are drawn uniformly, stand for all then. Nor, for None, if the centres were given.
+    """
+    weights = rows.weights()
+    if weights is None or weights.min() == weights.max():
+        return None
+    if n_rows is None and centers.indices is None:
+        return None
+    others = weights.astype(float)
+    if centers.indices is not None:
+        others[centers.indices] = 0.0
+    count = centers.points.shape[0] if n_rows is None else n_rows
+    return by_weight(rows, others, count, draw)
+
+
+def _shares(rows: Rows) -> Array:
+    """The rows' weights over their sum, (n,)."""
+    weights = rows.weights()
+    w = np.ones(rows.n_samples) if weights is None else weights.astype(float)
+    return np.asarray(w / rows.total_weight)
+
+
+def least_share(rows: Rows, parts: list[Sampled]) -> float:
+    """The least ratio, at most 1, of a row's share in the mean and in the preconditioner's.
+
+    Centres that were given count as rows of mean weight: it is no bound then, but about one.
+    """
+    w, counted = _shares(rows), np.zeros(rows.n_samples)
+    least = 1.0
+    for part in parts:
+        if part.indices is None:
+            least = min(least, 1.0 / (rows.n_samples * float(part.share.max(initial=0.0))))
+        else:
+            np.add.at(counted, part.indices, part.share)
+    some = counted > 0.0
+    return min(least, float(np.min(w[some] / counted[some], initial=1.0)))
+
+
 def leverage_scores(
     X: Any,
     n_centers: int,
@@ -506,12 +597,13 @@ def choose_centers(
 
 
 def basis_of(
-    estimator: Any, rows: Rows, draw: np.random.RandomState, memory_limit: int | None
+    estimator: Any, rows: Rows, n_centers: int, draw: Any, memory_limit: int | None
 ) -> NystromBasis:
-    """The basis of an estimator's centres, by leverage scores of the penalty 1 / sqrt(n)."""
-    kernel, penalty = estimator.kernel_, 1.0 / np.sqrt(rows.n_samples)
+    """The basis of an estimator's centres, by leverage scores of its penalty or 1 / sqrt(n)."""
+    kernel = estimator.kernel_
+    penalty = getattr(estimator, "penalty_", 1.0 / np.sqrt(rows.n_samples))
     centers = choose_centers(
-        estimator.centers, rows, estimator.n_centers, kernel, penalty, draw, memory_limit
+        estimator.centers, rows, n_centers, kernel, penalty, draw, memory_limit
     )
     return NystromBasis(kernel, centers.points, dtype=rows.dtype)
 

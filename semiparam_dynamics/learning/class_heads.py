@@ -170,8 +170,7 @@ def class_weights(counts: Array, recoding: float) -> Array:
     has a score of zero whatever its weight, which is 1.
     """
     seen = counts > 0.0
-    weights: Array = np.where(seen, counts.sum() / np.where(seen, counts, 1.0), 1.0) ** recoding
-    return weights
+    return np.where(seen, counts.sum() / np.where(seen, counts, 1.0), 1.0) ** recoding
 
 
 def exponent_weights(counts: Array, exponents: Array) -> Array:

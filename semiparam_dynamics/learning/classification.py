@@ -18,10 +18,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.base import Grid, Path
+from semiparam_dynamics.learning.base import LOSSES_OF_LABELS, Grid, Path
 from semiparam_dynamics.learning.falkon import Falkon
 from semiparam_dynamics.learning.kernels import as_kernel, is_sparse, require_sparse_form
-from semiparam_dynamics.learning.losses import LOSSES_OF_LABELS
 from semiparam_dynamics.learning.rows import (
     FLOATS,
     checked_weights,

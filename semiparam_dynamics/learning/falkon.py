@@ -1,4 +1,4 @@
-"""FALKON: Nyström kernel machines by preconditioned conjugate gradient, the estimator.
+"""FALKON: Nyström kernel machines by preconditioned conjugate gradient.
 
 Rudi, Carratino, Rosasco 2017. The logistic loss is minimised by damped Newton steps with the same
 conjugate gradient: Marteau-Ferey, Bach, Rudi 2019, "Globally convergent Newton methods for
@@ -20,30 +20,236 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.base.errors import ConfigurationError, not_negative, positive_count
+from semiparam_dynamics.base.errors import (
+    ConfigurationError,
+    LearningError,
+    not_negative,
+    positive_count,
+)
 from semiparam_dynamics.learning.base import (
     Callback,
+    HeldOut,
     IterationLog,
     KernelRegressor,
+    Loss,
     Path,
     RegularisationPath,
+    as_loss,
     fitted_rows,
+    predictor,
     validation_rows,
 )
-from semiparam_dynamics.learning.centers import choose_centers, uniform
-from semiparam_dynamics.learning.falkon_system import (
-    MAX_STALLED_STEPS,
-    FalkonSystem,
-    Follow,
-    Preconditioner,
-    Solved,
-    conjugate_gradient,
+from semiparam_dynamics.learning.centers import (
+    Centers,
+    NystromBasis,
+    Sampled,
+    choose_centers,
+    least_share,
     sample_by_weight,
+    sampled_rows,
+    solve_upper,
+    uniform,
 )
-from semiparam_dynamics.learning.kernels import weight_columns
-from semiparam_dynamics.learning.losses import Loss, as_loss
-from semiparam_dynamics.learning.products import KernelRows, kernel_rows
+from semiparam_dynamics.learning.kernels import Kernel, weight_columns
+from semiparam_dynamics.learning.products import (
+    KernelRows,
+    add_products,
+    kernel_rows,
+    triangle_products,
+    upper_factor,
+)
+from semiparam_dynamics.learning.ridge import Solution, conjugate_gradient
 from semiparam_dynamics.learning.rows import Rows, backend_of, chunk_by_chunk, memory_budget
+
+# -------------------------------------------------------------------------------------------------
+# The linear system and its preconditioner.
+
+MAX_STALLED_STEPS = 50  # iterations without a smaller residual: rounding lets no more be gained
+MOMENT_BLOCK_ROWS = 512  # rows of features at a time
+MAX_GAIN_LEFT = 0.1  # of the objective, still to be gained: the estimate is not yet the minimiser
+# of the outputs' mean square: their predictions' error is below a thousandth then
+NEGLIGIBLE_GAIN = 1e-6
+
+Curvature = Callable[[Array], Array]  # features (k, q) -> what each row counts by, (k,)
+# Called after each step with its number, from 1, and a function that gives the coefficients (q, T);
+# a true answer ends all.
+Follow = Callable[[int, Callable[[], Array]], bool]
+
+
+@dataclass(frozen=True)
+class Solved:
+    """The solution for one penalty, of FALKON's system or of the logistic loss."""
+
+    coefficients: Array  # (q, T), of the kernels at the system's ``data.centers``
+    residuals: Array  # (t, T), after each of t steps
+    far: Callable[[], str]  # a sentence on how far it is from the minimiser; empty where it is near
+
+
+class FalkonSystem:
+    """(Phi' W Phi / n + penalty I) w = Phi' W Y / n, for any number of penalties.
+
+    Phi = K_nM L'^-1 are the rows' features (n, q), and the coefficients are L'^-1 w: the Nyström
+    problem's H alpha = K_nM' W Y without the directions that rounding leaves undetermined. The
+    preconditioner is made from the rows of `sample`, or from the centres where that is None.
+
+    Attributes
+    ----------
+    offsets : zeros (T,), of the outputs' functions.
+    least : the least that an eigenvalue of the preconditioned matrix can be; about that for centres
+        that aren't rows. A row counts in the preconditioner for at most 1 / least of its weight.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        kernel: Kernel,
+        centers: Centers,
+        memory_limit: int | None = None,
+        sample: Centers | None = None,
+        products: Callable[..., Any] = kernel_rows,
+    ) -> None:
+        self.basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+        self.data = products(rows, kernel, self.basis.centers[self.basis.kept], memory_limit)
+        self._parts = sampled_rows(rows, centers, sample)
+        self.least = least_share(rows, self._parts)
+        self._keep = sample is not None
+        self._moments: Array | None = None
+        self._targets: Array | None = None
+        self._n = rows.total_weight
+        self.offsets = np.zeros(rows.n_outputs)
+
+    def preconditioner(self, penalty: float, curvature: Curvature | None = None) -> Preconditioner:
+        """Preconditioner of one penalty; free the one before, which is as large.
+
+        With the features' `curvature`, the diagonal C, that of Phi' W C Phi / n + penalty I.
+        """
+        return Preconditioner(self.basis, penalty, partial(self._mean_products, curvature))
+
+    def _mean_products(self, curvature: Curvature | None) -> Array:
+        """See :func:`mean_products`; what a sample gives for all penalties is made once."""
+        if curvature is not None or not self._keep:
+            return mean_products(self.basis, self._parts, curvature)
+        if self._moments is None:
+            self._moments = mean_products(self.basis, self._parts)
+        return self._moments.copy(order="F")
+
+    def solve(self, penalty: float, max_iter: int, tolerance: float, follow: Follow) -> Solved:
+        """Conjugate gradient on the unknowns beta = A w of one penalty's preconditioner."""
+        B, basis = self.preconditioner(penalty), self.basis
+
+        def coefficients(beta: Array) -> Array:
+            return basis.to_coefficients(B.to_features(beta))
+
+        def product(beta: Array, _: Indices) -> Array:
+            weights = B.to_features(beta)
+            gradient = self.data.normal(basis.to_coefficients(weights))
+            gradient = basis.from_coefficients(gradient) / self._n + penalty * weights
+            return B.from_features(gradient)
+
+        if self._targets is None:
+            self._targets = self.data.targets()
+        b = B.from_features(basis.from_coefficients(self._targets) / self._n)
+        # A residual below the kernel's rounding is one of the recurrence only.
+        enough = max(tolerance, float(np.finfo(self.data.rows.dtype).eps))
+        solution = conjugate_gradient(
+            product,
+            b,
+            max_iter=max_iter,
+            tolerance=enough,
+            patience=MAX_STALLED_STEPS,
+            follow=lambda number, beta: follow(number, lambda: coefficients(beta)),
+        )
+        far = partial(_far, self, solution)
+        return Solved(coefficients(solution.x), solution.residuals, far)
+
+
+def _far(system: FalkonSystem, solution: Solution) -> str:
+    """Sentence on the part of the objective still to be gained, if it is large for any output.
+
+    The preconditioned residual doesn't show that: its norm has no scale of predictions' errors.
+    """
+    if solution.converged.all():
+        return ""
+    gain = np.where(solution.converged, 0.0, solution.to_gain(system.least))
+    if np.all(gain <= NEGLIGIBLE_GAIN * solution.gained):  # no pass over the data for it
+        return ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        outputs = system.data.rows.squared_outputs() / system.data.rows.total_weight
+        now = np.maximum(outputs - solution.gained, 0.0)
+        far = (gain > MAX_GAIN_LEFT * now) & (gain > NEGLIGIBLE_GAIN * outputs)
+    if not far.any():
+        return ""
+    left = np.max(np.minimum(gain[far] / np.maximum(now[far], gain[far]), 1.0))
+    return f"about {left:.0%} of the mean squared error, with the penalty, could still be gained"
+
+
+def mean_products(
+    basis: NystromBasis, parts: list[Sampled], curvature: Curvature | None = None
+) -> Array:
+    """The estimate of Phi' W Phi / n from some rows, its upper half, (q, q), column-wise.
+
+    With `curvature` a row also counts by that of its features.
+    """
+    q = basis.n_features
+    gram = np.zeros((q, q), order="F")
+    evaluate = basis.kernel.bind(basis.centers[basis.kept])
+    for part in parts:
+        X = part.X
+        if X is None and q == len(part.share):
+            share = part.share if curvature is None else part.share * curvature(basis.expansion)
+            return triangle_products(basis.expansion, share)
+        for i in range(0, len(part.share), MOMENT_BLOCK_ROWS):
+            here = slice(i, i + MOMENT_BLOCK_ROWS)
+            if X is None:
+                phi = basis.expansion[here]
+            else:
+                phi = basis.from_coefficients(evaluate(X[here].astype(float)).T).T
+            each = part.share[here] if curvature is None else part.share[here] * curvature(phi)
+            gram = add_products(gram, phi * np.sqrt(each)[:, None])
+    return gram
+
+
+class Preconditioner:
+    """The triangular map A^-1 of B = L'^-1 A^-1, with L L' = K_MM and
+    A'A = Phi' D^2 Phi / M + penalty I (paper, equation (13) and appendix A, with T = L').
+
+    Phi (M, q) holds the centres' features: ``basis.expansion``, L itself where no centre was
+    left out. D_jj = (n p_j)^-1/2 for a centre that was drawn with probability p_j, so that A'A
+    is in the mean (Phi_n' Phi_n + penalty n I) / n, the system's matrix in those coordinates.
+
+    Two matrices (M, M) are alive while it is in use: the basis' and A. They are computed in
+    place, and none is copied in a product. Time M^3 / 3 multiplications for
+    A'A and half as many for A; each solve takes M^2 / 2 for a column.
+
+    Parameters
+    ----------
+    basis : of the centres.
+    penalty : lambda, added to the mean of the features' products.
+    mean : makes that mean, (q, q), as :func:`mean_products` does; it is used up.
+    """
+
+    def __init__(self, basis: NystromBasis, penalty: float, mean: Callable[[], Array]) -> None:
+        q, extra = basis.n_features, penalty
+        for _ in range(20):
+            self._A = mean()
+            scale = float(np.trace(self._A))
+            self._A[np.diag_indices(q)] += extra
+            if upper_factor(self._A) and np.isfinite(np.diagonal(self._A)).all():
+                return
+            # A penalty below the rounding: a larger one here costs iterations, not accuracy.
+            extra = max(10.0 * extra, np.finfo(float).eps * scale)
+        raise LearningError(
+            "The preconditioner has no Cholesky factor: are the kernel's values finite?"
+        )
+
+    def to_features(self, beta: Array) -> Array:
+        """A^-1 beta, features' weights, of the preconditioned unknowns (q, T)."""
+        return solve_upper(self._A, beta)
+
+    def from_features(self, gradient: Array) -> Array:
+        """A'^-1 gradient, with respect to beta, of that with respect to features' weights."""
+        return solve_upper(self._A, gradient, transposed=True)
+
 
 # -------------------------------------------------------------------------------------------------
 # The logistic loss.
@@ -80,8 +286,7 @@ class Slopes:
 
     def eliminated(self) -> Array:
         """The gradient by the weights where the offsets are the best for each, (q, k)."""
-        result: Array = self.by_weights - self.coupling * (self.by_offsets / self.curvature)
-        return result
+        return self.by_weights - self.coupling * (self.by_offsets / self.curvature)
 
     def offset_steps(self, d: Array) -> Array:
         """The offsets' steps (k,) that go with those of the weights, d (q, k)."""
@@ -123,9 +328,8 @@ class LogisticNewton:
         assert isinstance(system.data, KernelRows)
         self._system, self._data = system, system.data
         rows = system.data.rows
-        Y = [block.Y for block in rows.blocks(rows.n_samples)]
-        self._Y = np.concatenate(Y).astype(float)
-        as_loss("logistic").check(self._Y)
+        as_loss("logistic").check(rows)
+        self._Y = rows.outputs()
         self._intercept = intercept
         self._share = weight_columns(rows.weights(), rows.n_samples, 1) / rows.total_weight
         zero = np.zeros_like(self._Y)
@@ -174,7 +378,7 @@ class LogisticNewton:
             del each  # before the next are made
             if follow(len(residuals), coefficients.copy):
                 break
-        return Solved(coefficients, np.array(residuals), partial(_far, relative))
+        return Solved(coefficients, np.array(residuals), partial(_newton_left, relative))
 
     def _gradient(
         self, each: list[Preconditioner], penalty: float, at: Iterate, columns: Indices
@@ -274,7 +478,7 @@ def _curvature(f: Array) -> Array:
     return np.asarray(p * (1.0 - p))
 
 
-def _far(residuals: Array) -> str:
+def _newton_left(residuals: Array) -> str:
     """Sentence on the outputs' largest residual, if it is large."""
     left = float(np.max(residuals))
     return f"Newton's decrement is still {left:.2g}" if left > MAX_DECREMENT else ""
@@ -402,19 +606,17 @@ class Falkon(RegularisationPath, KernelRegressor):
         max_iter = positive_count(self.max_iter, "max_iter")
         loss = self._loss()
         rows = fitted_rows(self, X, y, sample_weight, on_device=loss.name == "square")
-        held_out = None
+        held_out, check = None, None
         if validation_data is not None:
-            held_out = validation_rows(self, validation_data, rows).whole()
-            loss.check(held_out.Y)
+            held_out = validation_rows(self, validation_data, rows)
+            loss.check(held_out)
         system, solver = self._solver(rows, held_out is not None)
-        predictor = None if held_out is None else self._predictor(system, held_out.X)
+        if held_out is not None:
+            predict = self._predictor(system, held_out.whole().X)
+            check = HeldOut(held_out, predict, loss.error)
 
         def done(number: int, coefficients: Callable[[], Array]) -> bool:
-            error = None
-            if predictor is not None and held_out is not None:
-                predicted = predictor(coefficients()).astype(float) + solver.offsets
-                errors = loss.error(held_out.Y, predicted).mean(axis=1)
-                error = float(np.average(errors, weights=held_out.weights))
+            error = None if check is None else check.mean_error(coefficients(), solver.offsets)
             return log.done(number, error)
 
         with IterationLog(max_iter, self.callback, self.verbose, "FALKON") as log:
@@ -535,9 +737,7 @@ class Falkon(RegularisationPath, KernelRegressor):
     def _predictor(self, system: FalkonSystem, X: Array) -> Predictor:
         """Coefficients -> predictions on held-out inputs, whose kernel is kept if it fits."""
         limit = None if self.memory_limit is None else max(self.memory_limit // 4, 1)
-        rows, kernel = system.data.rows.like(X), self.kernel_
-        data = kernel_rows(rows, kernel, system.data.centers, limit)
-        return lambda coefficients: np.concatenate(list(data.multiply(coefficients)))
+        return predictor(system.data.rows.like(X), self.kernel_, system.data.centers, limit)
 
 
 CHEAP_PRODUCTS = 1.6e10  # multiplications for the preconditioner's rows, about a second's

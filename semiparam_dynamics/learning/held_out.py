@@ -65,13 +65,6 @@ class HeldOutExamples:
         self.arrived[slot], self.checked[slot] = self.clock, 0
         return slot
 
-    def fill(self, inputs: Array, numbers: Indices) -> None:
-        """Keep as many examples as there is room for, and no others; all are to be evaluated."""
-        self.inputs[:], self.numbers[:] = inputs, numbers
-        self.arrived[:] = self.clock + 1 + np.arange(len(numbers))
-        self.checked[:] = 0
-        self.clock += len(numbers)
-
     def record(self, slots: Indices, **results: npt.NDArray[Any]) -> None:
         """Keep the results of every candidate, by their names, on the examples in slots (k,)."""
         self.clock += 1
@@ -231,8 +224,7 @@ class Acceptance:
         return found
 
     def _scaled(self, values: Array) -> Array:
-        scaled: Array = (np.asarray(values) - self._centre) / self._unit
-        return scaled
+        return (np.asarray(values) - self._centre) / self._unit
 
 
 def _platt(familiar: Array, strange: Array) -> tuple[float, float]:

@@ -526,9 +526,9 @@ class IncrementalRLSC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         held = self.recursion_.held_out
         if X is not None:
             X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-            numbers = [self.recursion_.classes.number(label) for label in plain_labels(y)]
             held = self.recursion_.buffer(len(X))
-            held.fill(X, np.array(numbers))
+            for x, label in zip(X, plain_labels(y), strict=True):
+                held.add(x, self.recursion_.classes.number(label))
         self._choose(held, len(held))
         return self
 

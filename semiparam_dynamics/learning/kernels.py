@@ -154,8 +154,10 @@ class Stationary(Kernel):
         (:data:`~.centers.WIDTH_FACTORS`) with the smallest leave-one-out error.
     """
 
-    length_scale: Any
     _metric: ClassVar[str] = "euclidean"
+
+    def __init__(self, length_scale: Any = 1.0) -> None:
+        self.length_scale = length_scale
 
     def scaled_to(self, X: Array, factor: float = 1.0) -> Kernel:
         """See :class:`Kernel`."""
@@ -178,9 +180,6 @@ class Gaussian(Stationary):
 
     takes_sparse = True
 
-    def __init__(self, length_scale: Any = 1.0) -> None:
-        self.length_scale = length_scale
-
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`; of arrays, with products too, see :class:`GaussianBlocks`."""
         widths = _widths(self.length_scale, C.shape[1])
@@ -198,9 +197,6 @@ class Laplacian(Stationary):
     """
 
     _metric = "cityblock"
-
-    def __init__(self, length_scale: Any = 1.0) -> None:
-        self.length_scale = length_scale
 
     def bind(self, C: Array) -> Bound:
         """See :class:`Kernel`."""
@@ -263,8 +259,7 @@ class Polynomial(Kernel):
         def block(X: Array) -> Array:
             K = X @ transposed
             K += C.dtype.type(self.offset)
-            result: Array = np.power(K, int(self.degree), out=K)
-            return result
+            return np.power(K, int(self.degree), out=K)
 
         return block
 
@@ -272,8 +267,7 @@ class Polynomial(Kernel):
         """See :class:`Kernel`."""
         # A search's parameters are NumPy's scalars, which would make double precision of single.
         scale, offset = float(self.scale), float(self.offset)
-        diagonal: Array = (scale * squared_norms(X) + offset) ** int(self.degree)
-        return diagonal
+        return (scale * squared_norms(X) + offset) ** int(self.degree)
 
 
 class Linear(Kernel):
@@ -503,8 +497,8 @@ class GaussianBlocks:
 
     def __call__(self, X: Array) -> Array:
         """K(X, C), (k, m), of rows X (k, d)."""
-        K = np.empty((len(X), self._centers.shape[1]), self._inner)
-        evaluate(self._with_norms(X), self._centers, K, self.cached_rows, self._order)
+        K, none = np.empty((len(X), self._centers.shape[1]), self._inner), np.empty((0, 0))
+        self._add_products(X, none, none, none, none, none, K)
         return K.astype(self.dtype, copy=False)
 
     def multiply(self, X: Array, B: Array) -> Array:
@@ -530,11 +524,14 @@ class GaussianBlocks:
         self._add_products(X, none[:, :0], none, none, S, out)
         return out.T
 
-    def _add_products(self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
-        """See :func:`add_products`."""
-        K = np.empty((max(min(self.cached_rows, len(X)), 1), self._centers.shape[1]), self._inner)
+    def _add_products(
+        self, X: Array, B: Array, Y: Array, w: Array, S: Array, out: Array, K: Array | None = None
+    ) -> None:
+        """See :func:`add_products`; K (k, m) becomes the whole kernel where it is given."""
+        size = max(min(self.cached_rows, len(X)), 1)
+        K = np.empty((size, self._centers.shape[1]), self._inner) if K is None else K
         X, B, Y, w, S = self._with_norms(X), in_rows(B), in_rows(Y), in_rows(w), in_rows(S)
-        add_products(X, self._centers, K, B, Y, w, S, out, self._order)
+        add_products(X, self._centers, K, size, B, Y, w, S, out, self._order)
 
     def _with_norms(self, X: Array) -> Array:
         """[x, -|x|^2 / 2, 1] of each row, moved and scaled."""
@@ -560,8 +557,7 @@ def middle(C: Array) -> Array:
     """
     if not len(C):
         return np.zeros(C.shape[1], C.dtype)
-    result: Array = np.median(C[:: 1 + len(C) // MEDIAN_ROWS], axis=0).astype(C.dtype, copy=False)
-    return result
+    return np.median(C[:: 1 + len(C) // MEDIAN_ROWS], axis=0).astype(C.dtype, copy=False)
 
 
 def weight_columns(weights: Array | None, k: int, T: int) -> Array:
@@ -583,24 +579,26 @@ def in_rows(A: Array) -> Array:
 
 
 @compiled
-def evaluate(X: Array, C: Array, K: Array, size: int, order: int) -> None:
-    """K (k, m) of exponents X C, for X (k, p) and the centres C (p, m), `size` rows at a time."""
-    for i in range(0, len(X), size):
-        part = K[i : i + size]
-        if part.size:  # BLAS takes no empty matrix
-            np.dot(X[i : i + size], C, part)
-        for r in range(0, len(part), 4):
-            _finish(part[r : r + 4], X, C, i + r, order)
-
-
-@compiled
 def add_products(
-    X: Array, C: Array, K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array, order: int
+    X: Array,
+    C: Array,
+    K: Array,
+    size: int,
+    B: Array,
+    Y: Array,
+    w: Array,
+    S: Array,
+    out: Array,
+    order: int,
 ) -> None:
-    """:func:`add_rows` with the kernel of exponents X C, in the working memory K (R, m)."""
-    for i in range(0, len(X), len(K)):
-        part = K[: min(len(K), len(X) - i)]
-        if part.size:
+    """:func:`add_rows` with the kernel of exponents X C, for X (k, p) and the centres C (p, m).
+
+    `size` rows at a time, in the working memory K (size, m); or they stay there, in K (k, m).
+    """
+    for i in range(0, len(X), size):
+        first = i if len(K) == len(X) else 0
+        part = K[first : first + min(size, len(X) - i)]
+        if part.size:  # BLAS takes no empty matrix
             np.dot(X[i : i + len(part)], C, part)
         for r in range(0, len(part), 4):
             rows = part[r : r + 4]

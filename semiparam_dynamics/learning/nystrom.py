@@ -16,9 +16,9 @@ from semiparam_dynamics.learning.base import (
     Path,
     RegularisationPath,
     fitted_rows,
+    predictor,
 )
-from semiparam_dynamics.learning.centers import NystromBasis, choose_centers, nystrom_map
-from semiparam_dynamics.learning.products import KernelRows
+from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.ridge import (
     FeatureMap,
     NestedRidge,
@@ -27,7 +27,7 @@ from semiparam_dynamics.learning.ridge import (
     leave_one_out_predictions,
     second_moments,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows
+from semiparam_dynamics.learning.rows import Rows
 
 
 @dataclass(frozen=True)
@@ -48,19 +48,9 @@ class NystromProblem:
         random_state: Any,
     ) -> NystromProblem:
         """One pass over the rows, for an estimator's centres and penalties from `penalty` up."""
-        kernel = estimator.kernel_
-        centers = choose_centers(
-            estimator.centers,
-            rows,
-            n_centers,
-            kernel,
-            estimator.penalty_,
-            random_state,
-            estimator.memory_limit,
-        )
-        basis = NystromBasis(kernel, centers.points, dtype=rows.dtype)
+        basis = basis_of(estimator, rows, n_centers, random_state, estimator.memory_limit)
         features = nystrom_map(basis, rows.dtype)
-        largest = float(kernel.diagonal(basis.centers).max()) * rows.total_weight
+        largest = float(basis.kernel.diagonal(basis.centers).max()) * rows.total_weight
         add_up = partial(second_moments, rows, features, estimator.memory_limit)
         return cls(basis, features, accumulate(add_up, penalty * rows.total_weight, largest))
 
@@ -122,14 +112,13 @@ class NystromKRLS(RegularisationPath, KernelRegressor):
         sizes, penalties = chosen["n_centers"], chosen["penalty"]
         problem = self._problem(rows, max(sizes), min(penalties))
         basis = problem.basis
-        held_out = ArrayRows(X_validation.astype(rows.dtype, copy=False))
-        K = KernelRows(held_out, basis.kernel, basis.centers, self.memory_limit)
-        T = rows.n_outputs
+        asked, T = rows.like(X_validation), rows.n_outputs
+        predict = predictor(asked, basis.kernel, basis.centers, self.memory_limit)
         features = [basis.n_features_of(t) for t in sizes]
-        weights = problem.system.path(features, [v * rows.total_weight for v in penalties])
-        for penalty, betas in zip(penalties, weights, strict=True):
-            alphas = np.hstack([basis.coefficients(beta) for beta in betas])
-            predicted = np.concatenate(list(K.multiply(alphas)))
+        for penalty in penalties:
+            factor = problem.system.factor(penalty * rows.total_weight)
+            alphas = np.hstack([basis.coefficients(factor.weights(t)) for t in features])
+            predicted = predict(alphas)
             for i, size in enumerate(sizes):
                 setting = {"n_centers": size, "penalty": penalty}
                 yield setting, predicted[:, i * T : (i + 1) * T]

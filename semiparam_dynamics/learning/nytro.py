@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,20 +18,19 @@ from semiparam_dynamics.base.errors import (
     positive_count,
 )
 from semiparam_dynamics.learning.base import (
-    Callback,
     HeldOut,
     Path,
     StoppedEarly,
-    StoppingRule,
+    as_loss,
     fitted_rows,
+    predictor,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.kernels import NOT_FINITE
 from semiparam_dynamics.learning.krls import gradient_step
-from semiparam_dynamics.learning.losses import as_loss
 from semiparam_dynamics.learning.products import MATRIX_SPEEDUP, KernelRows, largest_diagonal
 from semiparam_dynamics.learning.ridge import second_moments
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, require
+from semiparam_dynamics.learning.rows import Rows, memory_budget, require
 
 # -------------------------------------------------------------------------------------------------
 # The gradient of least squares in Nyström features, by the cheaper of two ways.
@@ -80,8 +79,7 @@ class Gradient:
     def __call__(self, beta: Array) -> Array:
         """The gradient at beta (q, T)."""
         if self._gram is not None:
-            result: Array = self._gram @ beta - self._targets
-            return result
+            return self._gram @ beta - self._targets
         gradient = self._data.normal(self.basis.to_coefficients(beta), with_outputs=True)
         return self.basis.from_coefficients(gradient) / self._total
 
@@ -91,8 +89,7 @@ class Gradient:
 
         def multiply(v: Array) -> Array:
             if self._gram is not None:
-                product: Array = self._gram @ v
-                return product
+                return self._gram @ v
             normal = self._data.normal(self.basis.to_coefficients(v.reshape(q, 1)))
             product = self.basis.from_coefficients(normal[:, :1])[:, 0]
             return product / self._total
@@ -159,15 +156,10 @@ class NYTRO(StoppedEarly):
     centers: Any = "uniform"
     max_iter: int = 500
     step: Any = "spectral"
-    validation: float | None = None
+    solver: str = "auto"
+    _: KW_ONLY
     tolerance: float = 0.05
     patience: int | None = 50
-    stopping: StoppingRule | None = None
-    solver: str = "auto"
-    random_state: Any = None
-    memory_limit: int | None = None
-    callback: Callback | None = None
-    verbose: bool = False
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, validation_data: Any = None
@@ -187,8 +179,8 @@ class NYTRO(StoppedEarly):
         descent = self._gradient(rows, total, draw)
         basis, check = descent.basis, None
         if held is not None:
-            error = as_loss("square").error
-            check = HeldOut(held, basis.kernel, descent.centers, error, descent.rest)
+            predict = predictor(held, basis.kernel, descent.centers, descent.rest)
+            check = HeldOut(held, predict, as_loss("square").error)
         beta = self._best(self._iterates(descent, total), log, check, descent.basis.to_coefficients)
         self.step_ = descent.step
         self._keep(rows, basis.centers, basis.coefficients(beta))
@@ -197,15 +189,13 @@ class NYTRO(StoppedEarly):
     def _path(self, rows: Rows, chosen: dict[str, list[Any]], X_validation: Array) -> Path:
         """One run, without validation data, serves all; they come in increasing order."""
         counts = set(chosen["max_iter"])
-        asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         total = max(counts)
         descent = self._gradient(rows, total, check_random_state(self.random_state))
-        kernel, keep = descent.basis.kernel, len(counts) > 1
-        data = KernelRows(asked, kernel, descent.centers, descent.rest, keep)
+        asked, kernel, keep = rows.like(X_validation), self.kernel_, len(counts) > 1
+        predict = predictor(asked, kernel, descent.centers, descent.rest, keep)
         for t, beta in enumerate(self._iterates(descent, total), 1):
             if t in counts:
-                predicted = np.concatenate(list(data.multiply(descent.basis.to_coefficients(beta))))
-                yield {"max_iter": t}, predicted
+                yield {"max_iter": t}, predict(descent.basis.to_coefficients(beta))
 
     def _gradient(self, rows: Rows, total: int, draw: np.random.RandomState) -> Gradient:
         """The operator of the iteration, and its step size."""
@@ -213,7 +203,7 @@ class NYTRO(StoppedEarly):
             raise ConfigurationError(
                 f'solver must be "auto", "direct" or "gram", not {self.solver!r}.'
             )
-        basis = basis_of(self, rows, draw, self.memory_limit)
+        basis = basis_of(self, rows, self.n_centers, draw, self.memory_limit)
         descent = Gradient(rows, basis, total, self.solver, self.memory_limit)
         descent.step = gradient_step(
             self.step, descent.largest_eigenvalue, lambda: largest_diagonal(rows, basis.kernel)

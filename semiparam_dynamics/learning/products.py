@@ -199,10 +199,6 @@ class KernelRows:
             self._bound.cached_rows = min(self._bound.cached_rows, share)
         self._kept: list[tuple[Array, Block]] | None = None
 
-    def blocks(self, function: Callable[[Array, Block], Array]) -> Iterator[Array]:
-        """function(K, block) for each block of rows, in order, computed by several threads."""
-        yield from map_in_order(lambda one: function(self._kernel(*one), one[1]), self._pending())
-
     def multiply(self, B: Array) -> Iterator[Array]:
         """K B for B (m, T), a block of rows (k, T) at a time."""
         B = np.ascontiguousarray(B, dtype=float)
@@ -255,7 +251,8 @@ class KernelRows:
             part = slice(end - len(block), end)
             if fused is not None:
                 return function(fused, block.X, block, part)
-            return function(StoredProducts, self._kernel(K, block), block, part)
+            K = self._bound(block.X) if K is None else K
+            return function(StoredProducts, K, block, part)
 
         pending = self._pending(self.block_rows if fused is None else self._fused_rows)
         ends = 0
@@ -268,23 +265,20 @@ class KernelRows:
             total += part
         return total
 
-    def _pending(self, size: int | None = None) -> Iterator[tuple[Array | None, Block]]:
+    def _pending(self, size: int) -> Iterator[tuple[Array | None, Block]]:
         """Blocks of rows, and their kernels where these are kept."""
         if self.fits and self._kept is None:
             self._kept = list(map_in_order(self._keep, self.rows.blocks(self.block_rows)))
         if self._kept is not None:
             yield from self._kept
             return
-        for block in self.rows.blocks(size or self.block_rows):
+        for block in self.rows.blocks(size):
             yield None, block
 
     def _keep(self, block: Block) -> tuple[Array, Block]:
         """Kernel of a block without the inputs: those read from files would stay in memory."""
         K = self._bound(block.X)
         return K, Block(np.empty((len(block), 0), K.dtype), block.Y, block.weights)
-
-    def _kernel(self, K: Array | None, block: Block) -> Array:
-        return self._bound(block.X) if K is None else K
 
 
 @singledispatch
@@ -328,8 +322,7 @@ class StoredProducts:
         """K B, (k, T) in float64, for B (m, T) in float64."""
         k, T = len(K), B.shape[1]
         if K.dtype == float or T > COMPILED_COLUMNS[K.itemsize]:
-            wide: Array = _wide(K) @ B
-            return wide
+            return _wide(K) @ B
         S, none = np.zeros((k, T)), np.empty((0, T))
         _add_products(K, B.T, none, none, S, none[:, :0])
         return S
@@ -349,8 +342,7 @@ class StoredProducts:
     @staticmethod
     def transposed(K: Array, S: Array) -> Array:
         """K' S, (m, T) in float64, for S (k, T)."""
-        result: Array = _wide(K).T @ S
-        return result
+        return _wide(K).T @ S
 
 
 def _add_products(K: Array, B: Array, Y: Array, w: Array, S: Array, out: Array) -> None:
@@ -456,8 +448,7 @@ def triangle_products(L: Array, weights: Array) -> Array:
     # also asks the system for, which on a virtual machine takes as long as a third of the product.
     n = len(L)
     if n <= TRIANGLE_COLUMNS:  # threads would take longer to begin
-        small: Array = ((L * weights[:, None]).T @ L).T
-        return small
+        return ((L * weights[:, None]).T @ L).T
     result, columns = np.empty((n, n)), min(TRIANGLE_COLUMNS, max(16, n // 64))
 
     def part(first: int) -> None:

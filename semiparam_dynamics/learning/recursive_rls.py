@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from semiparam_dynamics.base.arrays import Array, Indices
@@ -184,8 +185,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
     @property
     def noise_(self) -> Array:
         """The noise's variance, (T,); 0 before anything of positive weight was learned."""
-        noise: Array = self._squares / max(self._weight, np.finfo(float).tiny)
-        return noise
+        return self._squares / max(self._weight, np.finfo(float).tiny)
 
     def _learn(self, X: Any, y: Any, sample_weight: Any, first: bool) -> RecursiveRLS:
         before = self.__dict__.copy()
@@ -239,7 +239,7 @@ class RecursiveRLS(MultiOutputMixin, RegressorMixin, BaseEstimator):  # type: ig
 
     def _blocks(self, n: int) -> list[slice]:
         size = max(1, BLOCK_VALUES // max(self.recursion_.n_features, 1))
-        return [slice(i, min(i + size, n)) for i in range(0, n, size)]
+        return list(gen_batches(n, size))
 
     def _weighed(self, X: Array, Y: Array, weights: Array | None) -> tuple[Array, Array]:
         """Features (k, D) and outputs (k, T) times the roots of the weights."""
@@ -299,8 +299,7 @@ def recursion_from(
     # By QR, block after block: the rounding of Z'Z would be squared.
     factor = CholeskyFactor(D, positive(ridge, "ridge"))
     size = max(FACTOR_BLOCK_ROWS, 4 * D)
-    for start in range(0, len(X), size):
-        part = slice(start, start + size)
+    for part in gen_batches(len(X), size):
         Z = transform(X[part])
         factor.learn(Z if roots is None else Z * roots[part, None])
     core = RecursiveLeastSquares(D, T, ridge, capacity=capacity)
@@ -372,8 +371,7 @@ def fitted_rows(
     W = core.weights()
     outputs = np.empty((len(X), core.n_outputs))
     left = np.empty(len(X))
-    for start in range(0, len(X), size):
-        rows = slice(start, start + size)
+    for rows in gen_batches(len(X), size):
         Z = np.ascontiguousarray(transform(X[rows]))
         outputs[rows] = Z @ W
         left[rows] = 1.0 - core.leverages(Z if roots is None else Z * roots[rows, None])

@@ -1,4 +1,4 @@
-"""Ridge regression on nested features: one pass holds the answers for the first 1, ..., q of them.
+"""Ridge regression on nested features, one pass for the first 1, ..., q; conjugate gradient.
 
 With A (n, q) the features of the rows, the estimator on the first t features and the ridge r is
 beta_t = (A_t' W A_t + r I)^-1 A_t' W Y. The Cholesky factor R of the whole system has those of
@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
+from functools import partial, singledispatch
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular, svd
+from scipy.linalg import eigh, eigvalsh_tridiagonal, solve_triangular, svd
 from scipy.linalg.lapack import dtpqrt
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning.kernels import Bound
 from semiparam_dynamics.learning.products import add_products, evaluate_into, upper_factor
@@ -131,25 +131,9 @@ class NestedFactor:
         return beta
 
 
-def cholesky_factor(A: Array) -> Array:
-    """R, upper triangular, with R'R the matrix whose upper triangle is A's; A is used up.
-
-    Raises numpy's LinAlgError if there is none.
-    """
-    if not upper_factor(A, clean=True):
-        raise np.linalg.LinAlgError("not positive definite")
-    return A
-
-
-# Rounding in A'A is an error of 1e-16 times its largest entries, which are about n times the
-# kernel's largest value k. Largest relative errors of predictions against extended precision, at
-# penalty / k = 1e-8, 1e-9, 1e-10, 1e-12, 1e-15 (Gaussian kernels, n = 800, up to 200 features):
-#   Cholesky of A'A      2e-13  5e-13  1e-11  1e-10  1e-10 (Nystroem features are graded: it could
-#                        be far worse)
-#   eigenvectors of A'A  2e-11  5e-11  3e-9   6e-6   3e-2
-#   QR of A              1e-15  3e-15  6e-15  1e-14  5e-14
-#   SVD of A             5e-14  2e-13  3e-13  4e-13  1e-12
-# With QR a fit takes about twice as long.
+# Rounding in A'A is an error of 1e-16 times its largest entries, about n times the kernel's largest
+# value k. At penalty / k = 1e-9 the largest relative error of predictions was 5e-13 by Cholesky and
+# 5e-11 by eigenvectors of A'A, at 1e-12 1e-10 and 6e-6. QR of A, 1e-14, takes twice as long.
 QR_BELOW = 1e-9
 QR_BLOCK_COLUMNS = 32
 
@@ -219,9 +203,10 @@ class NestedRidge:
             triangle = _append_rows(triangle, rows, t)
             result = NestedFactor(triangle[:t, :t], triangle[:t, t:])
         else:
-            gram = self._gram[:t, :t].copy(order="F")
-            gram[diagonal, diagonal] += ridge
-            R = cholesky_factor(gram)
+            R = self._gram[:t, :t].copy(order="F")
+            R[diagonal, diagonal] += ridge
+            if not upper_factor(R, clean=True):
+                raise np.linalg.LinAlgError("not positive definite")
             result = NestedFactor(R, solve_triangular(R, self._moments[:t], trans=1))
         if n_features is None:
             self._last = ridge, result
@@ -249,12 +234,6 @@ class NestedRidge:
         for i in range(len(gram) - 1):  # row by row: nothing is copied
             gram[i + 1 :, i] = gram[i, i + 1 :]
         return gram, self._moments
-
-    def path(self, sizes: Sequence[int], ridges: Sequence[float]) -> Iterator[list[Array]]:
-        """For each ridge, the list of beta_t (t, T) for each t of `sizes`."""
-        for ridge in ridges:
-            factor = self.factor(ridge)
-            yield [factor.weights(t) for t in sizes]
 
 
 @singledispatch
@@ -351,3 +330,151 @@ def _smoothed(
         inverse = np.where(ridge > 0.0, 1.0 / np.where(ridge > 0.0, values + ridge, 1.0), 0.0)
         fitted = (P * inverse) @ projected
         yield fitted, w * np.einsum("ij,ij->i", squares, inverse)
+
+
+# -------------------------------------------------------------------------------------------------
+# Conjugate gradient for several right-hand sides at once.
+
+# times the smallest residual so far: beyond it rounding is tested for
+MAX_RESIDUAL_GROWTH = 1e3
+MAX_RECURRENCE_ERROR = 0.5  # of a residual that the recurrence may be wrong by
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The result of conjugate gradient, after t products with the matrix."""
+
+    x: Array  # (q, T), the solution of each column
+    residuals: Array  # (t, T), relative to b; a column's last one once it stopped
+    converged: Array  # (T,), whether the residual reached the tolerance
+    gained: Array  # (T,), by how much x'Hx - 2 b'x lies below zero
+    squares: Array  # (T,), a number that, over H's least eigenvalue, bounds what it lies above
+    curvatures: Callable[[], Array]  # -> (T,), estimates from above of H's least eigenvalue
+
+    def to_gain(self, least: float) -> Array:
+        """About by how much x'Hx - 2 b'x lies above its minimum still, (T,).
+
+        It is (x - x*)'H (x - x*), x* the solution. `least` : what H's eigenvalues are at least.
+        H's least eigenvalue lies between that and what the iterations saw of H; the geometric
+        mean of both stands for it, which is wrong by the root of their ratio at most.
+        """
+        seen = self.curvatures()
+        seen = np.where(np.isfinite(seen) & (seen > 0.0), seen, least)
+        return self.squares / np.sqrt(np.minimum(least, seen) * seen)
+
+
+def conjugate_gradient(
+    product: Callable[[Array, Indices], Array],
+    b: Array,
+    *,
+    max_iter: int,
+    tolerance: float | Array = 1e-8,
+    patience: int | None = None,
+    follow: Callable[[int, Array], bool] | None = None,
+) -> Solution:
+    """Solve H x = b for a symmetric positive-definite H (q, q) and b (q, T), beginning at zero.
+
+    Each column has its own step sizes, so it gets what it would get alone, and stops alone; the
+    columns still at work share each product (Hestenes and Stiefel 1952).
+
+    Parameters
+    ----------
+    product : P (q, k) and its columns' numbers (k,) -> H P (q, k), k <= T. H may be another one
+        for each column.
+    tolerance : a column stops when its residual's norm is at most this part of b's; or (T,).
+    patience : a column also stops when so many iterations brought no smaller residual, or one
+        left a residual MAX_RESIDUAL_GROWTH times the smallest, if rounding is the reason: if the
+        recurrence's residual is not that of x, which another product tells. It goes back to where
+        the residual was smallest. Otherwise an ill-conditioned H is, on which residuals stay or
+        rise for long while x approaches the solution all the same. None: it never stops for that.
+    follow : called with the iteration's number, from 1, and x (q, T), which it must not change;
+        a true answer ends all.
+
+    A column also stops where H proves not to be positive definite to rounding, or gives values
+    that are not finite, and keeps what it has. The result is finite if b is.
+    """
+    # Columns are scaled to norm 1, so that neither tiny nor huge ones leave the numbers' range.
+    largest = np.max(np.abs(b), axis=0, initial=0.0)
+    scale = np.where(largest > 0.0, largest, 1.0)
+    scale = scale * np.maximum(np.linalg.norm(b / scale, axis=0), 1.0)
+    scaled = b / scale
+    r = scaled.copy()
+    x, p = np.zeros_like(r), r.copy()
+    squared = np.sum(r * r, axis=0)
+    relative = np.sqrt(squared)
+    # The residual's share in the direction; a column's number of iterations, and their results.
+    direct, taken = np.ones_like(relative), np.zeros(r.shape[1], dtype=int)
+    steps, ratios = list[Array](), list[Array]()
+    now = (x, r, relative, direct, taken)
+    best = tuple(each.copy() for each in now)  # where the residual was smallest
+    # Where a residual was last found to be that of x, and how large it was.
+    tested, trusted = np.zeros_like(taken), np.zeros_like(relative)
+    enough = np.broadcast_to(tolerance, relative.shape)
+    active = np.flatnonzero(relative > enough)
+    residuals: list[Array] = []
+    while len(active) and len(residuals) < max_iter:
+        with np.errstate(over="ignore", invalid="ignore"):
+            product_p = product(p[:, active], active)
+            curvature = np.sum(p[:, active] * product_p, axis=0)
+        usable = np.isfinite(product_p).all(axis=0) & np.isfinite(curvature) & (curvature > 0.0)
+        active, product_p = active[usable], product_p[:, usable]
+        step = squared[active] / curvature[usable]
+        x[:, active] += step * p[:, active]
+        r[:, active] -= step * product_p
+        before = squared[active]
+        squared[active] = np.sum(r[:, active] ** 2, axis=0)
+        p[:, active] = r[:, active] + squared[active] / before * p[:, active]
+        relative[active] = np.sqrt(squared[active])
+        t = len(residuals) + 1
+        direct[active] = 1.0 / (1.0 + squared[active] / (before * direct[active]))
+        steps.append(np.zeros_like(relative))
+        ratios.append(np.zeros_like(relative))
+        steps[-1][active], ratios[-1][active] = step, squared[active] / before
+        taken[active] = t
+        if patience is not None:
+            _copy_columns(now, best, active[relative[active] < best[2][active]])
+            waited = t - np.maximum(best[4], tested)[active] >= patience
+            risen = relative[active] > MAX_RESIDUAL_GROWTH * np.maximum(best[2], trusted)[active]
+            doubtful = active[waited | risen]
+            if len(doubtful):
+                with np.errstate(over="ignore", invalid="ignore"):
+                    true = scaled[:, doubtful] - product(x[:, doubtful], doubtful)
+                    off = np.linalg.norm(true - r[:, doubtful], axis=0)
+                right = off <= MAX_RECURRENCE_ERROR * relative[doubtful]
+                tested[doubtful], trusted[doubtful] = t, relative[doubtful]
+                _copy_columns(best, now, doubtful[~right])
+                active = active[~np.isin(active, doubtful[~right])]
+        residuals.append(relative.copy())
+        active = active[relative[active] > enough[active]]
+        if follow is not None and follow(t, x * scale):
+            break
+    history = np.array(residuals) if residuals else np.empty((0, r.shape[1]))
+    with np.errstate(over="ignore"):
+        gained = np.sum(x * (scaled + r), axis=0) * scale**2
+        squares = relative**2 * direct * scale**2
+    least = partial(_ritz_values, taken, steps, ratios)
+    return Solution(x * scale, history, relative <= enough, gained, squares, least)
+
+
+def _copy_columns(source: tuple[Array, ...], target: tuple[Array, ...], columns: Indices) -> None:
+    for values, place in zip(source, target, strict=True):
+        place[..., columns] = values[..., columns]
+
+
+def _ritz_values(taken: Indices, steps: list[Array], ratios: list[Array]) -> Array:
+    """The least eigenvalue of H on the space of each column's iterates, (T,); NaN without any.
+
+    Steps and the residuals' squared ratios are the factors of Lanczos' tridiagonal matrix.
+    """
+    found = np.full(len(taken), np.nan)
+    for column, t in enumerate(taken):
+        if not t:
+            continue
+        step = np.array([each[column] for each in steps[:t]])
+        ratio = np.array([each[column] for each in ratios[: t - 1]])
+        diagonal = 1.0 / step
+        diagonal[1:] += ratio / step[:-1]
+        off_diagonal = np.sqrt(ratio) / step[:-1]
+        least = eigvalsh_tridiagonal(diagonal, off_diagonal, select="i", select_range=(0, 0))
+        found[column] = float(least[0])
+    return found

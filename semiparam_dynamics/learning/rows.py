@@ -202,14 +202,15 @@ class Rows:
             return None
         return np.concatenate([b.weights for b in self._read() if b.weights is not None])
 
+    def outputs(self) -> Array:
+        """All outputs, (n, T), in NumPy and float64."""
+        return np.concatenate([to_numpy(b.Y) for b in self.blocks(self.n_samples)]).astype(float)
+
     def squared_outputs(self) -> Array:
         """The sum of the outputs' squares by the rows' weights, (T,)."""
-        total = np.zeros(self.n_outputs)
-        for block in self._read():
-            w = np.ones(len(block)) if block.weights is None else block.weights.astype(float)
-            Y = block.Y.astype(float)
-            total += np.einsum("i,ij,ij->j", w, Y, Y)
-        return total
+        Y, weights = self.outputs(), self.weights()
+        squares = Y**2 if weights is None else weights[:, None] * Y**2
+        return np.asarray(np.sum(squares, axis=0))
 
     def _read(self) -> Iterator[Block]:
         if not self._counted:

@@ -230,8 +230,7 @@ def _by_outer_setting(grid: Grid, outer: list[str], inner: list[str]) -> list[li
     cube = numbers.reshape([len(values) for values in grid.values()])
     turned = cube.transpose([names.index(name) for name in (*outer, *inner)])
     n_outer = np.prod([len(grid[name]) for name in outer], dtype=int)
-    groups: list[list[int]] = turned.reshape(n_outer, -1).tolist()
-    return groups
+    return turned.reshape(n_outer, -1).tolist()
 
 
 @dataclass(frozen=True)

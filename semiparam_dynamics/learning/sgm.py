@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from itertools import chain, product
 from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import (
@@ -24,26 +24,27 @@ from semiparam_dynamics.base.errors import (
     positive,
     positive_count,
 )
+from semiparam_dynamics.base.jit import compiled
 from semiparam_dynamics.learning.base import (
-    Callback,
     HeldOut,
+    Loss,
     Path,
     StoppedEarly,
-    StoppingRule,
+    as_loss,
     fitted_rows,
+    predictor,
+    slope,
 )
 from semiparam_dynamics.learning.centers import NystromBasis, basis_of, nystrom_map
 from semiparam_dynamics.learning.kernels import FAR_ROWS, Kernel
-from semiparam_dynamics.learning.losses import Loss, as_loss, descend, scatter
 from semiparam_dynamics.learning.products import (
     MATRIX_SPEEDUP,
-    KernelRows,
     evaluate_into,
     largest_diagonal,
     map_in_order,
     n_threads,
 )
-from semiparam_dynamics.learning.rows import ArrayRows, Rows, memory_budget, rows_within
+from semiparam_dynamics.learning.rows import Rows, memory_budget, rows_within
 
 DIVERGENCE_FACTOR = 1e9  # times the largest target: beyond that, a path's predictions are cut off
 UNWEIGHTED = "Rows are drawn uniformly here: sample weights have no place. Use Falkon or NYTRO."
@@ -56,6 +57,56 @@ KEPT_KERNEL_SHARE = 0.75  # of the memory limit, at most, for a kernel matrix th
 BLOCKS_SHARE = 0.125  # for blocks of it that are in work; as much at least is for validation
 BLOCK_DRAWS = 256  # draws whose kernel rows are evaluated together
 SMALL_BATCH_ROWS = 32  # batches below this size are gone through in blocks, by their inner products
+
+
+@compiled
+def descend(
+    F: Array,
+    G: Array,
+    Y: Array,
+    steps: Array,
+    batch: int,
+    loss: int,
+    epsilon: float,
+    change: Array,
+) -> None:
+    """Gradient steps over k drawn rows, `batch` of them at a time, from inner products alone.
+
+    The last batch has those that are left.
+
+    F: (P, k), what the function predicts at the rows before the first step, for P columns; each
+    row's entry is then kept up to date until its own step. G: (k, k), the rows' inner products.
+    Y: (T, k); column p = s T + t has the target t and the step size s. steps: (batches, S).
+    change: (P, k), what each row is multiplied by when it is added to the weights.
+    """
+    P, k = F.shape
+    T = len(Y)
+    for start in range(0, k, batch):
+        end = min(start + batch, k)
+        for p in range(P):
+            step = -steps[start // batch, p // T] / (end - start)
+            for i in range(start, end):
+                change[p, i] = step * slope(loss, epsilon, Y[p % T, i], F[p, i])
+            rest = F[p, end:]
+            for i in range(start, end):
+                amount = change[p, i]
+                if amount != 0.0:
+                    row = G[i, end:]
+                    for j in range(rest.size):
+                        rest[j] += amount * row[j]
+
+
+@compiled
+def scatter(change: Array, done: Array, drawn: Indices, T: int, coef: Array, moved: Array) -> None:
+    """Add each draw's change (P, k) to its row of coef (n, P), and change times done to `moved`.
+
+    done: (k, S), the sum of the step sizes up to and including each draw's.
+    """
+    P, k = change.shape
+    for i in range(k):
+        for p in range(P):
+            coef[drawn[i], p] += change[p, i]
+            moved[drawn[i], p] += change[p, i] * done[i, p // T]
 
 
 @dataclass(frozen=True)
@@ -102,6 +153,7 @@ class Descent(ABC):
     """
 
     centers: Array
+    _targets: Array  # (T, n)
 
     def __init__(self, task: Task, n_columns: int, size: int) -> None:
         """`n_columns` of the kernel matrix, and `size` numbers that are learned in each of P."""
@@ -147,12 +199,25 @@ class Descent(ABC):
         """Index of the centres that belong to the function."""
         return slice(None)
 
+    def _descend(self, F: Array, G: Array, J: Indices, batch: int) -> tuple[Array, Array]:
+        """Steps of batches of the draws J (k,), from predictions F (k, P) and products G (k, k).
+
+        Each step changes the later predictions, so that the long products are done for all at once.
+        Returns changes of the draws, (P, k), and the sums of the step sizes by then, (k, S).
+        """
+        F, G = np.ascontiguousarray(F.T, dtype=float), np.ascontiguousarray(G, dtype=float)
+        sizes = self._next_sizes(-(-len(J) // batch))
+        change, Y = np.empty_like(F), np.ascontiguousarray(self._targets[:, J])
+        descend(F, G, Y, sizes, batch, self._loss.code, self._loss.epsilon, change)
+        sums = self._total + np.cumsum(sizes, axis=0)
+        self._total = sums[-1]
+        return change, np.repeat(sums, batch, axis=0)[: len(J)]
+
     def _next_sizes(self, count: int) -> Array:
         """The step sizes (count, S) of the next steps."""
         t = np.arange(self._done + 1.0, self._done + count + 1.0)[:, None]
         self._done += count
-        sizes: Array = self._task.step * t**-self._task.decay
-        return sizes
+        return self._task.step * t**-self._task.decay
 
 
 class KernelDescent(Descent):
@@ -212,20 +277,10 @@ class KernelDescent(Descent):
         return J, self._kernel(self.centers[J], self.centers[:reach])
 
     def _step(self, J: Indices, K: Array) -> None:
-        """Go through the draws J (k,), with K (k, r) of them and the first r rows.
-
-        K coef is what was predicted before the first of them; each step then changes the later
-        predictions by its own row's kernel, so that the long products are done for all at once.
-        """
-        F = np.ascontiguousarray((K @ self._learned[: K.shape[1]].astype(K.dtype)).T, dtype=float)
-        G = np.ascontiguousarray(K[:, J], dtype=float)
-        Y = np.ascontiguousarray(self._targets[:, J])
-        sizes = self._next_sizes(len(J))
-        done = self._total + np.cumsum(sizes, axis=0)
-        change = np.empty_like(F)
-        descend(F, G, Y, sizes, 1, self._loss.code, self._loss.epsilon, change)
-        scatter(change, done, J, len(Y), self._learned, self._moved)
-        self._total = done[-1]
+        """Go through the draws J (k,), with K (k, r) of them and the first r rows."""
+        F = K @ self._learned[: K.shape[1]].astype(K.dtype)
+        change, done = self._descend(F, K[:, J], J, 1)
+        scatter(change, done, J, len(self._targets), self._learned, self._moved)
 
 
 class NystromDescent(Descent):
@@ -250,7 +305,7 @@ class NystromDescent(Descent):
         self._basis, self._batch = basis, batch
         self._draws = drawn_rows(task, -(-n // batch) * batch)
         self.centers = basis.centers.astype(rows.dtype)
-        self._targets = np.concatenate([b.Y.T for b in rows.blocks(n)], axis=1).astype(float)
+        self._targets = rows.outputs().T
         self._features = features
         if features is None:
             # Solves for all draws, or once for all rows; or two for every batch and column.
@@ -270,15 +325,14 @@ class NystromDescent(Descent):
         total = len(drawn)
         if self._features and self._batch < SMALL_BATCH_ROWS:
             size = max(self._block // self._batch, 1) * self._batch
-            parts = [slice(i, min(i + size, total)) for i in range(0, total, size)]
-            for J, Z in self._evaluate(drawn, parts):
+            for J, Z in self._evaluate(drawn, list(gen_batches(total, size))):
                 self._small_batches(J, Z)
             return
-        parts = []
-        for start in range(0, total, self._batch):
-            end = min(start + self._batch, total)
-            for i in range(start, end, self._block):
-                parts.append(slice(i, min(i + self._block, end)))
+        parts = [
+            slice(i, min(i + self._block, batch.stop))
+            for batch in gen_batches(total, self._batch)
+            for i in range(batch.start, batch.stop, self._block)
+        ]
         seen = first = 0
         for J, Z in self._evaluate(drawn, parts):
             self._add_gradient(J, Z)
@@ -296,16 +350,9 @@ class NystromDescent(Descent):
 
     def _small_batches(self, J: Indices, Z: Array) -> None:
         """The steps of the batches that the draws J (k,) are made of, with features Z (k, q)."""
-        F = np.ascontiguousarray((Z @ self._learned.astype(Z.dtype)).T, dtype=float)
-        G = np.ascontiguousarray(Z @ Z.T, dtype=float)
-        sizes = self._next_sizes(-(-len(J) // self._batch))
-        change = np.empty_like(F)
-        Y = np.ascontiguousarray(self._targets[:, J])
-        loss = self._loss
-        descend(F, G, Y, sizes, self._batch, loss.code, loss.epsilon, change)
-        done = np.repeat(self._total + np.cumsum(sizes, axis=0), self._batch, axis=0)[: len(J)]
-        self._total = self._total + sizes.sum(axis=0)
-        late = change * np.repeat(done.T, len(Y), axis=0)
+        F = Z @ self._learned.astype(Z.dtype)
+        change, done = self._descend(F, Z @ Z.T, J, self._batch)
+        late = change * np.repeat(done.T, len(self._targets), axis=0)
         self._learned += Z.T @ change.T.astype(Z.dtype)
         self._moved += Z.T @ late.T.astype(Z.dtype)
 
@@ -379,15 +426,18 @@ def block_rows(budget: int, row_bytes: int) -> int:
 # The estimators.
 
 
+@dataclass(eq=False, repr=False)
 class StochasticRegressor(StoppedEarly):
     """Base of the stochastic gradient estimators, with the parameters of :class:`SGM`."""
 
-    loss: str
-    step: float | None
-    decay: float
-    replacement: bool | str
-    average: bool
-    epsilon: float
+    _: KW_ONLY
+    loss: str = "square"
+    step: float | None = None
+    decay: float = 0.0
+    max_iter: int = 10
+    average: bool = False
+    epsilon: float = 0.1
+    replacement: bool | str = True
     path_parameters: ClassVar[tuple[str, ...]] = ("step", "decay", "max_iter")
 
     def fit(self, X: Any, y: Any = None, *, validation_data: Any = None) -> Any:
@@ -403,12 +453,13 @@ class StochasticRegressor(StoppedEarly):
         draw = check_random_state(self.random_state)
         rows, held = self._split(rows, validation_data, draw)
         if held is not None and validation_data is not None:  # else they are of the rows
-            _check_targets(held, loss)
+            loss.check(held)
         log = self._log(passes, "passes", self.tolerance, self.loss == "square")
         task = self._task(rows, loss, [(self.step, self.decay)], passes, draw)
         descent, check = self._descent(task), None
         if held is not None:
-            check = HeldOut(held, task.kernel, descent.centers, loss.error, descent.rest)
+            predict = predictor(held, task.kernel, descent.centers, descent.rest)
+            check = HeldOut(held, predict, loss.error)
 
         def iterates() -> Iterator[tuple[Array, Any]]:
             for coefficients in descent.iterates(self.average):
@@ -427,22 +478,20 @@ class StochasticRegressor(StoppedEarly):
         """
         counts = sorted(set(chosen["max_iter"]))
         settings = list(product(chosen["step"], chosen["decay"]))
-        asked = ArrayRows(X_validation.astype(rows.dtype, copy=False))
         draw = check_random_state(self.random_state)
         task = self._task(rows, self._loss(rows), settings, counts[-1], draw)
         descent = self._descent(task)
         keep = len(counts) > 1
-        data = KernelRows(asked, task.kernel, descent.centers, descent.rest, keep=keep)
-        limit = DIVERGENCE_FACTOR * max(
-            1.0, max(float(np.abs(b.Y).max()) for b in rows.blocks(2**16))
-        )
+        asked = rows.like(X_validation)
+        predict = predictor(asked, task.kernel, descent.centers, descent.rest, keep)
+        limit = DIVERGENCE_FACTOR * max(1.0, float(np.abs(rows.outputs()).max()))
         T = rows.n_outputs
         for number, found in enumerate(descent.iterates(self.average), 1):
             if number not in counts:
                 continue
             coefficients = np.nan_to_num(found, nan=np.inf)
             finite = np.clip(coefficients, -limit, limit)
-            predicted = np.concatenate(list(data.multiply(finite)))
+            predicted = predict(finite)
             diverged = (np.abs(coefficients) > limit).any(axis=0)
             predicted[:, diverged] = limit
             for s, (step, decay) in enumerate(settings):
@@ -460,7 +509,7 @@ class StochasticRegressor(StoppedEarly):
         loss = as_loss(self.loss, self.epsilon)
         if rows.weighted:
             raise LearningError(UNWEIGHTED)
-        _check_targets(rows, loss)
+        loss.check(rows)
         return loss
 
     def _task(
@@ -535,21 +584,6 @@ class SGM(StochasticRegressor):
     """
 
     kernel: Any = None
-    loss: str = "square"
-    step: float | None = None
-    decay: float = 0.0
-    max_iter: int = 10
-    average: bool = False
-    epsilon: float = 0.1
-    replacement: bool | str = True
-    validation: float | None = None
-    tolerance: float = 0.0
-    patience: int | None = None
-    stopping: StoppingRule | None = None
-    random_state: Any = None
-    memory_limit: int | None = None
-    callback: Callback | None = None
-    verbose: bool = False
 
     def _descent(self, task: Task) -> KernelDescent:
         return KernelDescent(task)
@@ -574,15 +608,12 @@ class NystromSGM(StochasticRegressor):
     centers : "uniform", "leverage_scores", or the centres themselves, (m, d).
     loss : "square", or another of :class:`SGM`'s.
     step : the first step size; None: min(b / sqrt(n), 1) / kappa^2.
-    decay : the exponent of the step sizes, 0 or more; 0: they are constant.
     batch_size : b; None: sqrt(n), rounded.
     max_iter : passes, of n / b batches each, rounded up.
-    average : False: the last iterate; True: the mean of the iterates that the batches met,
-        weighted by the step sizes.
     replacement : as in :class:`SGM`. Without it the last batch of a pass has the rows that are
         left.
-    epsilon, validation, tolerance, patience, stopping, random_state, callback, verbose : as in
-        :class:`SGM`.
+    decay, average, epsilon, validation, tolerance, patience, stopping, random_state, callback,
+        verbose : as in :class:`SGM`.
     memory_limit : bytes that kernel matrices may take; None: a quarter of what is free. The
         n x m matrix is kept where it fits and there is more than one pass.
 
@@ -596,37 +627,15 @@ class NystromSGM(StochasticRegressor):
     kernel: Any = None
     n_centers: int = 1000
     centers: Any = "uniform"
-    loss: str = "square"
-    step: float | None = None
-    decay: float = 0.0
     batch_size: int | None = None
-    max_iter: int = 10
-    average: bool = False
-    epsilon: float = 0.1
-    replacement: bool | str = True
-    validation: float | None = None
-    tolerance: float = 0.0
-    patience: int | None = None
-    stopping: StoppingRule | None = None
-    random_state: Any = None
-    memory_limit: int | None = None
-    callback: Callback | None = None
-    verbose: bool = False
 
     def _batch(self, n: int) -> int:
         batch = self.batch_size
         return round(np.sqrt(n)) if batch is None else positive_count(batch, "batch_size")
 
     def _descent(self, task: Task) -> NystromDescent:
-        basis = basis_of(self, task.rows, task.draw, task.budget)
+        basis = basis_of(self, task.rows, self.n_centers, task.draw, task.budget)
         return NystromDescent(task, basis, self._batch(task.rows.n_samples))
-
-
-def _check_targets(rows: Rows, loss: Loss) -> None:
-    """Raise LearningError where the loss has no meaning for one of the rows' outputs."""
-    if loss.labels:  # a pass over the data otherwise, for nothing
-        for block in rows.blocks(2**16):
-            loss.check(block.Y)
 
 
 def universal_step(n: int, batch: int, squared_norm: float) -> float:

@@ -128,13 +128,6 @@ def test_equal_seeds_choose_equal_centres(name: str) -> None:
     np.testing.assert_array_equal(choose(name, random_state=np.random.RandomState(3)).points, first)
 
 
-def test_given_centres_are_taken_as_they_are() -> None:
-    given = [[1.0, 2.0], [3.0, 4.0]]
-    chosen = choose(given)
-    np.testing.assert_array_equal(chosen.points, given)
-    assert chosen.indices is None
-
-
 def test_what_cannot_be_chosen_is_said() -> None:
     with pytest.raises(ConfigurationError, match="3 columns and X has 2"):
         choose(np.ones((4, 3)))

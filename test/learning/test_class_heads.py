@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from semiparam_dynamics.base.errors import ConfigurationError, LearningError
+from semiparam_dynamics.base.errors import LearningError
 from semiparam_dynamics.learning import IncrementalRLSC, class_heads
 from semiparam_dynamics.learning.class_heads import ClassMeans, DiscriminantHead
 
@@ -153,17 +153,8 @@ def test_a_forgotten_class_leaves_the_scatter_of_the_others() -> None:
     assert 3 not in found.predict(X)
 
 
-def test_a_model_of_the_other_head_is_refused() -> None:
+def test_coefficients_are_refused() -> None:
     X, y = examples()
-    state = IncrementalRLSC(RIDGE).fit(X, y).state()
-    with pytest.raises(LearningError, match="head"):
-        IncrementalRLSC(RIDGE, head="discriminant").restore(state)
-
-
-def test_an_unknown_head_and_coefficients_are_refused() -> None:
-    X, y = examples()
-    with pytest.raises(ConfigurationError, match="head must be one of"):
-        IncrementalRLSC(head="lda").fit(X, y)
     with pytest.raises(LearningError, match="no coefficients"):
         model().fit(X, y).coef_  # noqa: B018
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.arrays import Array, Indices
-from semiparam_dynamics.learning.falkon_system import conjugate_gradient
+from semiparam_dynamics.learning.ridge import conjugate_gradient
 
 RNG = np.random.default_rng(0)
 

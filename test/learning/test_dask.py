@@ -89,15 +89,13 @@ CLASSIFIER = KernelClassifier(Falkon(Gaussian(1.0), 1e-2, 60, loss="logistic", r
 
 
 @pytest.mark.parametrize(
-    ("model", "methods"),
+    ("model", "methods", "n_classes"),
     [
-        (RandomFeaturesKRLS(Gaussian(1.0), n_features=60, random_state=0), ["predict"]),
-        (RandomFeaturesKRLS(importance="leverage", n_features=60, random_state=0), ["predict"]),
-        (KernelClassifier(NYSTROM), ["predict", "decision_function"]),
-        (CLASSIFIER, ["predict", "decision_function", "predict_proba"]),
+        (RandomFeaturesKRLS(importance="leverage", n_features=60, random_state=0), ["predict"], 3),
+        (KernelClassifier(NYSTROM), ["predict", "decision_function"], 2),
+        (CLASSIFIER, ["predict", "decision_function", "predict_proba"], 3),
     ],
 )
-@pytest.mark.parametrize("n_classes", [2, 3])
 def test_predictions_of_other_estimators_are_dask_arrays(
     model: Any, methods: list[str], n_classes: int
 ) -> None:

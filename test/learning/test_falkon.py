@@ -15,9 +15,8 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.preprocessing import StandardScaler
 
 from semiparam_dynamics.base.arrays import Array
-from semiparam_dynamics.learning.centers import Centers, choose_centers, uniform
-from semiparam_dynamics.learning.falkon import Falkon
-from semiparam_dynamics.learning.falkon_system import FalkonSystem, sample_by_weight
+from semiparam_dynamics.learning.centers import Centers, choose_centers, sample_by_weight, uniform
+from semiparam_dynamics.learning.falkon import Falkon, FalkonSystem
 from semiparam_dynamics.learning.kernels import Gaussian, Linear, Matern
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.rows import Rows
@@ -141,8 +140,7 @@ def test_without_other_rows_the_centres_stand_for_all() -> None:
     np.testing.assert_allclose(B.to_features(eye), C.to_features(eye), rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("penalty", [1e-12, 1e-300])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(("penalty", "dtype"), [(1e-300, np.float32), (1e-12, np.float64)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_hardly_any_penalty(penalty: float, dtype: Any) -> None:
     for iterations in (1, 20, 400):

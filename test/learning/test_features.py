@@ -269,22 +269,16 @@ def test_without_the_scale_the_penalty_weighs_an_mth() -> None:
     np.testing.assert_allclose(unscaled.coef_, expected.coef_.T, rtol=1e-7, atol=1e-9)
 
 
-def test_memory_stays_within_the_limit() -> None:
-    n, m, limit = 20_000, 150, 4_000_000
+@pytest.mark.parametrize("importance", [None, "leverage", lambda omega, X: np.ones(len(omega))])
+def test_memory_stays_within_the_limit(importance: Any) -> None:
+    n, m, limit = 3000, 50, 10_000_000
+    if importance is None:  # the whole features would take six times as much
+        n, m, limit = 20_000, 150, 4_000_000
     X = np.random.default_rng(0).standard_normal((n, 2))
     rows = Rows.from_arrays(X, X[:, 0])
-    model = RandomFeaturesKRLS(n_features=m, random_state=0, memory_limit=limit)
-    assert peak_memory(lambda: model.fit(rows)) < limit + 8 * 8 * m * m
-
-
-@pytest.mark.parametrize("importance", ["leverage", lambda omega, X: np.ones(len(omega))])
-def test_draws_by_importance_stay_within_the_limit(importance: Any) -> None:
-    X = np.random.default_rng(0).standard_normal((3000, 2))
-    model = RandomFeaturesKRLS(
-        n_features=50, importance=importance, random_state=0, memory_limit=10_000_000
-    )
-    rows = Rows.from_arrays(X, X[:, 0])
-    assert peak_memory(lambda: model.fit(rows)) < 12_000_000
+    settings: Any = {"importance": importance, "random_state": 0, "memory_limit": limit}
+    model = RandomFeaturesKRLS(n_features=m, **settings)
+    assert peak_memory(lambda: model.fit(rows)) < limit + 8 * 8 * m * m + n * 48
     assert np.mean((model.predict(X) - X[:, 0]) ** 2) < 0.1
 
 
@@ -348,39 +342,41 @@ def test_single_precision_in_single_precision_out(n_centers: int) -> None:
     np.testing.assert_allclose(phi @ phi.T, expected @ expected.T, atol=1e-3)
 
 
-def test_random_relu_features_approximate_the_arc_cosine_kernel() -> None:
-    X = np.random.default_rng(0).standard_normal((30, 5))
+def arc_cosine(X: Array) -> Array:
     lengths = np.linalg.norm(X, axis=1)
     angles = np.arccos(np.clip(X @ X.T / np.outer(lengths, lengths), -1.0, 1.0))
     exact = np.sin(angles) + (np.pi - angles) * np.cos(angles)
-    exact *= np.outer(lengths, lengths) / np.pi
-    errors = []
+    return np.outer(lengths, lengths) / np.pi * exact
+
+
+@pytest.mark.parametrize(
+    ("features", "exact", "most"),
+    [
+        (
+            RandomFourierFeatures(length_scale=1.7),
+            lambda X: rbf_kernel(X, gamma=0.5 / 1.7**2),
+            0.04,
+        ),
+        (RandomReLUFeatures(), arc_cosine, 0.4),  # of 9, and each entry's deviation is some 0.1
+    ],
+    ids=["fourier", "relu"],
+)
+def test_random_features_approximate_their_kernel(features: Any, exact: Any, most: float) -> None:
+    X, errors = np.random.default_rng(0).standard_normal((35, 5)), []
     for n in (200, 20_000):
-        phi = RandomReLUFeatures(n, random_state=0).fit_transform(X)
-        assert phi.shape == (30, n)
-        errors.append(np.abs(phi @ phi.T - exact).max())
-    assert errors[1] < 0.4  # of 9, and each entry's deviation is some 0.1
-    assert errors[1] < 0.35 * errors[0]
-    single = RandomReLUFeatures(20, random_state=0).fit(X).transform(X.astype(np.float32))
+        phi = clone(features).set_params(n_features=n, random_state=0).fit_transform(X)
+        assert phi.shape == (35, n)
+        errors.append(np.abs(phi @ phi.T - exact(X)).max())
+    assert errors[1] < min(most, 0.35 * errors[0])  # falls as 1 / sqrt(n)
+    few = clone(features).set_params(n_features=20, random_state=0).fit(X)
+    single = few.transform(X.astype(np.float32))
     assert single.dtype == np.float32
-    np.testing.assert_allclose(
-        single, feature_option("random_relu", None, 20, 0, X).transform(X), rtol=1e-4, atol=1e-6
-    )
-    with pytest.raises(ConfigurationError, match="n_features"):
-        RandomReLUFeatures(0).fit(X)
+    np.testing.assert_allclose(single, few.transform(X), rtol=1e-4, atol=1e-6)
 
 
-def test_random_fourier_features_approximate_the_kernel() -> None:
-    X = np.random.default_rng(0).standard_normal((40, 5))
-    exact = rbf_kernel(X, gamma=0.5 / 1.7**2)
-    errors = []
-    for n in (200, 20_000):
-        phi = RandomFourierFeatures(n, length_scale=1.7, random_state=0).fit_transform(X)
-        assert phi.shape == (40, n)
-        np.testing.assert_allclose(np.sum(phi**2, axis=1), 1.0, rtol=1e-12)
-        errors.append(np.abs(phi @ phi.T - exact).max())
-    assert errors[1] < 0.04
-    assert errors[1] < 0.35 * errors[0]  # falls as 1 / sqrt(n)
+def test_the_option_of_relu_features_is_the_transformer() -> None:
+    found = feature_option("random_relu", None, 20, 0, X).transform(X)
+    np.testing.assert_array_equal(found, RandomReLUFeatures(20, random_state=0).fit_transform(X))
 
 
 def test_random_fourier_features_have_a_width_for_each_input_too() -> None:
@@ -399,6 +395,7 @@ def test_random_fourier_features_have_a_width_for_each_input_too() -> None:
     ("features", "sentence"),
     [
         (RandomFourierFeatures(0), "n_features must be"),
+        (RandomReLUFeatures(0), "n_features must be"),
         (RandomFourierFeatures(2.5), "n_features must be"),  # type: ignore[arg-type]
         (RandomFourierFeatures(length_scale=0.0), "length_scale must be positive"),
         (RandomFourierFeatures(length_scale=[1.0, 2.0]), "one for each of the 3 inputs"),

@@ -107,12 +107,17 @@ def test_unknown_classes_are_told_and_few_pass(head: str, most: float) -> None:
     assert "unknown" not in without.tolist()
 
 
-def test_one_input_is_assessed_as_many_are() -> None:
+@pytest.mark.parametrize("head", ["least_squares", "discriminant"])
+def test_one_input_is_assessed_as_many_are(head: str) -> None:
     X, y = blobs(600, range(6))
-    learned = model(hold_out=4).fit(X, y)
+    learned = model(head, hold_out=4).fit(X, y)
     found = [learned.assess(x) for x in X[:20]]
-    np.testing.assert_allclose([one.familiarity for one in found], learned.familiarity(X[:20]))
-    np.testing.assert_allclose([one.probabilities for one in found], learned.predict_proba(X[:20]))
+    for name, of_many in (
+        ("familiarity", learned.familiarity),
+        ("novelty", learned.novelty),
+        ("probabilities", learned.predict_proba),
+    ):
+        np.testing.assert_allclose([getattr(one, name) for one in found], of_many(X[:20]))
 
 
 def test_without_held_out_examples_all_are_known() -> None:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
-from semiparam_dynamics.learning.losses import LOSSES, as_loss
+from semiparam_dynamics.learning.base import LOSSES, LOSSES_OF_LABELS, as_loss
+from semiparam_dynamics.learning.rows import ArrayRows
 
 
 def targets_and_predictions(labels: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -41,7 +42,7 @@ def test_at_a_kink_the_derivative_is_the_one_from_the_left(
 @pytest.mark.parametrize("name", LOSSES)
 def test_values_and_slopes_are_the_definitions_row_by_row(name: str) -> None:
     loss = as_loss(name, 0.3)
-    y, f = targets_and_predictions(loss.labels)
+    y, f = targets_and_predictions(name in LOSSES_OF_LABELS)
     found, slopes = loss.value(y, f), loss.derivative(y, f)
     for i, (target, prediction) in enumerate(zip(y.tolist(), f.tolist(), strict=True)):
         margin, distance = target * prediction, prediction - target
@@ -68,10 +69,11 @@ def test_the_logistic_loss_does_not_overflow() -> None:
 
 
 def test_labels_and_parameters_are_checked() -> None:
+    labels, others = (ArrayRows(np.eye(2), np.array([one, 1.0])) for one in (-1.0, 0.0))
     with pytest.raises(LearningError, match="-1 or 1"):
-        as_loss("hinge").check(np.array([0.0, 1.0]))
-    as_loss("hinge").check(np.array([-1.0, 1.0]))
-    as_loss("square").check(np.array([0.0, 7.0]))
+        as_loss("hinge").check(others)
+    as_loss("hinge").check(labels)
+    as_loss("square").check(others)
     with pytest.raises(ConfigurationError, match="hinge"):
         as_loss("huber")
     with pytest.raises(ConfigurationError, match="epsilon"):

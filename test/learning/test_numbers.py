@@ -93,8 +93,13 @@ def finite_or_said(model: Any, inputs: Any, outputs: Any) -> None:
         assert np.isfinite(each).all()
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
-@pytest.mark.parametrize(("inputs", "outputs"), [d[1:] for d in DATA], ids=[d[0] for d in DATA])
+# The default kernel meets all data, each of the others a quarter of them.
+MET = [(*d, k) for i, k in enumerate(KERNELS) for d in DATA[max(i - 1, 0) % 4 :: 4 if i else 1]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "kernel"), [m[1:] for m in MET], ids=[f"{m[0]}-{m[-1]}" for m in MET]
+)
 def test_predictions_are_finite_or_a_sentence_says_why(
     inputs: Any, outputs: Any, kernel: Any
 ) -> None:

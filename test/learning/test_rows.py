@@ -64,10 +64,12 @@ def memory_maps(folder: Path) -> Rows:
     return Rows.from_arrays(*(np.load(folder / f"{n}.npy", "r") for n in ("X", "y")), W)
 
 
+EMPTY = (np.empty((0, 3)), np.empty((0, 2)), np.empty(0))
 SOURCES: dict[str, Any] = {
     "arrays": lambda folder: Rows.from_arrays(X, Y, W),
     "lists": lambda folder: Rows.from_arrays(X.tolist(), Y.tolist(), W.tolist()),
     "list of chunks": lambda folder: Rows(CHUNKS),
+    "some without rows": lambda folder: Rows([EMPTY, CHUNKS[0], EMPTY, *CHUNKS[1:]]),
     "function": lambda folder: Rows(lambda: (chunk for chunk in CHUNKS)),
     "npy": npy_folder,
     "npz": npz_folder,
@@ -116,13 +118,6 @@ def test_outputs_that_single_precision_lacks_are_refused(model: Any) -> None:
         np.testing.assert_allclose(found / scale, clone(model).fit(single, y).predict(single), 1e-4)
     with pytest.raises(LearningError, match="infinity"):
         clone(model).fit(Rows([(single, 1e60 * y)], np.float32))
-
-
-def test_chunks_without_rows_are_passed_over() -> None:
-    empty = (np.empty((0, 3)), np.empty((0, 2)), np.empty(0))
-    rows = Rows([empty, CHUNKS[0], empty, *CHUNKS[1:]])
-    assert rows.n_samples == 23
-    np.testing.assert_array_equal(np.concatenate([b.X for b in rows.blocks(9)]), X)
 
 
 def test_what_can_be_read_only_once_is_refused() -> None:
@@ -292,9 +287,3 @@ def test_chunks_that_are_no_numbers_are_refused(chunk: Any, sentence: str) -> No
         Rows([chunk])
     with pytest.raises(LearningError, match=sentence):
         Rows.from_arrays(*chunk)
-
-
-def test_labels_beside_a_memory_map_are_refused(tmp_path: Path) -> None:
-    X = np.memmap(tmp_path / "X", float, "w+", shape=(20, 2))
-    with pytest.raises(LearningError, match=r"labels \('a'\): KernelClassifier"):
-        NystromKRLS().fit(X, np.array(["a", "b"] * 10))

@@ -47,7 +47,7 @@ KERNEL = Gaussian(0.6)
     [
         (NYTRO(KERNEL, 60, max_iter=300, patience=3, tolerance=0.9, random_state=0), 0.002),
         (SGM(KERNEL, max_iter=60, random_state=0), 0.01),
-        (SGM(KERNEL, "absolute", max_iter=60, random_state=0), 0.01),
+        (SGM(KERNEL, loss="absolute", max_iter=60, random_state=0), 0.01),
         (NystromSGM(KERNEL, 60, max_iter=60, random_state=0), 0.01),
     ],
     ids=["nytro", "sgm", "sgm absolute", "nystrom sgm"],

@@ -154,13 +154,6 @@ class DeviceRows(Rows):
         """See :class:`Rows`."""
         return None if self._block.weights is None else self.there.numpy(self._block.weights)
 
-    def squared_outputs(self) -> Array:
-        """See :class:`Rows`; in NumPy, since not all devices have double precision."""
-        Y, weights = self.there.numpy(self._block.Y).astype(float), self.weights()
-        w = np.ones(len(Y)) if weights is None else weights.astype(float)
-        squares: Array = np.einsum("i,ij,ij->j", w, Y, Y)
-        return squares
-
     def like(self, X: Array) -> DeviceRows:
         """See :class:`Rows`."""
         return DeviceRows(self.there, self.there.array(X, self.dtype))
