@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -15,11 +14,11 @@ from semiparam_dynamics.base.nodes.managed import LATE
 from semiparam_dynamics.base.nodes.messages import stamp_of
 
 from .conftest import TIMEOUT
+from .forks import Fork
 
 NODE = "/inverse_dynamics"
 WARN = b"\x01"
 UNLEARNED = "dropped: learning could not keep up"
-SPINNING = "while True: pass"
 STALLED = """
 import sys, time
 import rclpy
@@ -38,25 +37,22 @@ time.sleep(1000)
 """.replace("{0}", NODE)
 
 
-def child(program: str, **options) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, **options)
-
-
-def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect):
+def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect, tmp_path):
     process = start("inverse_dynamics", urdf=urdf)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm = connect()
-    with child(STALLED, stdout=subprocess.PIPE) as stalled:
-        try:
-            assert stalled.stdout is not None and stalled.stdout.readline() == b"there\n"
-            arm.move(10)
-            stalled.send_signal(signal.SIGSTOP)
-            for _ in range(13):  # more than any queue between them holds
-                arm.move(30)
-                peer.until(lambda: len(predicted) >= len(arm.stamps) - 2, "their predictions")
-            peer.until(lambda: peer.figures().get("samples learned") == "398", "all learned")
-        finally:
-            stalled.kill()
+    log = tmp_path / "stalled.log"
+    stalled = Fork([sys.executable, "-c", STALLED], str(log))
+    try:
+        peer.until(lambda: log.exists() and log.read_text() == "there\n", "the subscriber")
+        arm.move(10)
+        stalled.send_signal(signal.SIGSTOP)
+        for _ in range(13):  # more than any queue between them holds
+            arm.move(30)
+            peer.until(lambda: len(predicted) >= len(arm.stamps) - 2, "their predictions")
+        peer.until(lambda: peer.figures().get("samples learned") == "398", "all learned")
+    finally:
+        stalled.send_signal(signal.SIGKILL)
     arm.move(20)
     peer.until(lambda: len(predicted) >= 418, "predictions after it was killed")
     assert [stamp_of(message) for message in predicted] == arm.stamps[1:-1]
@@ -64,7 +60,9 @@ def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect):
     assert process.stop() == 0
 
 
-def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, urdf, connect):
+def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(
+    peer, start, urdf, connect, tmp_path
+):
     many = {"residual": "random_fourier", "random_fourier__n_features": 1000, "deadline": 0.02}
     process = start("inverse_dynamics", urdf=urdf, learning_queue=30, **many)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
@@ -75,7 +73,7 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, ur
     everywhere = os.sched_getaffinity(0)
     core = {min(everywhere)}
     threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
-    spinning = child(SPINNING)
+    spinning = Fork([sys.executable, "-c", "while True: pass"], str(tmp_path / "spinning.log"))
     os.sched_setaffinity(spinning.pid, core)
     for thread in threads:  # of the core it gets a quarter, as beside something more important
         os.sched_setaffinity(thread, core)
@@ -95,8 +93,7 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, ur
             if enough or time.monotonic() > end:
                 break
     finally:
-        spinning.kill()
-        spinning.wait()
+        spinning.send_signal(signal.SIGKILL)
     assert enough, f"{given_way} gave way, {len(predicted) - heard} predictions, {len(told)} told"
     assert WARN in {status.level for status in told[1:]}
     for thread in threads:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import signal
 import sys
 from pathlib import Path
 
 from sensor_msgs.msg import JointState
 
 from semiparam_dynamics.base.nodes.messages import stamp_of
+
+from .forks import Fork
 
 NODE = "/inverse_dynamics"
 VISITORS = 4
@@ -44,20 +46,21 @@ def handles(pid: int) -> int:
     return len(os.listdir(Path("/proc") / str(pid) / "fd"))
 
 
-def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, connect):
+def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, connect, tmp_path):
     process = start("inverse_dynamics", urdf=urdf)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm = connect()
     arm.move(50)
     before: list[int] = []
-    for _ in range(2):
-        command = [sys.executable, "-c", VISIT, str(VISITORS)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as visitors:
-            try:
-                assert visitors.stdout is not None and visitors.stdout.readline() == b"there\n"
-                arm.move(50)
-            finally:
-                visitors.kill()  # SIGKILL: they don't take their leave
+    log = tmp_path / "visitors.log"
+    log.touch()
+    for k in range(2):
+        visitors = Fork([sys.executable, "-c", VISIT, str(VISITORS)], str(log))
+        try:
+            peer.until(lambda k=k: log.read_text().count("there\n") > k, "the visitors")
+            arm.move(50)
+        finally:
+            visitors.send_signal(signal.SIGKILL)  # they don't take their leave
         arm.move(50)
         before.append(handles(process.pid))
     # Joint states are read best effort: where the machine is busy one may be lost.
