@@ -103,8 +103,11 @@ def test_without_a_urdf_it_cannot_be_configured(drive) -> None:
     assert driven.node.trigger_configure() == SUCCESS and driven.state == "inactive"
 
 
-def test_a_description_starts_it_once_and_not_against_a_manager(drive) -> None:
+def test_a_description_starts_it_once_and_not_against_a_manager(drive, urdf: Path) -> None:
     driven = drive()
+    for path in (str(urdf), "/etc/passwd", ""):  # no message names a file
+        driven.describe(path)
+        assert driven.state == "unconfigured" and driven.node.problem == managed.NO_TEXT
     driven.describe("<robot")
     assert driven.state == "unconfigured" and driven.node.problem
     driven.describe(URDF)
