@@ -636,7 +636,8 @@ def test_a_thousand_unmeasured_messages_a_second_are_looked_at_seldom(
 
 
 def test_learning_switched_off_is_counted_and_still_scored(make_session):
-    session = make_session(defer_learning=False)
+    session = make_session(defer_learning=False, examine_start=False)
+    assert session.first_motion is None
     for k, message in enumerate(moving(30)):
         session.learning = k < 12
         take(session, message)
