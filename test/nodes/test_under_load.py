@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -61,9 +62,7 @@ def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect, t
     assert process.stop() == 0
 
 
-def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(
-    peer, start, urdf, connect, tmp_path
-):
+def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, urdf, connect):
     many = {"residual": "random_fourier", "random_fourier__n_features": 1000, "deadline": 0.02}
     process = start("inverse_dynamics", urdf=urdf, learning_queue=30, **many)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
@@ -74,7 +73,7 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(
     everywhere = os.sched_getaffinity(0)
     core = {min(everywhere)}
     threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
-    spinning = Fork([sys.executable, "-c", "while True: pass"], str(tmp_path / "spinning.log"))
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     os.sched_setaffinity(spinning.pid, core)
     for thread in threads:  # of the core it gets a quarter, as beside something more important
         os.sched_setaffinity(thread, core)
@@ -94,7 +93,8 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(
             if enough or time.monotonic() > end:
                 break
     finally:
-        spinning.send_signal(signal.SIGKILL)
+        spinning.kill()
+        spinning.wait()
     assert enough, f"{given_way} gave way, {len(predicted) - heard} predictions, {len(told)} told"
     assert WARN in {status.level for status in told[1:]}
     for thread in threads:
@@ -108,7 +108,10 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(
     peer.until(lambda: figures()["samples waiting"] == "0", "no sample waiting")
     learned, missed = int(figures()["samples learned"]), int(figures()[UNLEARNED])
     left_out = int(figures().get(f"dropped: {LATE}", 0))
-    assert learned + missed == int(figures()["samples predicted"])
+    # Where messages got lost on the way a sample after the gap is predicted and not learned.
+    uncounted = int(figures()["samples predicted"]) - learned - missed
+    counted = sum(int(n) for key, n in figures().items() if key.startswith("dropped: "))
+    assert 0 <= uncounted <= counted - missed - left_out, figures()
     assert int(figures()["samples seen"]) + left_out <= arm.sent
     known = len(predicted)
 
