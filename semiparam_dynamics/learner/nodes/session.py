@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import TIMINGS, Array
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.nodes.autosave import LearningSession, Snapshot
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
@@ -31,7 +31,6 @@ from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 
-TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 BATCH_NS = 30_000_000  # ns of steps that go to the thread together
 IDLE_UPDATE_NS = BATCH_NS  # without such steps after which one that is not learned is assessed
