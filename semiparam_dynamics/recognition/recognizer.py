@@ -204,12 +204,8 @@ class Background:
         return np.arange(len(similar)) < count
 
 
-def similarity(x: Array, recursion: ClassRecursion) -> float:
-    """The cosine of an input (d,) with the mean of the class that it is most similar to."""
-    return float(_similarity(recursion.front.transform(x[None]), recursion.classes)[0])
-
-
 def _similarity(Z: Array, classes: ClassSums) -> Array:
+    """The cosine of each of the features (n, k) with the mean of the class most similar to it."""
     return _cosines(Z, classes.sums[classes.counts > 0.0])
 
 
@@ -318,7 +314,10 @@ class Recognizer:
             self._background.add(x)
             return Recognition(config.unknown, 0.0, (), np.zeros(0))
         least, limit = self._model.least_familiarity(config.false_accepts), self._background_limit()
-        similar = 0.0 if limit is None else similarity(x, self._model.recursion_)
+        similar = 0.0
+        if limit is not None:
+            recursion = self._model.recursion_
+            similar = float(_similarity(recursion.front.transform(x[None]), recursion.classes)[0])
         probabilities, (novelty, familiarity, similar) = self._smoothing.add(
             self._labels, *self._model.assess(x), similar
         )

@@ -234,7 +234,8 @@ def test_clipped_predictions_are_counted_and_warned_of(make_session) -> None:
     assert level == WARN and CLIPPED in summary
     assert int(report.values()[CLIPPED]) == session.learner.bounded[CLIPPED] > 100
     assert report.summary([])[0] == OK  # none since
-    assert (session.within_bounds(np.array([np.nan, -9.0])) == [0.0, -0.5]).all()
+    bound = session.learner.estimator.bound
+    assert (bound.within(np.array([np.nan, -9.0])) == [0.0, -0.5]).all()
 
 
 def test_the_gate_is_shown_where_there_is_one(make_session) -> None:

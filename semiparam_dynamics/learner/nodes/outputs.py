@@ -321,7 +321,8 @@ class Outputs(Outlets):
         if self._predicted in asked:
             self._predicted.publish(self._message(stamp, predicted))
         if self._rigid_body in asked:
-            rigid_body = self._session.within_bounds(step.prediction.rigid_body)
+            bound = self._session.learner.estimator.bound
+            rigid_body = bound.within(step.prediction.rigid_body)
             self._rigid_body.publish(self._message(stamp, rigid_body))
         if y is None:
             return

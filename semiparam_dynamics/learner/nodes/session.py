@@ -110,7 +110,7 @@ class Session(LearningSession[list[Step]]):
         # The newest sample, where none is learned or scored; the thread takes it.
         self._unlearned: deque[Sample] = deque(maxlen=1)
         self._given_at = 0  # stamp of the last step that the thread was given in either way
-        self._predict_beside_learning(config)
+        self.learner.predict_beside_learning(config.defer_learning, desired=config.feedforward)
         self._count_anew()
 
     def _forget(self) -> None:
@@ -144,15 +144,11 @@ class Session(LearningSession[list[Step]]):
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
-            self._predict_beside_learning(config)
+            self.learner.predict_beside_learning(config.defer_learning, desired=config.feedforward)
             self.thread.capacity = config.learning_queue
             self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
-
-    def _predict_beside_learning(self, config: InverseDynamicsNodeConfig) -> None:
-        wanted = config.defer_learning
-        self.learner.predict_beside_learning(wanted, desired=config.feedforward)
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
@@ -475,10 +471,6 @@ class Session(LearningSession[list[Step]]):
     def learned(self) -> str:
         """The amount of what was learned, in words."""
         return f"{self.learner.estimator.n_learned} samples"
-
-    def within_bounds(self, values: Array) -> Array:
-        """Values (n_axes,) to be published, within the bound on predictions."""
-        return self.learner.estimator.bound.within(values)
 
     def dropped(self) -> Counter[str]:
         """Messages, measurements and updates that were left out, by reason; while paused."""
