@@ -1,7 +1,4 @@
-"""The array types of the package, its units of time and angle, and the order of a wrench's entries.
-
-Shapes stand in docstrings and comments.
-"""
+"""The package's array types, its units of time and angle, and the order of a wrench's entries."""
 
 from __future__ import annotations
 
@@ -16,4 +13,5 @@ Stamps = npt.NDArray[np.int64]  # nanoseconds
 SECOND = 1_000_000_000  # nanoseconds
 NANO = 1e-9  # seconds in a nanosecond
 TURN = 2.0 * np.pi  # rad
+TIMINGS = 1000  # last durations that are kept of what is timed, for the diagnostics' percentiles
 WRENCH_AXES = ("fx", "fy", "fz", "tx", "ty", "tz")  # N and N m

@@ -28,15 +28,13 @@ def load_yaml(
     node_name: str = "",
     *,
     ignore: Collection[str] = (),
-    defaults: Mapping[str, object] | None = None,
 ) -> C:
     """Read a configuration from a YAML file, plain and nested or in ROS's form.
 
     In ROS's form (``NODE: ros__parameters: ...``) the sections ``/**`` and then `node_name` count,
     or the only section where no `node_name` is given. Names in `ignore`, such as a node's own
-    parameters, are passed over; `defaults` count where the file does not name them. Raises
-    ConfigurationError, naming the file, where it can't be read or a parameter is unknown, of the
-    wrong type or out of range.
+    parameters, are passed over. Raises ConfigurationError, naming the file, where it can't be read
+    or a parameter is unknown, of the wrong type or out of range.
     """
     path = Path(path).expanduser()
     document = _document(path)
@@ -44,8 +42,7 @@ def load_yaml(
         values = {k: v for tree in _applying(document, node_name) for k, v in _flatten(tree)}
         for name in {*ROS_PARAMETERS, *ignore}:
             values.pop(name, None)
-        from_flat(config_type, values, internal=False)  # says what is wrong in the file
-        return from_flat(config_type, {**(defaults or {}), **values})
+        return from_flat(config_type, values, internal=False)
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error}") from None
 

@@ -8,7 +8,7 @@ from collections import Counter, deque
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import NANO, TIMINGS, Array
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import SessionConfig
 from semiparam_dynamics.control.plan import Answer, Approach, Block, Plan, Point, Reference
@@ -17,14 +17,12 @@ from semiparam_dynamics.dynamics.gate import plausible_speeds
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
-NANO = 1e-9
 MAX_GAP_S = 0.5  # between measurements; after a longer one the motion restarts where the arm is
 TRACKING_HORIZON_S = 10.0  # over which tracking errors are averaged
 BEYOND = 1.0  # rad or m beyond its limits, or farther than it can have moved, where no joint is
 BLOCK = 10  # instants in one question to the learner
 DELAY_S = 0.002  # until a command acts: the feed-forward is of the desired state so much later
 APPROACH_SPEED = 0.5  # rad/s, largest of a joint on the way to the motion's beginning
-N_TIMINGS = 2000  # last commands whose duration is kept
 # Counted reasons.
 OUT_OF_ORDER = "joint states out of order"
 NOT_FINITE = "joint states not finite, or beyond 1e9"
@@ -63,7 +61,7 @@ class ControlSession:
         self.plan: Plan | None = None
         self.tracking: dict[str, RunningSquare] = {}
         self.counts: Counter[str] = Counter()
-        self.command_us: deque[float] = deque(maxlen=N_TIMINGS)
+        self.command_us: deque[float] = deque(maxlen=TIMINGS)
         self._start = self._last = 0  # ns
         self._begun = self._late = 0  # blocks of earlier plans
         self._speeds = plausible_speeds(model)

@@ -181,7 +181,9 @@ def _digits() -> dict[str, Callable[[], Iterator[Picture]]]:
 
 def _video(path: Path, rate: float, longest: int) -> Frames:
     film = _capture(str(path))
-    own = _credible(film.get(_opencv().CAP_PROP_FPS))
+    own = film.get(_opencv().CAP_PROP_FPS)
+    if not MIN_FILM_RATE <= own <= MAX_FILM_RATE:
+        own = 25.0
     readable = film.grab()
     film.release()
     if not readable:
@@ -268,11 +270,6 @@ def _selected(own: float, wanted: float) -> Iterator[bool]:
         is_shown = frame >= math.floor(shown * step)
         shown += is_shown
         yield is_shown
-
-
-def _credible(rate: float) -> float:
-    """Frames a second, where a file says so; 25 where what it says can't be."""
-    return rate if MIN_FILM_RATE <= rate <= MAX_FILM_RATE else 25.0
 
 
 def _opencv() -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 import pinocchio as pin
 
 from semiparam_dynamics.base import parameters
+from semiparam_dynamics.base.arrays import NANO
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation import effects
@@ -24,8 +25,6 @@ from semiparam_dynamics.simulation.effects import Bypass
 from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion, make_trajectory
 
 _CHUNK_STEPS = 2000  # control steps whose desired motion is computed at once
-_GRAVITY = (0.0, 0.0, -9.81)
-_ROUNDING_S = 1e-9
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class ArmSimulator:
                 for kind in (mujoco.mjtSensor.mjSENS_FORCE, mujoco.mjtSensor.mjSENS_TORQUE):
                     spec.add_sensor(type=kind, objtype=mujoco.mjtObj.mjOBJ_SITE, objname=site.name)
             spec.option.timestep = self._dt
-            spec.option.gravity = _GRAVITY
+            spec.option.gravity = urdfs.GRAVITY
             spec.option.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_LIMIT)
             self._model: Any = spec.compile()
         except (ValueError, RuntimeError) as error:
@@ -241,7 +240,7 @@ class ArmSimulator:
         commanded = self._commanded if self.config.control == "effort" else None
         if commanded is not None:
             age = self._step * self._dt - commanded[1]
-            if age <= self.config.command_timeout + _ROUNDING_S:
+            if age <= self.config.command_timeout + NANO:
                 return commanded[0]
         data, order = self._data, self._order
         desired, velocity, acceleration = self._desired()

@@ -150,16 +150,14 @@ class Bypass:
         attachment = np.array(config.cable_attachment)
         self._points = np.array([anchor, attachment])
         length = float(np.linalg.norm(anchor - position - reference @ attachment))
-        self._constants = np.array(
-            [
-                config.cable_stiffness,
-                config.cable_slack * length,
-                config.cable_softness,
-                config.sleeve_stiffness,
-                config.sleeve_hardening,
-                config.sleeve_friction,
-                config.sleeve_velocity,
-            ]
+        self._constants = (
+            config.cable_stiffness,
+            config.cable_slack * length,
+            config.cable_softness,
+            config.sleeve_stiffness,
+            config.sleeve_hardening,
+            config.sleeve_friction,
+            config.sleeve_velocity,
         )
         stiffness = (config.cable_stiffness, config.sleeve_stiffness, config.sleeve_friction)
         self.active = any(value > 0.0 for value in stiffness)
@@ -176,46 +174,6 @@ class Bypass:
 
 
 # Compiled: in plain Python, cable and sleeve would cost most of a simulation step.
-
-
-@compiled_as_written
-def cable_force(way: np.ndarray, stiffness: float, slack: float, softness: float) -> np.ndarray:
-    """The force (3,) in N of a cable on the end from which `way` (3,) in m leads to the other.
-
-    A linear spring that starts softly: T = k s log(1 + exp((l - l0)/s)), l the cable's length.
-    """
-    length = np.sqrt(way[0] ** 2 + way[1] ** 2 + way[2] ** 2)
-    stretch = (length - slack) / softness
-    tension = stiffness * softness * (max(stretch, 0.0) + np.log1p(np.exp(-abs(stretch))))
-    force: np.ndarray = way * (tension / max(length, 1e-9))
-    return force
-
-
-@compiled_as_written
-def sleeve_moment(
-    turned: np.ndarray,
-    velocity: np.ndarray,
-    stiffness: float,
-    hardening: float,
-    friction: float,
-    onset: float,
-) -> np.ndarray:
-    """The moment (3,) in N m on a link that is turned (3, 3) and turns with `velocity` (3,), rad/s.
-
-    Turned by an angle theta about an axis u, e = 1 - cos(theta): the elastic part is that of the
-    potential k (e + h e^2/2), M = -k (1 + h e) sin(theta) u, smooth and without winding up. Dry
-    friction opposes the angular velocity w: M = -c w / sqrt(|w|^2 + w0^2). In the link's axes.
-    """
-    e = 0.5 * (3.0 - turned[0, 0] - turned[1, 1] - turned[2, 2])
-    elastic = -0.5 * stiffness * (1.0 + hardening * e)
-    speed = np.sqrt(velocity[0] ** 2 + velocity[1] ** 2 + velocity[2] ** 2 + onset**2)
-    moment: np.ndarray = velocity * (-friction / speed)
-    moment[0] += elastic * (turned[2, 1] - turned[1, 2])
-    moment[1] += elastic * (turned[0, 2] - turned[2, 0])
-    moment[2] += elastic * (turned[1, 0] - turned[0, 1])
-    return moment
-
-
 @compiled_as_written
 def _wrench(
     rotation: np.ndarray,
@@ -223,11 +181,18 @@ def _wrench(
     velocity: np.ndarray,
     reference: np.ndarray,
     points: np.ndarray,
-    constants: np.ndarray,
+    constants: tuple[float, float, float, float, float, float, float],
 ) -> np.ndarray:
-    """Of cable and sleeve together, in the sensor's frame (6,)."""
+    """Of cable and sleeve together, in the sensor's frame (6,).
+
+    The cable is a linear spring that starts softly: T = k s log(1 + exp((l - l0)/s)), l its length.
+    The sleeve's elastic part, turned by an angle theta about an axis u, e = 1 - cos(theta), is that
+    of the potential k (e + h e^2/2), M = -k (1 + h e) sin(theta) u, smooth and without winding up;
+    its dry friction opposes the angular velocity w: M = -c w / sqrt(|w|^2 + w0^2).
+    """
+    stiffness, slack, softness, bending, hardening, friction, onset = constants
     # Written out, as matrix products of this size are slower than the calls around them.
-    way = np.zeros(3)
+    way = np.zeros(3)  # m, from the cable's end on the link to the other
     spin = np.zeros(3)
     turned = np.zeros((3, 3))
     for i in range(3):
@@ -237,11 +202,18 @@ def _wrench(
             for k in range(3):
                 turned[i, j] += reference[k, i] * rotation[k, j]
         way[i] -= points[1, i]
-    force = cable_force(way, constants[0], constants[1], constants[2])
-    moment = sleeve_moment(turned, spin, constants[3], constants[4], constants[5], constants[6])
+    length = np.sqrt(way[0] ** 2 + way[1] ** 2 + way[2] ** 2)
+    stretch = (length - slack) / softness
+    tension = stiffness * softness * (max(stretch, 0.0) + np.log1p(np.exp(-abs(stretch))))
+    force = way * (tension / max(length, 1e-9))
+    e = 0.5 * (3.0 - turned[0, 0] - turned[1, 1] - turned[2, 2])
+    elastic = -0.5 * bending * (1.0 + hardening * e)
+    speed = np.sqrt(spin[0] ** 2 + spin[1] ** 2 + spin[2] ** 2 + onset**2)
+    moment = spin * (-friction / speed)
     wrench = np.empty(6)
     for i in range(3):
         j, k = (i + 1) % 3, (i + 2) % 3
         wrench[i] = force[i]
+        moment[i] += elastic * (turned[k, j] - turned[j, k])
         wrench[3 + i] = moment[i] + (points[1, j] * force[k] - points[1, k] * force[j])
     return wrench

@@ -9,9 +9,8 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.simulation.urdf import require, without_meshes
+from semiparam_dynamics.simulation.urdf import GRAVITY, require, without_meshes
 
-GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, of an arm on the floor
 # Links stay bodies of their own, and the inertias are the file's.
 COMPILER = (
     '<mujoco><compiler fusestatic="false" balanceinertia="false" strippath="false" '

@@ -21,6 +21,7 @@ ICUB_SENSOR = "r_arm_ft_sensor"
 ICUB_HAND = "r_hand_dh_frame"
 #: The tip of a tool held in the fist, which iCub's tools point to (-y). With the wrist straight,
 #: the palm itself can't draw 10 cm circles in the XZ plane within the joints' limits.
+GRAVITY = (0.0, 0.0, -9.81)  # m/s^2, of an arm on the floor
 ICUB_HAND_OFFSET = (0.0, -0.1, 0.0)
 #: Centre (m, root frame) and posture (rad) of the circles, well within all limits.
 ICUB_CIRCLES = {

@@ -165,20 +165,10 @@ def test_a_flood_reaches_neither_the_model_nor_the_log(peer, start, urdf, connec
     assert len(dropped) == 4 and sum(dropped.values()) > 200  # of 1800 most, where none is lost
     log = (Path(urdf).parent / "inverse_dynamics.log").read_text()
     assert len(log.splitlines()) < 20
-
-
-def test_bytes_that_are_no_joint_state_are_counted_and_passed_over(
-    peer, start, urdf, connect
-) -> None:
-    start("inverse_dynamics", urdf=urdf, defer_learning="false")
-    arm = connect()
-    arm.move(50)
-    peer.until(lambda: peer.figures().get("samples seen") == "50", "the good messages")
     whole = serialize_message(arm.message())
-    cut = whole[: len(whole) // 2]
-    for _ in range(3):
-        arm.publisher.publish(cut)
+    for _ in range(3):  # bytes that are no joint state
+        arm.publisher.publish(whole[: len(whole) // 2])
         peer.spin(0.01)
-    peer.until(lambda: counts(peer).get("dropped: malformed") == 3, "the bad ones")
+    peer.until(lambda: counts(peer).get("dropped: malformed", 0) >= 3, "the bad ones")
     arm.move(50)
-    peer.until(lambda: peer.figures().get("samples seen") == "100", "those after them")
+    peer.until(lambda: peer.figures().get("samples seen") == "200", "those after them")

@@ -89,12 +89,12 @@ class Robot:
         self.publisher = peer.node.create_publisher(JointState, "joint_states", 50)
         self.heard = peer.listen(JointState, f"{NODE}/predicted")
         self.topics = {
-            "payload": self._listen(InertiaStamped, "payload"),
-            "payload_std": self._listen(InertiaStamped, "payload_std"),
-            "contact": self._listen(Bool, "contact"),
-            "changes": self._listen(DiagnosticArray, "changes"),
-            "collision": self._listen(Bool, "collision"),
-            "contact_events": self._listen(DiagnosticArray, "contact_events"),
+            "payload": self.listen(InertiaStamped, "payload"),
+            "payload_std": self.listen(InertiaStamped, "payload_std"),
+            "contact": self.listen(Bool, "contact"),
+            "changes": self.listen(DiagnosticArray, "changes"),
+            "collision": self.listen(Bool, "collision"),
+            "contact_events": self.listen(DiagnosticArray, "contact_events"),
             "markers": peer.listen(MarkerArray, f"{NODE}/markers"),
             "external_fast": peer.listen(JointState, f"{NODE}/external_fast"),
             "external": peer.listen(JointState, f"{NODE}/external"),
@@ -109,7 +109,7 @@ class Robot:
         self.node = self.start()
         self.last = JointState()
 
-    def _listen(self, kind: type, topic: str) -> list[Any]:
+    def listen(self, kind: type, topic: str) -> list[Any]:
         heard: list[Any] = []
         self._peer.node.create_subscription(kind, f"{NODE}/{topic}", heard.append, LATCHED)
         return heard
@@ -160,10 +160,18 @@ def robot(peer, start, learned: Path, tmp_path: Path) -> Robot:
     return Robot(peer, start, learned, tmp_path)
 
 
-def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot) -> None:
+def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(
+    peer, robot, start, learned: Path, driver_messages
+) -> None:
+    """And the bridge gives the driver what was weighed."""
+    driver = Driver(peer, "franka_msgs", "SetLoad", "service_server/set_load")
+    bridge = {"driver": "franka", "frame": "lower", "period": 0.1}
+    bridge |= {"max_distance": 1.0, "tool_mass": 0.0}
+    start("payload_bridge", urdf=learned / "arm.urdf", **bridge)
     payloads = robot.topics["payload"]
     robot.move(4.0)
-    peer.until(lambda: len(payloads) > 0, "the bare hand")
+    peer.until(lambda: len(payloads) > 0 and len(driver.loads) > 0, "the bare hand")
+    assert driver.loads[-1].mass == 0.0
     assert [p.inertia.m for p in payloads] == [0.0] and not robot.events()
     refused = robot.call("snapshot", "cup")
     assert not refused.success and "nothing is held" in refused.message
@@ -179,6 +187,9 @@ def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot
     assert said.inertia.com.x == pytest.approx(center[0], abs=0.03)
     assert said.inertia.com.z == pytest.approx(center[2], abs=0.03)
     assert said.inertia.com.y == pytest.approx(0.0, abs=0.3)  # across the plane nothing is felt
+    peer.until(lambda: driver.loads[-1].mass > 0.9 * mass, "the payload at the driver")
+    assert driver.loads[-1].mass == pytest.approx(mass, rel=0.1)
+    assert driver.loads[-1].center_of_mass[0] == pytest.approx(center[0], abs=0.03)
     found = [event for event in robot.events() if event["cause"] == "payload"]
     assert len(found) == 1 and float(found[0]["delay [s]"]) < 1.0
     assert float(found[0]["statistic"]) > float(found[0]["threshold"])
@@ -191,7 +202,8 @@ def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot
     drawn = [m for array in robot.topics["markers"] for m in array.markers if m.ns == "payload"]
     assert any(m.text.endswith(" kg") and m.header.frame_id == "lower" for m in drawn)
     assert payloads[-1].inertia.m == 0.0
-    peer.until(lambda: peer.figures()["payload"] == "bare", "the bare hand in the diagnostics")
+    peer.until(lambda: driver.loads[-1].mass == 0.0, "the empty hand at the driver")
+    peer.until(lambda: peer.figures().get("payload") == "bare", "the bare hand")
     assert peer.figures()["payloads known"] == "bare, cup"
 
     assert robot.call("save").success
@@ -207,22 +219,6 @@ def test_a_thing_is_weighed_named_put_down_and_recalled_after_a_kill(peer, robot
     peer.until(lambda: payloads[-1].inertia.m == 0.0, "the release")
     assert robot.call("forget_snapshot").success
     assert "there are: bare" in robot.call("recall", "cup").message
-
-
-def test_a_contact_is_over_when_the_node_is_deactivated(peer, robot) -> None:
-    robot.move(4.0)
-    contact, told = robot.topics["contact"], robot.topics["contact_events"]
-    push = np.array([0.0, 0.0, 40.0]), np.array([0.3, 0.0, 0.0])
-    robot.arm.hand.push(*push)
-    robot.move(0.5)
-    peer.until(lambda: [m.data for m in contact] == [False, True], "the contact")
-    assert peer.transition(Transition.TRANSITION_DEACTIVATE)
-    peer.until(lambda: "over after 0." in told[-1].status[0].message, "its end")
-    peer.until(lambda: [m.data for m in contact] == [False, True, False], "that it is over")
-    late: list[Bool] = []
-    peer.node.create_subscription(Bool, f"{NODE}/contact", late.append, LATCHED)
-    peer.until(lambda: bool(late), "what is latched")
-    assert [m.data for m in late] == [False]
 
 
 def test_a_push_is_told_and_nothing_of_it_is_learned(peer, robot) -> None:
@@ -276,28 +272,12 @@ def test_a_push_is_told_and_nothing_of_it_is_learned(peer, robot) -> None:
     assert int(figures["dropped: during a change (changes.detect)"]) >= 25
     assert figures["contact"] == "false" and figures["changes: learning paused"] == "false"
 
-
-def test_the_driver_is_told_by_the_bridge_what_was_weighed(
-    peer, robot, start, learned: Path, driver_messages
-) -> None:
-    driver = Driver(peer, "franka_msgs", "SetLoad", "service_server/set_load")
-    bridge = {
-        "driver": "franka",
-        "frame": "lower",
-        "period": 0.1,
-        "max_distance": 1.0,
-        "tool_mass": 0.0,
-    }
-    start("payload_bridge", urdf=learned / "arm.urdf", **bridge)
-    robot.move(4.0)
-    peer.until(lambda: len(driver.loads) > 0, "the empty hand")
-    assert driver.loads[-1].mass == 0.0
-    mass, center, inertia = BODY
-    robot.arm.hand.attach(mass, center, inertia)
-    robot.move(6.0)
-    peer.until(lambda: driver.loads[-1].mass > 0.9 * mass, "the payload")
-    assert driver.loads[-1].mass == pytest.approx(mass, rel=0.1)
-    assert driver.loads[-1].center_of_mass[0] == pytest.approx(center[0], abs=0.03)
-    robot.arm.hand.attach(0.0, np.zeros(3), np.zeros((3, 3)))
-    robot.move(2.0)
-    peer.until(lambda: driver.loads[-1].mass == 0.0, "the empty hand again")
+    robot.arm.hand.push(np.array([0.0, 0.0, 40.0]), np.array([0.3, 0.0, 0.0]))
+    robot.move(0.5)
+    peer.until(lambda: [m.data for m in contact][3:] == [True], "another contact")
+    assert peer.transition(Transition.TRANSITION_DEACTIVATE)  # by which it is over
+    peer.until(lambda: [m.data for m in contact][3:] == [True, False], "that it is over")
+    assert "over after 0." in robot.topics["contact_events"][-1].status[0].message
+    late = robot.listen(Bool, "contact")
+    peer.until(lambda: bool(late), "what is latched")
+    assert [m.data for m in late] == [False]

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rclpy.qos import DurabilityPolicy, QoSProfile
-from sensor_msgs.msg import JointState
 from std_msgs.msg import Float32MultiArray, MultiArrayLayout, String
 from std_srvs.srv import Trigger
 
@@ -52,24 +50,6 @@ def test_what_names_files_can_be_set_at_the_start_only() -> None:
                 found.add(entry.name)
                 assert not entry.live, entry.name
     assert found == PATHS
-
-
-def test_a_description_that_names_a_file_is_refused(peer, start, urdf, connect) -> None:
-    start("inverse_dynamics")
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    publisher = peer.node.create_publisher(String, "robot_description", latched)
-    predicted = peer.listen(JointState, "/inverse_dynamics/predicted")
-    for path in (str(urdf), "/etc/passwd", ""):
-        peer.status = None
-        publisher.publish(String(data=path))
-        peer.until(lambda: peer.status and "URDF's text" in peer.status.message, f"a no to {path}")
-        assert peer.figures()["state"] == "unconfigured"
-        assert "root:" not in peer.status.message
-    publisher.publish(String(data=urdf.read_text()))  # as text the same robot serves
-    peer.until(lambda: peer.figures().get("state") == "active", "the active node")
-    arm = connect()
-    arm.move(20)
-    peer.until(lambda: bool(predicted), "predictions")
 
 
 def test_an_object_is_called_anything_and_no_file_is(peer, start, tmp_path) -> None:

@@ -64,9 +64,6 @@ class Robot:
     def joints(self) -> tuple[str, ...]:
         return tuple(self.node.session.model.joint_names)
 
-    def values(self) -> dict[str, str]:
-        return {pair.key: pair.value for pair in self.node.report().values}
-
 
 @pytest.fixture
 def robot(drive, tmp_path: Path) -> Callable[[], Robot]:  # noqa: F811
@@ -100,7 +97,7 @@ def test_a_gripper_that_came_first_does_not_decide_what_is_learned(robot) -> Non
     assert told.startswith("shoulder, elbow are published together: they are learned from now on")
     of.seconds(FINGER, LEARNED)
     assert of.joints == LEARNED and of.node.session.learner.estimator.n_learned > 0
-    assert "other joints" not in of.values()
+    assert "other joints" not in of.driven.values()
 
 
 def test_where_much_is_learned_others_are_told_once(robot, monkeypatch) -> None:
@@ -113,7 +110,7 @@ def test_where_much_is_learned_others_are_told_once(robot, monkeypatch) -> None:
     assert of.joints == FINGER
     (told,) = [line for line in of.warnings if "set the parameter 'joints'" in line]
     assert told.startswith("messages name shoulder, elbow, too, which the model of finger")
-    assert of.values()["other joints"] == told
+    assert of.driven.values()["other joints"] == told
 
 
 def test_a_gripper_s_file_does_not_decide_but_an_arm_s_does(robot, monkeypatch) -> None:
@@ -125,7 +122,7 @@ def test_a_gripper_s_file_does_not_decide_but_an_arm_s_does(robot, monkeypatch) 
     of = robot()
     assert of.joints == FINGER  # before any message
     of.seconds(FINGER, LEARNED, moving=False)
-    assert of.joints == LEARNED and "model set aside" in of.values()
+    assert of.joints == LEARNED and "model set aside" in of.driven.values()
     for _ in range(2):  # after the stand the filters have to forget how they began in motion
         of.seconds(FINGER, LEARNED)
     assert of.node.session.learner.estimator.n_learned > 5
@@ -133,7 +130,7 @@ def test_a_gripper_s_file_does_not_decide_but_an_arm_s_does(robot, monkeypatch) 
     of = robot()
     of.seconds((*LEARNED, *FINGER), moving=False)
     assert of.joints == LEARNED and of.node.session.learner.estimator.n_learned > 5
-    assert of.values()["resumed from"]
+    assert of.driven.values()["resumed from"]
     (told,) = [line for line in of.warnings if "set the parameter 'joints'" in line]
     assert told.startswith("messages name finger, too")
 

@@ -14,9 +14,6 @@ from rcl_interfaces.srv import GetParameters
 from std_msgs.msg import Float32, Float32MultiArray, String
 from std_srvs.srv import SetBool, Trigger
 
-from semiparam_dynamics.recognition.config import RecognitionConfig
-from semiparam_dynamics.recognition.recognizer import Recognizer
-
 from .conftest import TIMEOUT
 
 NODE = "/object_recognition"
@@ -176,18 +173,6 @@ def test_services_edits_and_live_parameters(peer, start, stage, tmp_path):
     assert peer.call(Trigger, f"{NODE}/reset").success
     stage.until("objects", "0")
     assert stage.answer(np.ones(D + 1)) == "unknown"  # any length will do again
-
-
-def test_a_model_of_other_features_is_set_aside_and_told(peer, start, tmp_path):
-    path = tmp_path / "objects.npz"
-    recognizer = Recognizer(RecognitionConfig(), {"input": "image"})
-    recognizer.learn(np.ones(D), "mug")
-    recognizer.save(path)
-    start("object_recognition", input="features", model_file=path)
-    peer.until(lambda: "model set aside" in peer.figures(), "what was set aside")
-    told = peer.figures()["model set aside"]
-    assert "input is 'image' there, 'features' here" in told and "set-aside" in told
-    assert (tmp_path / "objects.set-aside.npz").is_file() and peer.figures()["objects"] == "0"
 
 
 def test_lifecycle(peer, start, stage, tmp_path):

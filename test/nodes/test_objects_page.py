@@ -170,8 +170,9 @@ def test_objects_are_taught_and_changed_and_survive_a_restart(
             until(lambda: page.newest["teaching"] == {"label": name, "page": "one"}, "teaching")  # noqa: B023
             until(lambda: int(page.listed().get(name) or 0) > 3, f"{name} in the list")  # noqa: B023
         # Without a word from the page, teaching ends by itself.
+        assert name == NAMES[-1] or page.order("stop") == 204
         until(lambda: page.newest["teaching"] == {"label": "", "page": ""}, "its end")
-        assert time.monotonic() - page.ordered >= HOLD
+        assert name != NAMES[-1] or time.monotonic() - page.ordered >= HOLD
         until(lambda: page.newest["answer"]["label"] == name, name)  # noqa: B023
 
     def agrees() -> bool:
@@ -541,9 +542,9 @@ def test_a_page_pauses_a_folder_and_lets_it_go_on(peer, start, open_page, tmp_pa
     for paused in (True, False):
         assert page.order("pause") == 204
         peer.until(lambda paused=paused: page.newest["source"]["paused"] == paused, "its state")
-        peer.spin(0.3)  # the frames on their way
+        peer.spin(0.2)  # the frames on their way
         seen: set[str] = set()
-        for _ in range(20):
+        for _ in range(8):
             peer.spin(0.05)
             seen.add(page.newest["frame"]["jpeg"])
         assert (len(seen) == 1) == paused

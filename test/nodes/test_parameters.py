@@ -18,8 +18,6 @@ from rclpy.parameter import Parameter
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.nodes import parameters as bridge
 from semiparam_dynamics.base.parameters import group, parameter, to_flat
-from semiparam_dynamics.learner.nodes.live_page import LivePageNode
-from semiparam_dynamics.recognition.nodes.objects_page import ObjectsPageNode
 
 
 @dataclass(frozen=True)
@@ -72,20 +70,6 @@ def test_a_name_that_ros_does_not_take_is_refused_in_a_sentence(make_node, name,
         assert bridge.check_name(node, "learner", good) == good
     with pytest.raises(ConfigurationError, match=f"learner: '{name}' is no name in ROS: .*{why}"):
         bridge.check_name(node, "learner", name)
-
-
-@pytest.mark.parametrize(
-    ("make", "parameter"), [(LivePageNode, "learner"), (ObjectsPageNode, "recognition")]
-)
-def test_a_page_refuses_such_a_name_of_the_node_it_shows(
-    ros_environment, make: Callable[[], Node], parameter: str
-) -> None:
-    rclpy.init(args=["--ros-args", "-p", f"{parameter}:=left arm", "-p", "port:=0"])
-    try:
-        with pytest.raises(ConfigurationError, match=f"{parameter}: 'left arm' is no name in ROS"):
-            make()
-    finally:
-        rclpy.try_shutdown()
 
 
 def test_declares_type_range_choices_and_description(make_node):

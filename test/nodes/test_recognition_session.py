@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from std_msgs.msg import Float32MultiArray, String
 
-from semiparam_dynamics.base.errors import RefusedError, StorageError
+from semiparam_dynamics.base.errors import RefusedError
 from semiparam_dynamics.base.parameters import replace
-from semiparam_dynamics.base.storage import State
 from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
 from semiparam_dynamics.recognition.recognizer import Recognition
@@ -127,28 +126,6 @@ def test_what_is_taught_is_saved_although_a_frame_always_waits(tmp_path: Path):
     talk.session.drain()
     assert unsaved == [0, 1, 2, 3, 0, 1, 2, 0, 0]
     assert len(talk.published) == 10 and talk.session.taught == 7
-
-
-def test_no_memory_for_a_save_ends_no_recognition(tmp_path: Path, monkeypatch):
-    path = tmp_path / "objects.npz"
-    talk = Talk(model_file=str(path))
-
-    def full() -> State:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(talk.session.recognizer, "state", full)
-        talk.teach("mug", 0)
-        talk.session.drain()
-        assert "not enough memory" in talk.session.autosave.problem
-        with pytest.raises(StorageError, match="not enough memory"):
-            talk.session.begin_save(path, lambda problem: None)
-    assert not talk.session.problem and not path.exists()
-    talk.teach("book", 1)
-    talk.session.drain()
-    talk.session.autosave.wait()
-    assert talk.session.taught == 24 and len(talk.published) == 24
-    assert path.exists() and not talk.session.autosave.problem
 
 
 BAD_FEATURES = [

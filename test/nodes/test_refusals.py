@@ -23,6 +23,8 @@ CASES = [
     ("object_recognition", "backbone: {fille: x}", "did you mean 'backbone.file'?"),
     ("object_recognition", "backbone: {file: missing.onnx}", "missing.onnx"),
     ("object_recognition", "input: features, hold_out: 1", "hold_out"),
+    ("live_page", "learner: left arm", "learner: 'left arm' is no name in ROS"),
+    ("objects_page", "recognition: left arm", "recognition: 'left arm' is no name in ROS"),
     ("image_source", "source: missing", "there is no camera, file or folder 'missing'"),
 ]
 

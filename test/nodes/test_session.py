@@ -279,25 +279,6 @@ def test_saving_in_the_thread_leaves_the_model_s_working_memory_alone(
     assert load_state(path, identity)["counts"][0] > 0 and users <= {here}
 
 
-def test_a_tare_is_of_samples_that_the_present_model_predicted(make_session, tmp_path):
-    session, messages = make_session(defer_learning=False), iter(moving(300, 0.0))
-
-    def stand() -> None:
-        for _ in range(100):
-            message = next(messages)
-            message.velocity = [0.0, 0.0]
-            take(session, message)
-
-    stand()
-    assert "samples is taken off" in session.tare()
-    session.save(tmp_path / "model.npz")
-    session.load(tmp_path / "model.npz")
-    with pytest.raises(SampleError, match="stand still for half a second"):
-        session.tare()
-    stand()
-    assert "samples is taken off" in session.tare()
-
-
 def standing(session: Session, first: int, count: int = 100, effort: bool = True) -> None:
     """Take messages of the robot at rest, with the stamps from the `first` one on."""
     for k in range(first, first + count):
@@ -309,50 +290,63 @@ def standing(session: Session, first: int, count: int = 100, effort: bool = True
         take(session, message)
 
 
-def test_a_tare_is_of_now(make_session, monkeypatch):
-    """An hour later a tool may be mounted."""
+def assert_tared(session: Session) -> None:
+    assert "samples is taken off" in session.tare()
+
+
+def assert_not_tared(session: Session, why: str = "stand still for half a second") -> None:
+    with pytest.raises(SampleError, match=why):
+        session.tare()
+
+
+def test_a_tare_is_of_now_and_of_what_the_present_model_predicted(
+    make_session, monkeypatch, tmp_path
+):
+    """Not of a stand before it moved away unmeasured; an hour later a tool may be mounted."""
     session, now = make_session(defer_learning=False), [1000.0]
     monkeypatch.setattr(session, "_clock", lambda: now[0])
     standing(session, 0)
-    now[0] += 1.0
-    assert "samples is taken off" in session.tare()
-    now[0] += 3600.0
-    with pytest.raises(SampleError, match="3601 s old: send measurements"):
-        session.tare()
-    standing(session, 360_000)
-    assert "samples is taken off" in session.tare()
-
-
-def test_a_robot_that_moves_away_unmeasured_stands_no_more(make_session):
-    session = make_session(defer_learning=False)
-    standing(session, 0)
+    assert_tared(session)
     for k in range(100, 110):
         message = moved(k)
         message.effort = []
         take(session, message)
-    with pytest.raises(SampleError, match="stand still for half a second"):
-        session.tare()
+    assert_not_tared(session)
     standing(session, 110, 40)
-    with pytest.raises(SampleError, match="stand still for half a second"):
-        session.tare()
+    assert_not_tared(session)
     standing(session, 150, 40)
-    assert "samples is taken off" in session.tare()
+    assert_tared(session)
+    session.save(tmp_path / "model.npz")
+    session.load(tmp_path / "model.npz")
+    assert_not_tared(session)
+    standing(session, 190)
+    now[0] += 1.0
+    assert_tared(session)
+    now[0] += 3600.0
+    assert_not_tared(session, "3601 s old: send measurements")
+    standing(session, 360_000)
+    assert_tared(session)
+
+
+def cup(session: Session) -> Any:
+    """The monitor of changes, that knows a payload of this name."""
+    monitor = session.learner.changes
+    held = np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
+    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    return monitor
 
 
 def test_no_tare_is_of_predictions_with_a_payload_that_is_gone(make_session):
     session = make_session(defer_learning=False, changes__detect=True)
-    monitor = session.learner.changes
-    held = np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
-    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    monitor = cup(session)
     monitor.recall("cup")
     standing(session, 0)
     with_it = session.last.prediction.semiparametric
-    assert "samples is taken off" in session.tare()
+    assert_tared(session)
     monitor.recall(BARE)  # as it is told at rest
-    with pytest.raises(SampleError, match="stand still for half a second"):
-        session.tare()
+    assert_not_tared(session)
     standing(session, 100)
-    assert "samples is taken off" in session.tare()
+    assert_tared(session)
     without = session.last.prediction.semiparametric
     assert np.abs(with_it - without).max() > 1.0
     np.testing.assert_allclose(session.learner.external_bias, 1.0 - without, atol=0.01)
@@ -366,8 +360,7 @@ def test_a_payload_that_is_put_down_at_rest_is_saved_at_the_end(
     path = tmp_path / "model.npz"
     given = {"changes__detect": True, "model_file": str(path), "defer_learning": defer}
     session = make_session(save_interval=0.0, **given)
-    monitor, held = session.learner.changes, np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
-    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    monitor = cup(session)
     monitor.recall("cup")
     standing(session, 0)
     session.save(path)
@@ -390,8 +383,7 @@ def test_a_payload_that_is_put_down_at_rest_is_saved_at_the_end(
 def test_a_payload_that_is_taken_at_rest_is_saved_when_it_is_due(make_session, tmp_path):
     path = tmp_path / "model.npz"
     session = make_session(changes__detect=True, model_file=str(path), save_interval=1e-3)
-    monitor, held = session.learner.changes, np.array([1.0, 0.2, 0.0, 0.0, *[0.0] * 6])
-    monitor.snapshots.store("cup", Snapshot(held, 1e-4 * np.eye(10)))
+    monitor = cup(session)
     standing(session, 0)
     session.save_if_due()
     session.drain()
@@ -644,7 +636,8 @@ def test_a_thousand_unmeasured_messages_a_second_are_looked_at_seldom(
 
 
 def test_learning_switched_off_is_counted_and_still_scored(make_session):
-    session = make_session(defer_learning=False)
+    session = make_session(defer_learning=False, examine_start=False)
+    assert session.first_motion is None
     for k, message in enumerate(moving(30)):
         session.learning = k < 12
         take(session, message)

@@ -118,17 +118,17 @@ def test_subfolders_are_taught_by_their_names_and_each_run_begins_anew(
     rng, out = np.random.default_rng(0), tmp_path / "out"
     for name, color in (("red", (220, 30, 30)), ("blue", (30, 30, 220))):
         (tmp_path / "pictures" / name).mkdir(parents=True)
-        for k in range(9):
+        for k in range(5):
             pixels = rng.integers(-30, 30, (48, 64, 3)) + color
             Pillow.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(
                 tmp_path / "pictures" / name / f"{k}.png"
             )
     for _ in range(2):
-        given = ["--no-page", "--teach", "8", "--rate", "20", "--out", str(out)]
+        given = ["--no-page", "--teach", "5", "--rate", "50", "--out", str(out)]
         assert main(["objects", str(tmp_path / "pictures"), *given]) == 0
         told = capsys.readouterr().out
         learned = {name: int(n) for name, n in re.findall(r"^  (\w+): (\d+) learned", told, re.M)}
-        assert learned.keys() == {"red", "blue"} and max(learned.values()) <= 7, told
+        assert learned.keys() == {"red", "blue"} and max(learned.values()) <= 5, told
         assert "taught frames were recognised before they were learned" in told
 
 

@@ -83,6 +83,10 @@ class Driven:
         self.until(made.get_subscription_count)
         return made
 
+    def values(self) -> dict[str, str]:
+        """The figures of a report that is made now."""
+        return {pair.key: pair.value for pair in self.node.report().values}
+
     def publishers(self) -> int:
         return len(self._other.get_publishers_info_by_topic("/inverse_dynamics/predicted"))
 
@@ -103,8 +107,11 @@ def test_without_a_urdf_it_cannot_be_configured(drive) -> None:
     assert driven.node.trigger_configure() == SUCCESS and driven.state == "inactive"
 
 
-def test_a_description_starts_it_once_and_not_against_a_manager(drive) -> None:
+def test_a_description_starts_it_once_and_not_against_a_manager(drive, urdf: Path) -> None:
     driven = drive()
+    for path in (str(urdf), "/etc/passwd", ""):  # no message names a file
+        driven.describe(path)
+        assert driven.state == "unconfigured" and driven.node.problem == managed.NO_TEXT
     driven.describe("<robot")
     assert driven.state == "unconfigured" and driven.node.problem
     driven.describe(URDF)
@@ -177,9 +184,8 @@ def test_a_model_that_does_not_fit_is_set_aside(drive, tmp_path: Path) -> None:
     driven.describe(LONGER)
     assert driven.state == "active" and driven.node.session.autosave.loaded is None
     assert kept.read_bytes() == content and not saved.exists()
-    values = {pair.key: pair.value for pair in driven.node.report().values}
-    assert f"it was moved to {kept}" in values["model set aside"]
-    assert "regressor_sha256 is" in values["model set aside"]
+    told = driven.values()["model set aside"]
+    assert f"it was moved to {kept}" in told and "regressor_sha256 is" in told
 
 
 FINGER = """<link name="tip"/><joint name="finger" type="prismatic"><parent link="lower"/>
@@ -288,5 +294,4 @@ def test_diagnostics_say_what_the_learner_is_doing(
     assert publishes(0.0, 60).endswith("standing still, waiting for motion")
     said = publishes(2.0, 100)
     assert "learns " in said and "the residual is silent until 1.25 s of motion" in said
-    values = {pair.key: pair.value for pair in driven.node.report().values}
-    assert values["outputs behind the joint states [ms]"] == "10.0"
+    assert driven.values()["outputs behind the joint states [ms]"] == "10.0"

@@ -1,4 +1,4 @@
-"""The learner node on a busy core, and with subscribers that don't keep up."""
+"""The learner node on a busy core, and with others that don't keep up or are killed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from sensor_msgs.msg import JointState
@@ -15,11 +16,11 @@ from semiparam_dynamics.base.nodes.managed import LATE
 from semiparam_dynamics.base.nodes.messages import stamp_of
 
 from .conftest import TIMEOUT
+from .forks import Fork
 
 NODE = "/inverse_dynamics"
 WARN = b"\x01"
 UNLEARNED = "dropped: learning could not keep up"
-SPINNING = "while True: pass"
 STALLED = """
 import sys, time
 import rclpy
@@ -38,25 +39,22 @@ time.sleep(1000)
 """.replace("{0}", NODE)
 
 
-def child(program: str, **options) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.DEVNULL, **options)
-
-
-def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect):
+def test_a_subscriber_that_stalls_holds_nothing_up(peer, start, urdf, connect, tmp_path):
     process = start("inverse_dynamics", urdf=urdf)
     predicted = peer.listen(JointState, f"{NODE}/predicted")
     arm = connect()
-    with child(STALLED, stdout=subprocess.PIPE) as stalled:
-        try:
-            assert stalled.stdout is not None and stalled.stdout.readline() == b"there\n"
-            arm.move(10)
-            stalled.send_signal(signal.SIGSTOP)
-            for _ in range(13):  # more than any queue between them holds
-                arm.move(30)
-                peer.until(lambda: len(predicted) >= len(arm.stamps) - 2, "their predictions")
-            peer.until(lambda: peer.figures().get("samples learned") == "398", "all learned")
-        finally:
-            stalled.kill()
+    log = tmp_path / "stalled.log"
+    stalled = Fork([sys.executable, "-c", STALLED], str(log))
+    try:
+        peer.until(lambda: log.exists() and log.read_text() == "there\n", "the subscriber")
+        arm.move(10)
+        stalled.send_signal(signal.SIGSTOP)
+        for _ in range(13):  # more than any queue between them holds
+            arm.move(30)
+            peer.until(lambda: len(predicted) >= len(arm.stamps) - 2, "their predictions")
+        peer.until(lambda: peer.figures().get("samples learned") == "398", "all learned")
+    finally:
+        stalled.send_signal(signal.SIGKILL)
     arm.move(20)
     peer.until(lambda: len(predicted) >= 418, "predictions after it was killed")
     assert [stamp_of(message) for message in predicted] == arm.stamps[1:-1]
@@ -75,7 +73,7 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, ur
     everywhere = os.sched_getaffinity(0)
     core = {min(everywhere)}
     threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
-    spinning = child(SPINNING)
+    spinning = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     os.sched_setaffinity(spinning.pid, core)
     for thread in threads:  # of the core it gets a quarter, as beside something more important
         os.sched_setaffinity(thread, core)
@@ -110,7 +108,10 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, ur
     peer.until(lambda: figures()["samples waiting"] == "0", "no sample waiting")
     learned, missed = int(figures()["samples learned"]), int(figures()[UNLEARNED])
     left_out = int(figures().get(f"dropped: {LATE}", 0))
-    assert learned + missed == int(figures()["samples predicted"])
+    # Where messages got lost on the way a sample after the gap is predicted and not learned.
+    uncounted = int(figures()["samples predicted"]) - learned - missed
+    counted = sum(int(n) for key, n in figures().items() if key.startswith("dropped: "))
+    assert 0 <= uncounted <= counted - missed - left_out, figures()
     assert int(figures()["samples seen"]) + left_out <= arm.sent
     known = len(predicted)
 
@@ -120,4 +121,61 @@ def test_on_a_busy_core_predictions_go_on_and_learning_gives_way(peer, start, ur
 
     peer.until(predicted_again, "predictions of what came then")
     peer.until(lambda: int(figures()["samples learned"]) > learned, "more samples learned")
+    assert process.stop() == 0
+
+
+VISITORS = 4
+# As many participants as processes would be, which would take longer to start.
+VISIT = """
+import sys, time
+import rclpy
+from diagnostic_msgs.msg import DiagnosticArray
+from rclpy.context import Context
+from sensor_msgs.msg import JointState
+
+kept = []
+for k in range(int(sys.argv[1])):
+    context = Context()
+    rclpy.init(context=context)
+    node = rclpy.create_node(f"visitor{k}", context=context)
+    for name in ("predicted", "external"):
+        kept.append(node.create_subscription(JointState, f"/inverse_dynamics/{name}", print, 10))
+    kept.append(node.create_subscription(DiagnosticArray, "/diagnostics", print, 10))
+    kept.append((node, node.create_publisher(JointState, "/joint_states", 10)))
+while any(one[0].count_publishers("/diagnostics") == 0 for one in kept if isinstance(one, tuple)):
+    time.sleep(0.05)
+for one in kept:
+    if isinstance(one, tuple):
+        one[1].publish(JointState(name=["no joint of the arm"], position=[0.0]))
+print("there", flush=True)
+time.sleep(1000)
+"""
+
+
+def handles(pid: int) -> int:
+    return len(os.listdir(Path("/proc") / str(pid) / "fd"))
+
+
+def test_peers_that_are_killed_leave_nothing_open(peer, start, urdf, connect, tmp_path):
+    process = start("inverse_dynamics", urdf=urdf)
+    predicted = peer.listen(JointState, f"{NODE}/predicted")
+    arm = connect()
+    arm.move(50)
+    before: list[int] = []
+    log = tmp_path / "visitors.log"
+    log.touch()
+    for k in range(2):
+        visitors = Fork([sys.executable, "-c", VISIT, str(VISITORS)], str(log))
+        try:
+            peer.until(lambda k=k: log.read_text().count("there\n") > k, "the visitors")
+            arm.move(50)
+        finally:
+            visitors.send_signal(signal.SIGKILL)  # they don't take their leave
+        arm.move(50)
+        before.append(handles(process.pid))
+    # Joint states are read best effort: where the machine is busy one may be lost.
+    peer.until(lambda: len(predicted) >= 245, "predictions all the while")
+    assert {stamp_of(message) for message in predicted} <= set(arm.stamps[1:-1])
+    peer.until(lambda: int(peer.figures().get("samples learned", 0)) >= 245, "all learned")
+    peer.until(lambda: min(before[1], handles(process.pid)) <= before[0], f"closed: {before}")
     assert process.stop() == 0

@@ -16,6 +16,7 @@ from rclpy.qos import QoSProfile
 
 OK, WARN, ERROR = DiagnosticStatus.OK, DiagnosticStatus.WARN, DiagnosticStatus.ERROR
 SETTLING_S = 3.0  # for which something has been wrong before it is logged
+FINAL_S = 1.5  # after the last message, until diagnostics of all have come: one a second
 REPEAT_S = 60.0  # until it is logged again
 # How often, and how much: what may change from one second to the next in the same sentence.
 NUMBERS = re.compile(r"\bonce\b|\d+ times|[-+]?\d[\d.]*(?:e[-+]?\d+)?|-?\b(?:nan|inf)\b")

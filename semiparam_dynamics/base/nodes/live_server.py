@@ -32,6 +32,7 @@ MAX_COUNT_DIGITS = 15  # of a count in diagnostics; with more it is no count
 CLIENT_TIMEOUT = 10.0  # s that a reader may take for a line, or not take what is sent
 KEEP_ALIVE_PERIOD = 5.0  # s without anything new, after which a comment finds readers that left
 SILENCE_TIMEOUT = 3.0  # s, of a node that publishes diagnostics once a second
+MAX_POINTS = 400  # of a curve of the whole run: every other one goes when there are more
 MAX_CALLBACKS = 64  # between two updates
 Order = Mapping[str, str]
 POLICY = (

@@ -28,6 +28,7 @@ from semiparam_dynamics.base.nodes.diagnostics import (
 
 LATCHED = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 SUCCESS = TransitionCallbackReturn.SUCCESS
+DEPTH = 50  # messages of a topic that are kept for a subscriber that is late
 REPORT_PERIOD = 1.0  # s
 OFTEN = 100  # messages a second, from which on the report is made in parts after them
 

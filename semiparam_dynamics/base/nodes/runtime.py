@@ -252,11 +252,6 @@ def wrong_arguments(words: Sequence[str]) -> str:
     return ""
 
 
-def _about(make_node: Callable[[], object]) -> str:
-    """The first sentence on a node's module."""
-    return (sys.modules[make_node.__module__].__doc__ or "").partition("\n")[0]
-
-
 def run(
     name: str,
     make_node: Callable[[], N],
@@ -273,7 +268,8 @@ def run(
     """
     words = sys.argv[1:] if arguments is None else list(arguments)
     if not {"-h", "--help"}.isdisjoint(words):
-        print(HELP.format(name=name, about=_about(make_node)))
+        about, _, _ = (sys.modules[make_node.__module__].__doc__ or "").partition("\n")
+        print(HELP.format(name=name, about=about))
         return 0
     if wrong := wrong_arguments(words):
         print(f"{name}: error: {wrong}", file=sys.stderr)

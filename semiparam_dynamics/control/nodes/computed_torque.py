@@ -21,7 +21,7 @@ from trajectory_msgs.msg import JointTrajectory
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import DescribedNode, Outlet
+from semiparam_dynamics.base.nodes.managed import DEPTH, DescribedNode, Outlet
 from semiparam_dynamics.base.nodes.messages import desired_message, efforts, stamp_of
 from semiparam_dynamics.control.computed_torque import unbounded
 from semiparam_dynamics.control.config import ComputedTorqueNodeConfig
@@ -32,7 +32,6 @@ from semiparam_dynamics.robot.urdf import locked_positions, parse_urdf, read_urd
 from semiparam_dynamics.samples.joint_names import JointMatcher, joint_positions
 from semiparam_dynamics.samples.nodes.serialized import serialized_effort
 
-QUEUE_DEPTH = 50
 # Joint states that wait longer than this many are outdated.
 SENSOR_QOS = QoSProfile(depth=5, reliability=ReliabilityPolicy.BEST_EFFORT)
 OTHERS_WITHIN_S = 1.0  # no longer, since an arm without commands may fall
@@ -66,8 +65,8 @@ class ComputedTorqueNode(DescribedNode):
         self._partial: dict[int, dict[str, np.ndarray]] = {}  # answers by stamp: values or stds
         self._period = 1.0 / self._config.session.rate
         topic = f"{LEARNER}/desired"
-        self._desired = Outlet(self, JointTrajectory, topic, QUEUE_DEPTH, self.unsent)
-        self._commands = Outlet(self, JointState, "effort_command", QUEUE_DEPTH, self.unsent)
+        self._desired = Outlet(self, JointTrajectory, topic, DEPTH, self.unsent)
+        self._commands = Outlet(self, JointState, "effort_command", DEPTH, self.unsent)
         self.await_urdf()
         self.create_subscription(JointState, "joint_states", self._measured, SENSOR_QOS)
 
@@ -137,9 +136,7 @@ class ComputedTorqueNode(DescribedNode):
         for end in ("", "_std") if answers else ():
             take: Callable[[JointTrajectory], None] = partial(self._answered, end)
             topic = f"{LEARNER}/{answers}{end}"
-            self._answers.append(
-                self.create_subscription(JointTrajectory, topic, take, QUEUE_DEPTH)
-            )
+            self._answers.append(self.create_subscription(JointTrajectory, topic, take, DEPTH))
 
     def _measured(self, message: JointState) -> None:
         session = self.session
@@ -188,7 +185,7 @@ class ComputedTorqueNode(DescribedNode):
                 session.answered(stamp, parts[""], parts["_std"])
         except SampleError as error:
             session.counts[f"answers refused: {error}"] += 1
-        while len(self._partial) > QUEUE_DEPTH:
+        while len(self._partial) > DEPTH:
             self._partial.pop(next(iter(self._partial)))
 
     def report(self) -> tuple[bytes, str, dict[str, str]]:

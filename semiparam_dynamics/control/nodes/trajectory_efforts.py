@@ -22,7 +22,7 @@ from rclpy.timer import Timer
 from sensor_msgs.msg import JointState
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from semiparam_dynamics.base.arrays import SECOND, Array
+from semiparam_dynamics.base.arrays import SECOND, TIMINGS, Array
 from semiparam_dynamics.base.errors import ConfigurationError, SampleError, SemiparamError
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
@@ -53,7 +53,6 @@ CONTROLLER = "joint_trajectory_controller/joint_trajectory"
 QUEUE = QoSProfile(depth=10)  # reliable, as the controller itself subscribes
 MOST_WAITING = 20  # trajectories
 REASONS = 30  # counted one by one
-N_TIMINGS = 2000
 WARNING_PERIOD_S = 5.0
 AGAIN_S = 0.02  # until a trajectory that the network refused is sent again
 NOT_SENT = "not sent on: it has positions, velocities or accelerations that are not finite"
@@ -99,7 +98,7 @@ class TrajectoryEffortsNode(DescribedNode):
         self._sent = self._filled = 0
         self._reasons = self.unsent
         self._logged: dict[str, float] = {}  # when each of them was last, s
-        self._held_us: deque[float] = deque(maxlen=N_TIMINGS)
+        self._held_us: deque[float] = deque(maxlen=TIMINGS)
         self._controller = Outlet(self, JointTrajectory, CONTROLLER, QUEUE, self._reasons)
         topic = f"{LEARNER}/desired"
         self._desired = Outlet(self, JointTrajectory, topic, QUEUE, self._reasons)

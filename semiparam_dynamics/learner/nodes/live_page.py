@@ -24,6 +24,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
+    MAX_POINTS,
     PageNode,
     level_of,
     read_count,
@@ -48,7 +49,6 @@ MAX_STATES = 16
 MAX_PENDING = 6  # stamps of which a part may still come
 MAX_SAMPLE_GAP = 3600 * SECOND  # ns between two samples of one motion
 ERROR_PERIOD = 1.0  # s between two errors, and between two searches for the learner's topics
-MAX_ERRORS = 400  # kept of the whole run: every other one goes when there are more
 MAX_AXES = 64
 SHOWN = (
     "samples seen",
@@ -294,7 +294,7 @@ class LivePageNode(PageNode):
                 "semiparametric": [rmse(np.array(semiparametric)[:, g]) for g in groups],
             }
         )
-        if len(self._errors) > MAX_ERRORS:
+        if len(self._errors) > MAX_POINTS:
             self._errors = self._errors[::2]
         self.feed.publish({"errors": self._errors})
 

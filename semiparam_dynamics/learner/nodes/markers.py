@@ -21,7 +21,9 @@ from semiparam_dynamics.learner.learner import Step
 from semiparam_dynamics.learner.nodes.session import Session
 
 PERIOD = 50_000_000  # ns, of stamps, between two messages
-PAYLOAD_PERIOD = 500_000_000  # ns: to find the body that is meant takes some milliseconds
+# ns between two messages of a payload that is being estimated: to find the body that is meant takes
+# some milliseconds, for which predictions wait.
+PAYLOAD_PERIOD = 500_000_000
 LASTS_S = 0.5  # until a marker vanishes that no newer one replaces
 METRES_PER_N = 0.01
 SHAFT, HEAD, HEAD_LENGTH = 0.015, 0.035, 0.05  # m, of the arrow

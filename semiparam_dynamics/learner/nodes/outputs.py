@@ -17,9 +17,10 @@ from std_msgs.msg import Bool, Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 from visualization_msgs.msg import MarkerArray
 
+from semiparam_dynamics.base.arrays import TIMINGS
 from semiparam_dynamics.base.errors import ConfigurationError, RobotModelError, SampleError
 from semiparam_dynamics.base.nodes.diagnostics import timing_values
-from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, LATCHED, Outlet, Outlets
+from semiparam_dynamics.base.nodes.managed import ASKED_PERIOD, DEPTH, LATCHED, Outlet, Outlets
 from semiparam_dynamics.base.nodes.messages import (
     covariance_message,
     desired_states,
@@ -40,8 +41,8 @@ from semiparam_dynamics.changes.nodes.change_messages import (
 from semiparam_dynamics.changes.touch import ContactEvents
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.learner.learner import Step
-from semiparam_dynamics.learner.nodes.markers import MarkerOutput
-from semiparam_dynamics.learner.nodes.session import TIMINGS, Session
+from semiparam_dynamics.learner.nodes.markers import PAYLOAD_PERIOD, MarkerOutput
+from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import ChangeReport
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.nodes.serialized import (
@@ -58,10 +59,6 @@ if TYPE_CHECKING:
 # -------------------------------------------------------------------------------------------------
 # What the `inverse_dynamics` node publishes of payloads, contacts and other changes.
 
-DEPTH = 50
-# ns between two messages of a payload that is being estimated: to find the body that is meant takes
-# some milliseconds, for which predictions wait.
-PERIOD = 500_000_000
 # A later subscriber gets the present state and the last events.
 REMEMBERED = QoSProfile(depth=DEPTH, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
@@ -144,7 +141,8 @@ class ChangeOutputs(Outlets):
         found, stamp = monitor.correction.estimating, monitor.status.stamp
         estimating = found is not None and found.cause == "payload"
         held = (monitor.correction, monitor.correction.name, estimating)
-        again = estimating and not 0 <= stamp - self._held_at < PERIOD  # or the clock was set back
+        # Or where the clock was set back.
+        again = estimating and not 0 <= stamp - self._held_at < PAYLOAD_PERIOD
         if held == self._held and not again:
             return
         self._held, self._held_at = held, stamp
@@ -323,7 +321,8 @@ class Outputs(Outlets):
         if self._predicted in asked:
             self._predicted.publish(self._message(stamp, predicted))
         if self._rigid_body in asked:
-            rigid_body = self._session.within_bounds(step.prediction.rigid_body)
+            bound = self._session.learner.estimator.bound
+            rigid_body = bound.within(step.prediction.rigid_body)
             self._rigid_body.publish(self._message(stamp, rigid_body))
         if y is None:
             return

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import TIMINGS, Array
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.nodes.autosave import LearningSession, Snapshot
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
@@ -31,7 +31,6 @@ from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.stream import MeasurementStream
 
-TIMINGS = 1000  # steps over which the percentiles are taken
 DELAYS = 100  # steps over which the delay's median is taken
 BATCH_NS = 30_000_000  # ns of steps that go to the thread together
 IDLE_UPDATE_NS = BATCH_NS  # without such steps after which one that is not learned is assessed
@@ -111,7 +110,7 @@ class Session(LearningSession[list[Step]]):
         # The newest sample, where none is learned or scored; the thread takes it.
         self._unlearned: deque[Sample] = deque(maxlen=1)
         self._given_at = 0  # stamp of the last step that the thread was given in either way
-        self._predict_beside_learning(config)
+        self.learner.predict_beside_learning(config.defer_learning, desired=config.feedforward)
         self._count_anew()
 
     def _forget(self) -> None:
@@ -145,15 +144,11 @@ class Session(LearningSession[list[Step]]):
         """
         with self.paused(drained=True):
             self.learner.configure(config.learner)
-            self._predict_beside_learning(config)
+            self.learner.predict_beside_learning(config.defer_learning, desired=config.feedforward)
             self.thread.capacity = config.learning_queue
             self._budget.share = config.learning_share
             self.autosave.interval = config.save_interval
             self._config = config
-
-    def _predict_beside_learning(self, config: InverseDynamicsNodeConfig) -> None:
-        wanted = config.defer_learning
-        self.learner.predict_beside_learning(wanted, desired=config.feedforward)
 
     def check(self, config: InverseDynamicsNodeConfig) -> None:
         """Raise ConfigurationError where :meth:`configure` would."""
@@ -476,10 +471,6 @@ class Session(LearningSession[list[Step]]):
     def learned(self) -> str:
         """The amount of what was learned, in words."""
         return f"{self.learner.estimator.n_learned} samples"
-
-    def within_bounds(self, values: Array) -> Array:
-        """Values (n_axes,) to be published, within the bound on predictions."""
-        return self.learner.estimator.bound.within(values)
 
     def dropped(self) -> Counter[str]:
         """Messages, measurements and updates that were left out, by reason; while paused."""

@@ -28,6 +28,7 @@ from semiparam_dynamics.base.errors import ImageError, RefusedError
 from semiparam_dynamics.base.extras import imported
 from semiparam_dynamics.base.nodes import runtime
 from semiparam_dynamics.base.nodes.live_server import (
+    MAX_POINTS,
     Order,
     PageNode,
     level_of,
@@ -45,7 +46,6 @@ TEXTS = QoSProfile(depth=10, reliability=ReliabilityPolicy.RELIABLE)
 ANSWERS = QoSProfile(depth=1, reliability=ReliabilityPolicy.RELIABLE)
 MAX_BARS = 5  # objects whose probabilities are shown
 MAX_OBJECTS = 200  # that are listed
-MAX_POINTS = 400  # of the learning curve: every other one goes when there are more
 # Teaching continues while the page says so, twice a second: a browser that is closed, a button that
 # is never released and a network that breaks must not continue it.
 HOLD = 1.5  # s

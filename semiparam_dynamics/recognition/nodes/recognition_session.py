@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.arrays import TIMINGS, Array
 from semiparam_dynamics.base.errors import RefusedError, SemiparamError
 from semiparam_dynamics.base.nodes.autosave import LearningSession, Snapshot
 from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
@@ -23,7 +23,6 @@ from semiparam_dynamics.recognition.labels import MAX_MESSAGE, Edit, Refusals, T
 from semiparam_dynamics.recognition.moving import Box, MovingBox
 from semiparam_dynamics.recognition.recognizer import Recognition, Recognizer, feature_vector
 
-TIMED_FRAMES = 2000  # over which the percentiles are taken
 MAX_WAITING = 1  # frames
 # Frames after which one held-out example is updated although there is no pause; fewer than the
 # default of hold_out, 6, by which one of six frames makes one more.
@@ -79,7 +78,7 @@ class RecognitionSession(LearningSession[Frame]):
         self.refused_label = "", ""  # the label said last, and why, where it can't be taught
         self._shown = ""  # the label of the last frame
         self.timings: dict[str, deque[float]] = {  # us
-            name: deque(maxlen=TIMED_FRAMES) for name in ("features", "recognize", "learn", "frame")
+            name: deque(maxlen=TIMINGS) for name in ("features", "recognize", "learn", "frame")
         }
 
     def configure(self, config: ObjectRecognitionNodeConfig) -> None:

@@ -11,7 +11,7 @@ from threading import Event
 from rclpy.executors import SingleThreadedExecutor
 
 from semiparam_dynamics.base.nodes import runtime
-from semiparam_dynamics.base.nodes.diagnostics import StatusListener
+from semiparam_dynamics.base.nodes.diagnostics import FINAL_S, StatusListener
 from semiparam_dynamics.base.nodes.processes import (
     NodeProcess,
     make_logs,
@@ -26,7 +26,6 @@ from semiparam_dynamics.recognition.config import ImageSourceNodeConfig, ObjectR
 RECOGNITION, SOURCE, PAGE = "object_recognition", "image_source", "objects_page"
 MODEL = "objects.npz"
 REPORT_PERIOD = 5.0  # s between two lines on what is learned
-FINAL_DIAGNOSTICS = 1.5  # s after the last frame; diagnostics come once a second
 
 
 def summary(values: Mapping[str, str]) -> str:
@@ -92,7 +91,7 @@ def run_teaching(
         executor = SingleThreadedExecutor()
         executor.add_node(listener)
         _follow(executor, listener, interrupted, answers, frames)
-        runtime.spin_for(executor, 0.0 if interrupted.is_set() else FINAL_DIAGNOSTICS)
+        runtime.spin_for(executor, 0.0 if interrupted.is_set() else FINAL_S)
         print(f"  {listener.message}", flush=True)
         if told := summary(listener.values):
             print(told, flush=True)

@@ -15,13 +15,12 @@ from std_msgs.msg import String
 
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.nodes import parameters, runtime
-from semiparam_dynamics.base.nodes.managed import LATCHED
+from semiparam_dynamics.base.nodes.managed import DEPTH, LATCHED
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.samples.joint_names import JointMatcher
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.config import ArmSimulatorNodeConfig
 
-QUEUE_DEPTH = 50
 WARNING_PERIOD_S = 10.0
 
 
@@ -37,10 +36,10 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         config = parameters.declare(self, ArmSimulatorNodeConfig)
         self._config = config
         self._arm = ArmSimulator(config.urdf, config.simulator)
-        self._joint_states = self.create_publisher(JointState, "joint_states", QUEUE_DEPTH)
+        self._joint_states = self.create_publisher(JointState, "joint_states", DEPTH)
         # A robot may carry no six-axis sensor.
         self._wrench = (
-            self.create_publisher(WrenchStamped, "wrench", QUEUE_DEPTH)
+            self.create_publisher(WrenchStamped, "wrench", DEPTH)
             if self._arm.sensor_frame
             else None
         )
@@ -50,7 +49,7 @@ class ArmSimulatorNode(Node):  # type: ignore[misc]
         self._commanded = config.simulator.control == "effort"
         self._matcher = JointMatcher(self._arm.joint_names)
         if self._commanded:
-            self.create_subscription(JointState, "effort_command", self._command, QUEUE_DEPTH)
+            self.create_subscription(JointState, "effort_command", self._command, DEPTH)
 
     def simulate(self, executor: Executor) -> int:
         """Simulate and publish in step with the wall clock until shutdown; the exit code."""

@@ -17,7 +17,7 @@ from std_msgs.msg import Float64MultiArray, String
 
 from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.nodes import runtime
-from semiparam_dynamics.base.nodes.diagnostics import StatusListener
+from semiparam_dynamics.base.nodes.diagnostics import FINAL_S, StatusListener
 from semiparam_dynamics.base.nodes.managed import LATCHED
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.base.nodes.processes import (
@@ -109,7 +109,6 @@ PHASES = {
 PROGRESS_TIMEOUT_S = 60.0  # without any motion
 START_TIMEOUT_S = 300.0  # until a motion begins: a busy machine compiles the core for minutes
 SETTLED_S = 2.0  # of a motion, after which the diagnostics are of it
-DRAIN_S = 1.5  # after the motion: the last predictions, and diagnostics of all samples
 
 
 def run_demo(
@@ -157,7 +156,7 @@ def run_demo(
                 ended = _follow(executor, monitor, interrupted, until, (learner, arm))
             if not ended:
                 break
-        runtime.spin_for(executor, DRAIN_S)
+        runtime.spin_for(executor, FINAL_S)
         monitor.destroy_node()
     urdf = out / "robot.urdf"
     write_files({urdf: monitor.urdf})
