@@ -182,19 +182,6 @@ class JointMatcher:
         return (lambda values: tuple(values[i] for i in index)), "", ""
 
 
-class PartJoiner:
-    """Joins the messages of one reading, see :func:`one_reading`."""
-
-    def __init__(self) -> None:
-        self._part: Any = None  # the last message, with those that it was joined to
-
-    def __call__(self, message: Any) -> JointStateMessage | None:
-        """The message with those before it of its reading; None where there is none of them."""
-        joined = None if self._part is None else one_reading(self._part, message)
-        self._part = message if joined is None else joined
-        return joined
-
-
 class EffortJoiner:
     """Joins efforts that come in a message of their own to the one before, of the same stamp.
 
@@ -274,9 +261,8 @@ def whole_messages(messages: Sequence[Any]) -> Sequence[Any]:
     Where only some messages have a part at their stamp all of them are left as they are.
     """
     whole: list[Any] = []
-    joiner = PartJoiner()
     for message in messages:
-        joined = joiner(message)
+        joined = one_reading(whole[-1], message) if whole else None
         if joined is not None:
             whole[-1] = joined
         else:
