@@ -318,7 +318,10 @@ class RobotModel:
         stops : (n_stops,) in [-1, 1], of `FrictionMemory`; None: those of a long way at dq.
         A new array at each call. Raises SampleError on wrong sizes.
         """
-        return self._one(self._regressor, q, dq, ddq, stops)
+        state = [np.asarray(values)[None] for values in (q, dq, ddq)]
+        stops = None if stops is None else np.asarray(stops)[None]
+        one: Array = self._filled(self._regressor, state, stops)[0]
+        return one
 
     def regressors(
         self,
@@ -328,18 +331,23 @@ class RobotModel:
         stops: npt.ArrayLike | None = None,
     ) -> Array:
         """(n, n_axes, n_parameters) at n states: q, dq, ddq (n, n_joints), stops (n, n_stops)."""
-        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in (q, dq, ddq))
+        return self._filled(self._regressor, (q, dq, ddq), stops)
+
+    def _filled(
+        self, regressor: Regressor, state: Sequence[npt.ArrayLike], stops: npt.ArrayLike | None
+    ) -> Array:
+        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in state)
         if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
             raise SampleError(
-                f"q, dq and ddq must each be (n, {self.n_joints}),"
-                f" not {q.shape}, {dq.shape} and {ddq.shape}"
+                f"q, dq and ddq of n states of {self.n_joints} joints must each be "
+                f"(n, {self.n_joints}), not {q.shape}, {dq.shape} and {ddq.shape}"
             )
         stops = self._slid(dq) if stops is None else np.array(stops, dtype=np.float64, order="C")
         if stops.shape != (len(q), self.n_stops):
             raise SampleError(f"stops must be ({len(q)}, {self.n_stops}), not {stops.shape}")
-        out = np.empty((len(q), self._regressor.size))
-        self._regressor.fill(q, dq, ddq, stops, out)
-        return out.reshape(len(q), self.n_axes, self.n_parameters)
+        out = np.empty((len(q), regressor.size))
+        regressor.fill(q, dq, ddq, stops, out)
+        return out.reshape(len(q), self.n_axes, -1)
 
     def _slid(self, dq: Array) -> Array:
         """The stops (n, n_stops) of joints that have gone far at dq (n, n_joints)."""
@@ -363,7 +371,9 @@ class RobotModel:
         Its factor is `inertial_prior`: ten per body, as `regressor.INERTIAL` names them. It has
         no gravity where the driver takes that out.
         """
-        return self._one(self._inertial, q, dq, ddq)
+        state = [np.asarray(values)[None] for values in (q, dq, ddq)]
+        one: Array = self._filled(self._inertial, state, None)[0]
+        return one
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
@@ -409,28 +419,6 @@ class RobotModel:
         mean[:, :3, 3] = mean[:, 3, :3] = 0.0
         found[missing] = mean.mean(axis=0)
         return self._multibody.carried(found)
-
-    def _one(
-        self,
-        regressor: Regressor,
-        q: npt.ArrayLike,
-        dq: npt.ArrayLike,
-        ddq: npt.ArrayLike,
-        stops: npt.ArrayLike | None = None,
-    ) -> Array:
-        state = [np.array(values, dtype=np.float64)[None] for values in (q, dq, ddq)]
-        for row in state:
-            if row.shape != (1, self.n_joints):
-                raise SampleError(
-                    f"a state of {self.n_joints} joints needs arrays of that size,"
-                    f" not {row.shape[1:]}"
-                )
-        slid = self._slid(state[1]) if stops is None else np.array(stops, dtype=np.float64)[None]
-        if slid.shape != (1, self.n_stops):
-            raise SampleError(f"stops must be ({self.n_stops},), not {slid.shape[1:]}")
-        out = np.empty((1, regressor.size))
-        regressor.fill(state[0], state[1], state[2], slid, out)
-        return out.reshape(self.n_axes, -1)
 
 
 def check_robot(urdf: str, config: RobotConfig) -> None:
