@@ -258,7 +258,7 @@ class RobotModel:
         self._own = len(labels)  # columns of the bodies
         self.effects = slice(self._own, None)
         self.full_labels = (*labels, *effects.labels)
-        self._reduce(effects, tree)
+        self._reduce(effects)
 
     def __repr__(self) -> str:
         return (
@@ -266,7 +266,7 @@ class RobotModel:
             f"{self.n_parameters} base parameters)"
         )
 
-    def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
+    def _reduce(self, effects: EffectColumns) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
         inertial, own = self.inertial_prior.size, self._own
         everything: Indices = np.arange(own)
@@ -277,7 +277,7 @@ class RobotModel:
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
         self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
-        states = _random_states(tree, self.joint_names, self.n_parameters)
+        states = _random_states(self.position_limits, self.n_parameters)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
@@ -733,18 +733,15 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 
-def _random_states(
-    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
-) -> tuple[Array, Array, Array]:
+def _random_states(limits: tuple[Array, Array], n_columns: int) -> tuple[Array, Array, Array]:
     """States enough to tell the columns apart: within the limits, or a turn where none are set."""
-    low, high = _limits(tree, joints)
     low, high = (
-        np.where(np.isfinite(low), low, -math.pi),
-        np.where(np.isfinite(high), high, math.pi),
+        np.where(np.isfinite(limit), limit, end)
+        for limit, end in zip(limits, (-math.pi, math.pi), strict=True)
     )
     rng = np.random.default_rng(0)
     # Proximal joints see every column, a distal one only its own: count states, not rows. A body's
     # columns, some twenty, are in each of them, so that a robot of many joints needs no more.
     n = min(2 * n_columns, MAX_STATES)
-    q = rng.uniform(low, high, (n, len(joints)))
+    q = rng.uniform(low, high, (n, low.size))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)
