@@ -32,7 +32,12 @@ class Efforts:
         scale = one_or_each("samples.effort_scale", config.effort_scale, len(names), "joints")
         self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
         self._faults = SensorFaults(names, config)
-        self._lacking = LackingJoints(len(names))
+        self._lacking = LackingJoints(
+            reports,
+            "effort",
+            "the other joints are learned, without a further word (the parameter 'joints' chooses "
+            "the joints)",
+        )
         self._unread = UnreadEfforts()
         self._reported: set[tuple[str, int]] = set()  # faults that the details have
 
@@ -51,7 +56,7 @@ class Efforts:
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, q)
         if not sum(map(abs, effort)) <= IMPLAUSIBLE and (wrong := wrong_numbers(effort)):
-            faults += self._no_numbers(effort, wrong)
+            faults += self._no_numbers(wrong)
         else:
             self._lacking.unknown.clear()
         if not faults:
@@ -63,20 +68,13 @@ class Efforts:
         """Report each fault anew: the details were taken."""
         self._reported.clear()
 
-    def _no_numbers(
-        self, effort: tuple[float, ...], wrong: list[tuple[int, float]]
-    ) -> list[tuple[int, str, str]]:
+    def _no_numbers(self, wrong: list[tuple[int, float]]) -> list[tuple[int, str, str]]:
         """The joints whose efforts are no numbers, each with the reason and a sentence."""
-        reports = self._reports
-        if lacking := self._lacking(effort):
-            reports.news.append(
-                f"{reports.listed(lacking)}: no effort has ever been a number; the other joints "
-                "are learned, without a further word (the parameter 'joints' chooses the joints)"
-            )
+        names, lacking = self._reports.names, self._lacking(wrong)
         return [
-            (k, NO_EFFORT, f"{reports.names[k]} never has an effort: the other joints are learned")
-            if k in self._lacking.lacking
-            else (k, "effort not finite", f"the effort of {reports.names[k]} is {value:g}")
+            (k, NO_EFFORT, f"{names[k]} never has an effort: the other joints are learned")
+            if k in lacking
+            else (k, "effort not finite", f"the effort of {names[k]} is {value:g}")
             for k, value in wrong
         ]
 

@@ -23,7 +23,7 @@ MIN_LIST_SHARE = (
 )
 MIN_JOINED_SHARE = 0.9  # of a topic's messages that have another part of the robot at their stamp
 MAX_PARTS_APART = SECOND // 1000  # ns: a driver's messages on one cycle of 1 kHz, the fastest usual
-MAX_LISTS = 20  # of different joint names that are remembered
+MAX_LISTS = 20  # of joint names, or frames of wrenches, that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 MAX_QUOTED = 60  # characters of a name that a sentence repeats
 

@@ -18,8 +18,9 @@ import numpy as np
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
-from semiparam_dynamics.samples.efforts import NO_EFFORT, NOT_YET, Efforts
+from semiparam_dynamics.samples.efforts import MAX_EFFORT_PERIOD, NO_EFFORT, NOT_YET, Efforts
 from semiparam_dynamics.samples.joint_names import (
+    MAX_LISTS,
     MAX_QUOTED,
     EffortJoiner,
     JointMatcher,
@@ -44,10 +45,8 @@ from semiparam_dynamics.samples.sensor_faults import (
 from semiparam_dynamics.samples.stamps import MAX_STEP_BACK, StampOrder
 from semiparam_dynamics.samples.velocities import NO_VELOCITY, Velocities
 
-MAX_FRAMES = 16
 MOVED = "locked joint moved"
 MISSING = "missing joint"
-MAX_EFFORT_STEP = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
 
 
@@ -129,7 +128,7 @@ class MeasurementStream:
             self._sensor = SensorFaults((), config)
         self._delay = round(config.effort_delay * SECOND) if self._effort else 0
         if self._delay:  # efforts are paired with positions as wrenches are, at earlier stamps
-            self._pairer = WrenchPairer(MAX_EFFORT_STEP, abs(self._delay), reports, "effort")
+            self._pairer = WrenchPairer(MAX_EFFORT_PERIOD, abs(self._delay), reports, "effort")
         else:
             wait = round(config.pair_wait * SECOND)
             self._pairer = WrenchPairer(wait, wait, reports)
@@ -288,7 +287,7 @@ class MeasurementStream:
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_FRAMES:
+        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_LISTS:
             self.frames.add(frame[:MAX_QUOTED])
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))

@@ -24,7 +24,8 @@ class Velocities:
 
     def __init__(self, config: StreamConfig, reports: Reports) -> None:
         self._reports = reports
-        self._lacking = LackingJoints(len(reports.names))
+        instead = f"{INSTEAD} from now on, without a further word"
+        self._lacking = LackingJoints(reports, "velocity", instead)
         self._zeros = ZeroVelocities(config)
         self._moved = False  # the driver has given a velocity other than zero
 
@@ -46,7 +47,10 @@ class Velocities:
         if self._moved and not self._zeros.done:
             unknown.update(self._unfilled(stamp, before, values, position))
         if wrong := wrong_numbers(values):
-            self._report(values, wrong)
+            self._lacking(wrong)
+            first = NOT_FINITE not in self._reports.details  # a joint may lack it in every message
+            told = f"{self._reports.told('velocity', wrong)}: {INSTEAD}" if first else ""
+            self._reports.drop(NOT_FINITE, told)
             unknown.update(k for k, _ in wrong)
         else:
             self._lacking.unknown.clear()
@@ -72,19 +76,6 @@ class Velocities:
                 f"moves: {INSTEAD} (samples.stuck_motion)",
             )
         return unknown
-
-    def _report(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
-        """Count and report that these velocities are no numbers."""
-        reports = self._reports
-        if lacking := self._lacking(values):
-            reports.news.append(
-                f"{reports.listed(lacking)}: no velocity has ever been a number; {INSTEAD} from "
-                "now on, without a further word"
-            )
-        told = ""
-        if NOT_FINITE not in reports.details:  # a joint may lack it in every message
-            told = f"{reports.told('velocity', wrong)}: {INSTEAD}"
-        reports.drop(NOT_FINITE, told)
 
 
 class ZeroVelocities:
