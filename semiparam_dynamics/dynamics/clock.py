@@ -97,32 +97,38 @@ def clocked_step(
             if clock.batch > 0.0:
                 clock.period = steps.mean()
         return step
+    period, periods, most, share = clock.period, 1.0, MAX_FITTED_STEPS, 1.0
     if clock.batch > 0.0:
-        return _batched_step(clock, step)
-    period = clock.period
-    # Deviations below half a period are rather the stamp's than a message's that is missing.
-    periods = max(math.ceil((step - clock.ahead) / period - MAX_LATENESS), 1.0)
-    clock.single = 0 if periods < 2.0 else clock.single + 1
-    if clock.single > MAX_FITTED_STEPS or (
-        periods > MAX_STEP_PERIODS and clock.seen == FIRST_WEIGHT
-    ):
-        restart_clock(clock)  # messages come more rarely now
-        return step
-    if periods > MAX_STEP_PERIODS:  # a gap, too long to be counted: the phase begins anew
-        clock.ahead = clock.correction = clock.periods = 0.0
-        clock.seen = FIRST_WEIGHT
-        return step
-    ahead = clock.ahead + periods * period - step
-    if ahead > MAX_LEAD * period:
-        ahead -= period
-        clock.seen = FIRST_WEIGHT
-    _compare(clock, went, q, last, step, periods)
-    clock.seen = min(clock.seen + 1, MAX_FITTED_STEPS)
+        if step > MAX_BATCH_SPREAD * clock.batch:  # a batch is missing
+            restart_clock(clock)
+            return step
+        most *= math.ceil(clock.batch / period)
+        ahead = clock.ahead + period - step
+    else:
+        # Deviations below half a period are rather the stamp's than a message's that is missing.
+        periods = max(math.ceil((step - clock.ahead) / period - MAX_LATENESS), 1.0)
+        clock.single = 0 if periods < 2.0 else clock.single + 1
+        if clock.single > MAX_FITTED_STEPS or (
+            periods > MAX_STEP_PERIODS and clock.seen == FIRST_WEIGHT
+        ):
+            restart_clock(clock)  # messages come more rarely now
+            return step
+        if periods > MAX_STEP_PERIODS:  # a gap, too long to be counted: the phase begins anew
+            clock.ahead = clock.correction = clock.periods = 0.0
+            clock.seen = FIRST_WEIGHT
+            return step
+        ahead = clock.ahead + periods * period - step
+        if ahead > MAX_LEAD * period:
+            ahead -= period
+            clock.seen = FIRST_WEIGHT
+        _compare(clock, went, q, last, step, periods)
+        share = 1.0 - _slope(clock)
+    clock.seen = min(clock.seen + 1, most)
     k = float(clock.seen)
     clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
     clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
-    correction = (1.0 - _slope(clock)) * clock.ahead
-    even: float = max(step + correction - clock.correction, 0.1 * min(step, period))
+    shortest = period if clock.batch > 0.0 else min(step, period)
+    even: float = max(step + share * clock.ahead - clock.correction, 0.1 * shortest)
     clock.correction += even - step
     return even
 
@@ -138,23 +144,6 @@ def batch_step(steps: Array) -> float:
         return 0.0
     longest: float = steps[n - 1] if steps[first - 1] < MAX_BATCH_STEP * mean else 0.0
     return longest
-
-
-@compiled_as_written
-def _batched_step(clock: Any, step: float) -> float:
-    """The time between two messages of which several come at once; `step` by their stamps."""
-    if step > MAX_BATCH_SPREAD * clock.batch:  # a batch is missing
-        restart_clock(clock)
-        return step
-    ahead = clock.ahead + clock.period - step
-    most = MAX_FITTED_STEPS * math.ceil(clock.batch / clock.period)
-    clock.seen = min(clock.seen + 1, most)
-    k = float(clock.seen)
-    clock.period -= 6.0 / (k * (k + 1.0)) * ahead
-    clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
-    even: float = max(step + clock.ahead - clock.correction, 0.1 * clock.period)
-    clock.correction += even - step
-    return even
 
 
 @compiled_as_written

@@ -95,7 +95,6 @@ MEMORY = np.dtype(
         ("count", np.int64),  # instants since the last start, at most 3
         ("last", np.int64),  # stamp of the last instant
         ("step", np.float64),  # s, before the last instant, by the clock behind the stamps
-        ("moved", np.bool_),  # whether a joint moved in that step, and in the last sample
         ("speed", np.float64),  # of the fastest joint in that step, rad/s or m/s
         # Stamp at which motion began or ended at once, or the filters in motion with velocities.
         ("stopped", np.int64),
@@ -441,7 +440,7 @@ def filter_rows(
         else:
             m.count = 0
             restart_clock(clock[0])
-        has_velocity = _follow_motion(m, stamp, step, c, last, joints, axes, own)
+        _follow_motion(m, stamp, step, c, last, joints, axes, own)
         m.unread += not has_reading(c[2 * n :])
         for j in range(c.size):
             last[j] = c[j]
@@ -453,7 +452,7 @@ def filter_rows(
             _fill_sample(rows[samples : samples + 1], past[:2], state, stops, ways, regressor)
             for j in range(fast.size):
                 fast[j] = row[j]
-            if _pass_narrow(m, row, fast, narrow, axes, n, has_velocity):
+            if _pass_narrow(m, row, fast, narrow, axes, n):
                 weights[samples] = _judge(m, row, past[1, 2 * n :], n, found[samples])
                 samples += 1
         elif m.count == 0:
@@ -477,8 +476,8 @@ def _follow_motion(
     joints: npt.NDArray[np.void],
     axes: npt.NDArray[np.void],
     own: Array,
-) -> bool:
-    """Note starts, gaps and stops of the motion at an instant; True if all joints have velocities.
+) -> None:
+    """Note starts, gaps and stops of the motion at an instant.
 
     own : (n_joints,) 1 for the joints whose velocities are their driver's; 0 for the others, whose
         velocities are differences of positions.
@@ -487,12 +486,13 @@ def _follow_motion(
     for j in range(n):
         own[j] = (stamp - joints[j].reported) * NANO <= m.max_gap
         has_velocity = has_velocity and own[j] > 0.0
+    speed = _speed(c, last, n, step, has_velocity)
     if m.count == 0:
         _begin(m, axes, stamp, has_velocity and m.last_sample != NO_STAMP, c[n : 2 * n])
     elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
         # The wide filter began in equilibrium: differences of what moves show a jerk. What is
         # predicted after that is learned once the narrow one has forgotten its start, too.
-        if _moves(c, last, n, step):
+        if speed > MIN_SPEED:
             m.jerk = m.last
             _note_gap(axes, m.last)
     if m.count > 1 and m.cutoff > 0.0:
@@ -500,15 +500,9 @@ def _follow_motion(
             # Too long for a straight line: the filters go on, and learning waits.
             m.gaps += 1
             _note_gap(axes, stamp)
-    if has_velocity:
-        m.moved = reaches(c[n : 2 * n], MIN_SPEED)
-    else:
-        m.moved = m.count > 1 and _moves(c, last, n, step)
-    speed = _speed(c, last, n, step, has_velocity)
     if m.count > 1 and (has_velocity or step >= MIN_DIFFERENCE_STEP):
         _follow_stops(m, stamp, speed, step, has_velocity)
     m.speed = speed
-    return has_velocity
 
 
 @compiled_as_written
@@ -542,13 +536,7 @@ def _pass_wide(
 
 @compiled_as_written
 def _pass_narrow(
-    m: Any,
-    row: Array,
-    fast: Array,
-    narrow: Array,
-    axes: npt.NDArray[np.void],
-    n: int,
-    has_velocity: bool,
+    m: Any, row: Array, fast: Array, narrow: Array, axes: npt.NDArray[np.void], n: int
 ) -> bool:
     """Pass a sample's row through the narrow low-pass; True if it is one to predict.
 
@@ -571,7 +559,6 @@ def _pass_narrow(
         lowpass_part(row, 0, begin, m.step, narrow, m.cutoff, m.begun)
         lowpass_part(row, end, row.size, m.step, narrow, m.cutoff, m.begun)
     m.begun = settled
-    m.moved = m.moved and (has_velocity or reaches(row[n : 2 * n], MIN_SPEED))
     m.unsettled += not settled
     # Half a message early counts as in time, else jitter would halve the rate.
     since = (m.last - m.last_sample) * NANO
@@ -679,15 +666,6 @@ def _follow_stops(m: Any, stamp: int, speed: float, step: float, has_velocity: b
     if tell:
         m.stops += 1
         m.stopped_before, m.stopped = m.stopped, stamp
-
-
-@compiled_as_written
-def _moves(signals: Array, before: Array, n: int, step: float) -> bool:
-    """True if a joint is faster than `MIN_SPEED` between two signals, `step` seconds apart."""
-    for j in range(n):
-        if abs(signals[j] - before[j]) > MIN_SPEED * step:
-            return True
-    return False
 
 
 @compiled_as_written

@@ -149,14 +149,8 @@ def admit(
     q : (n_joints,) working memory.
     """
     n, last = len(joints), raw[0]
-    if not _finite(c[:n]):
-        g.no_number += 1
+    if not _is_possible(g, c, joints):
         return math.nan
-    _turn_home(c, joints)
-    if _outside(c, joints):
-        g.implausible += 1
-        return math.nan
-    g.fast += _forget_too_fast(c, joints)
     reads = has_reading(c[2 * n :])
     step: float = 0.0
     if g.last != NO_STAMP:
@@ -318,43 +312,29 @@ def has_reading(y: Array) -> bool:
 
 
 @compiled_as_written
-def _finite(numbers: Array) -> bool:
-    """True if all are numbers: none would ever leave the filters again."""
-    for number in numbers:
-        if not math.isfinite(number):
-            return False
-    return True
+def _is_possible(g: Any, c: Array, joints: npt.NDArray[np.void]) -> bool:
+    """False where a position of the signals c can't be: counted.
 
-
-@compiled_as_written
-def _turn_home(signals: Array, joints: npt.NDArray[np.void]) -> None:
-    """Put positions that are far beyond a joint's limits, but within them a turn further, there."""
-    for j in range(len(joints)):
-        q, low, high = signals[j], joints[j].low, joints[j].high
-        if q > high + MAX_WRAP_ERROR and low <= q - TURN <= high:
-            signals[j] = q - TURN
-        elif q < low - MAX_WRAP_ERROR and low <= q + TURN <= high:
-            signals[j] = q + TURN
-
-
-@compiled_as_written
-def _outside(signals: Array, joints: npt.NDArray[np.void]) -> bool:
-    """True if a position is below its lowest or above its highest."""
-    for j in range(len(joints)):
-        if signals[j] < joints[j].lowest or signals[j] > joints[j].highest:
-            return True
-    return False
-
-
-@compiled_as_written
-def _forget_too_fast(signals: Array, joints: npt.NDArray[np.void]) -> bool:
-    """True if a velocity is more than its motor's: it is none then."""
-    n, found = len(joints), False
+    One far beyond its limits, but within them a turn further, is put there. A velocity beyond its
+    motor's is none.
+    """
+    n, fast = len(joints), False
     for j in range(n):
-        if abs(signals[n + j]) > joints[j].fastest:
-            signals[n + j] = math.nan
-            found = True
-    return found
+        joint, q = joints[j], c[j]
+        if not math.isfinite(q):  # it would never leave the filters again
+            g.no_number += 1
+            return False
+        if q > joint.high + MAX_WRAP_ERROR and joint.low <= q - TURN <= joint.high:
+            c[j] = q - TURN
+        elif q < joint.low - MAX_WRAP_ERROR and joint.low <= q + TURN <= joint.high:
+            c[j] = q + TURN
+        if not joint.lowest <= c[j] <= joint.highest:
+            g.implausible += 1
+            return False
+        if abs(c[n + j]) > joint.fastest:
+            c[n + j], fast = math.nan, True
+    g.fast += fast
+    return True
 
 
 @compiled_as_written

@@ -258,7 +258,7 @@ class RobotModel:
         self._own = len(labels)  # columns of the bodies
         self.effects = slice(self._own, None)
         self.full_labels = (*labels, *effects.labels)
-        self._reduce(effects, tree)
+        self._reduce(effects)
 
     def __repr__(self) -> str:
         return (
@@ -266,7 +266,7 @@ class RobotModel:
             f"{self.n_parameters} base parameters)"
         )
 
-    def _reduce(self, effects: EffectColumns, tree: UrdfTree) -> None:
+    def _reduce(self, effects: EffectColumns) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
         inertial, own = self.inertial_prior.size, self._own
         everything: Indices = np.arange(own)
@@ -277,7 +277,7 @@ class RobotModel:
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
         self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
-        states = _random_states(tree, self.joint_names, self.n_parameters)
+        states = _random_states(self.position_limits, self.n_parameters)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
         self.base: BaseParameters = reduce_columns(
@@ -318,7 +318,10 @@ class RobotModel:
         stops : (n_stops,) in [-1, 1], of `FrictionMemory`; None: those of a long way at dq.
         A new array at each call. Raises SampleError on wrong sizes.
         """
-        return self._one(self._regressor, q, dq, ddq, stops)
+        state = [np.asarray(values)[None] for values in (q, dq, ddq)]
+        stops = None if stops is None else np.asarray(stops)[None]
+        one: Array = self._filled(self._regressor, state, stops)[0]
+        return one
 
     def regressors(
         self,
@@ -328,18 +331,23 @@ class RobotModel:
         stops: npt.ArrayLike | None = None,
     ) -> Array:
         """(n, n_axes, n_parameters) at n states: q, dq, ddq (n, n_joints), stops (n, n_stops)."""
-        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in (q, dq, ddq))
+        return self._filled(self._regressor, (q, dq, ddq), stops)
+
+    def _filled(
+        self, regressor: Regressor, state: Sequence[npt.ArrayLike], stops: npt.ArrayLike | None
+    ) -> Array:
+        q, dq, ddq = (np.array(values, dtype=np.float64, order="C") for values in state)
         if q.ndim != 2 or q.shape[1] != self.n_joints or not q.shape == dq.shape == ddq.shape:
             raise SampleError(
-                f"q, dq and ddq must each be (n, {self.n_joints}),"
-                f" not {q.shape}, {dq.shape} and {ddq.shape}"
+                f"q, dq and ddq of n states of {self.n_joints} joints must each be "
+                f"(n, {self.n_joints}), not {q.shape}, {dq.shape} and {ddq.shape}"
             )
         stops = self._slid(dq) if stops is None else np.array(stops, dtype=np.float64, order="C")
         if stops.shape != (len(q), self.n_stops):
             raise SampleError(f"stops must be ({len(q)}, {self.n_stops}), not {stops.shape}")
-        out = np.empty((len(q), self._regressor.size))
-        self._regressor.fill(q, dq, ddq, stops, out)
-        return out.reshape(len(q), self.n_axes, self.n_parameters)
+        out = np.empty((len(q), regressor.size))
+        regressor.fill(q, dq, ddq, stops, out)
+        return out.reshape(len(q), self.n_axes, -1)
 
     def _slid(self, dq: Array) -> Array:
         """The stops (n, n_stops) of joints that have gone far at dq (n, n_joints)."""
@@ -363,7 +371,9 @@ class RobotModel:
         Its factor is `inertial_prior`: ten per body, as `regressor.INERTIAL` names them. It has
         no gravity where the driver takes that out.
         """
-        return self._one(self._inertial, q, dq, ddq)
+        state = [np.asarray(values)[None] for values in (q, dq, ddq)]
+        one: Array = self._filled(self._inertial, state, None)[0]
+        return one
 
     def inverse_dynamics(self, q: npt.ArrayLike, dq: npt.ArrayLike, ddq: npt.ArrayLike) -> Array:
         """(n_axes,) what the URDF's own parameters predict, without friction or offsets."""
@@ -409,28 +419,6 @@ class RobotModel:
         mean[:, :3, 3] = mean[:, 3, :3] = 0.0
         found[missing] = mean.mean(axis=0)
         return self._multibody.carried(found)
-
-    def _one(
-        self,
-        regressor: Regressor,
-        q: npt.ArrayLike,
-        dq: npt.ArrayLike,
-        ddq: npt.ArrayLike,
-        stops: npt.ArrayLike | None = None,
-    ) -> Array:
-        state = [np.array(values, dtype=np.float64)[None] for values in (q, dq, ddq)]
-        for row in state:
-            if row.shape != (1, self.n_joints):
-                raise SampleError(
-                    f"a state of {self.n_joints} joints needs arrays of that size,"
-                    f" not {row.shape[1:]}"
-                )
-        slid = self._slid(state[1]) if stops is None else np.array(stops, dtype=np.float64)[None]
-        if slid.shape != (1, self.n_stops):
-            raise SampleError(f"stops must be ({self.n_stops},), not {slid.shape[1:]}")
-        out = np.empty((1, regressor.size))
-        regressor.fill(state[0], state[1], state[2], slid, out)
-        return out.reshape(self.n_axes, -1)
 
 
 def check_robot(urdf: str, config: RobotConfig) -> None:
@@ -745,18 +733,15 @@ def _limits(tree: UrdfTree, joints: tuple[str, ...]) -> tuple[Array, Array]:
     return np.where(usable, low, -np.inf), np.where(usable, high, np.inf)
 
 
-def _random_states(
-    tree: UrdfTree, joints: tuple[str, ...], n_columns: int
-) -> tuple[Array, Array, Array]:
+def _random_states(limits: tuple[Array, Array], n_columns: int) -> tuple[Array, Array, Array]:
     """States enough to tell the columns apart: within the limits, or a turn where none are set."""
-    low, high = _limits(tree, joints)
     low, high = (
-        np.where(np.isfinite(low), low, -math.pi),
-        np.where(np.isfinite(high), high, math.pi),
+        np.where(np.isfinite(limit), limit, end)
+        for limit, end in zip(limits, (-math.pi, math.pi), strict=True)
     )
     rng = np.random.default_rng(0)
     # Proximal joints see every column, a distal one only its own: count states, not rows. A body's
     # columns, some twenty, are in each of them, so that a robot of many joints needs no more.
     n = min(2 * n_columns, MAX_STATES)
-    q = rng.uniform(low, high, (n, len(joints)))
+    q = rng.uniform(low, high, (n, low.size))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)

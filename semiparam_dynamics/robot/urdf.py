@@ -273,18 +273,23 @@ def joint_limits(tree: UrdfTree, joints: Sequence[str], attribute: str) -> Array
     """
     limits = np.full(len(joints), np.inf)
     for k, name in enumerate(joints):
-        element = tree.joints[name].element.find("limit")
-        text = "" if element is None else element.get(attribute, "")
-        try:
-            value = float(text or "0")
-        except ValueError:
-            raise RobotModelError(
-                f"joint '{name}' of the URDF has a limit of {attribute} that is no number: '{text}'"
-                f"{_remedy(text)}"
-            ) from None
+        value = _limit(name, tree.joints[name].element, attribute)
         if value > 0.0:
             limits[k] = value
     return limits
+
+
+def _limit(name: str, joint: ET.Element, attribute: str) -> float:
+    """A number of a joint's ``<limit>``, 0 where there is none."""
+    limit = joint.find("limit")
+    text = "" if limit is None else limit.get(attribute, "")
+    try:
+        return float(text or "0")
+    except ValueError:
+        raise RobotModelError(
+            f"joint '{name}' of the URDF has a limit of {attribute} that is no number: '{text}'"
+            f"{_remedy(text)}"
+        ) from None
 
 
 def followers(tree: UrdfTree, joints: Sequence[str]) -> dict[str, str]:
@@ -523,16 +528,7 @@ def _joint(element: ET.Element) -> UrdfJoint:
         if inner is None:
             raise RobotModelError(f"joint '{name}' of the URDF has no <{end}> link")
         ends.append(_attribute(inner, "link", f"<{end}> of joint '{name}'"))
-    limit = element.find("limit")
-    bounds = {} if limit is None else limit.attrib
-    try:
-        lower, upper = (float(bounds.get(bound, "0")) for bound in ("lower", "upper"))
-    except ValueError:
-        raise RobotModelError(
-            f"joint '{name}' of the URDF has limits that are not numbers: "
-            f"'{bounds.get('lower', '0')}' and '{bounds.get('upper', '0')}'"
-            + _remedy("".join(bounds.values()))
-        ) from None
+    lower, upper = (_limit(name, element, bound) for bound in ("lower", "upper"))
     mimic = element.find("mimic") is not None
     return UrdfJoint(name, kind, ends[0], ends[1], mimic, lower, upper, element)
 

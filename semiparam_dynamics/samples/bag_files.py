@@ -23,15 +23,13 @@ import yaml  # type: ignore[import-untyped]
 
 from semiparam_dynamics.base.config_files import read_small
 from semiparam_dynamics.base.errors import BagError, listing
-from semiparam_dynamics.samples.storages import McapFile, SqliteFile, zstd
+from semiparam_dynamics.samples.storages import MAX_UNPACKED, READ_SIZE, McapFile, SqliteFile, zstd
 
 STORAGES = (".db3", ".mcap")
 COMPRESSED = ".zstd"
 LOGS = (".csv", ".npz")  # what `semiparam convert` reads
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_BLOCK = 1 << 20
 MAX_PARTS = 10_000  # of a split recording: a larger number in a file's name is something else
-MAX_MESSAGE = 1 << 28  # bytes: far more than any joint state has
 
 
 @dataclass(frozen=True)
@@ -216,7 +214,7 @@ def _decompress_file(path: Path, target: Path) -> str:
     """
     with path.open("rb") as file, zstd.open(file, "rb") as source, target.open("wb") as copy:
         try:
-            while block := source.read1(ZSTD_BLOCK):
+            while block := source.read1(READ_SIZE):
                 copy.write(block)
         except (zstd.ZstdError, EOFError) as error:
             return str(error).rstrip(".") or "its compressed end is missing"
@@ -228,7 +226,7 @@ def decompress_message(data: bytes | memoryview) -> bytes | memoryview:
 
     No message begins as compressed data does: the first byte of its encapsulation header is 0.
     Raises ZstdError, EOFError or ValueError where the data are damaged, or would become longer
-    than `MAX_MESSAGE`.
+    than `MAX_UNPACKED`.
     """
     if bytes(data[: len(ZSTD_MAGIC)]) != ZSTD_MAGIC:
         return data
@@ -236,9 +234,9 @@ def decompress_message(data: bytes | memoryview) -> bytes | memoryview:
     while left:  # a frame after the other
         frame = zstd.ZstdDecompressor()
         # A few bytes may claim to be gigabytes: no more is made than is wanted.
-        whole += frame.decompress(left, max_length=MAX_MESSAGE - len(whole) + 1)
-        if len(whole) > MAX_MESSAGE:
-            raise ValueError(f"a compressed message is longer than {MAX_MESSAGE} bytes")
+        whole += frame.decompress(left, max_length=MAX_UNPACKED - len(whole) + 1)
+        if len(whole) > MAX_UNPACKED:
+            raise ValueError(f"a compressed message is longer than {MAX_UNPACKED} bytes")
         if not frame.eof:
             raise EOFError("a compressed message is cut short")
         left = frame.unused_data

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import mul
-from typing import Any
 
 import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.parameters import one_or_each
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig, wrong_numbers
-from semiparam_dynamics.samples.reports import NamedJoints, Tally
+from semiparam_dynamics.samples.reports import Reports
 from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE, LackingJoints, SensorFaults
 
 NO_EFFORT = "joint without effort"
@@ -28,16 +27,19 @@ class Efforts:
     number nor one for each joint.
     """
 
-    def __init__(self, joints: NamedJoints, config: StreamConfig, tally: Tally) -> None:
-        self._joints, self._tally = joints, tally
-        scale = one_or_each(
-            "samples.effort_scale", config.effort_scale, len(joints.names), "joints"
-        )
+    def __init__(self, config: StreamConfig, reports: Reports) -> None:
+        self._reports, names = reports, reports.names
+        scale = one_or_each("samples.effort_scale", config.effort_scale, len(names), "joints")
         self._scale = () if bool(np.all(scale == 1.0)) else tuple(scale.tolist())
-        self._faults = SensorFaults(joints.names, config)
-        self._lacking = LackingJoints(len(joints.names))
+        self._faults = SensorFaults(names, config)
+        self._lacking = LackingJoints(
+            reports,
+            "effort",
+            "the other joints are learned, without a further word (the parameter 'joints' chooses "
+            "the joints)",
+        )
         self._unread = UnreadEfforts()
-        self._reported: set[tuple[str, int]] = set()  # faults that the tally's details have
+        self._reported: set[tuple[str, int]] = set()  # faults that the details have
 
     def __call__(
         self, stamp: int, effort: tuple[float, ...], q: Sequence[float] | None
@@ -49,12 +51,12 @@ class Efforts:
         if self._scale:  # before the checks, whose limits are in N m
             effort = tuple(map(mul, effort, self._scale))
         if not self._unread.done and q is not None and self._unread(stamp, effort, q):
-            self._tally.drop(NOT_YET, "the robot moves, and no effort has changed yet")
+            self._reports.drop(NOT_YET, "the robot moves, and no effort has changed yet")
             return None
         y = np.array(effort, dtype=np.float64)
         faults = self._faults(stamp, effort, q)
         if not sum(map(abs, effort)) <= IMPLAUSIBLE and (wrong := wrong_numbers(effort)):
-            faults += self._no_numbers(effort, wrong)
+            faults += self._no_numbers(wrong)
         else:
             self._lacking.unknown.clear()
         if not faults:
@@ -63,37 +65,30 @@ class Efforts:
         return None if np.isnan(y).all() else y
 
     def forget_reports(self) -> None:
-        """Report each fault anew: the tally's details were taken."""
+        """Report each fault anew: the details were taken."""
         self._reported.clear()
 
-    def _no_numbers(
-        self, effort: tuple[float, ...], wrong: list[tuple[int, float]]
-    ) -> list[tuple[int, str, str]]:
+    def _no_numbers(self, wrong: list[tuple[int, float]]) -> list[tuple[int, str, str]]:
         """The joints whose efforts are no numbers, each with the reason and a sentence."""
-        joints = self._joints
-        if lacking := self._lacking(effort):
-            joints.news.append(
-                f"{joints.listed(lacking)}: no effort has ever been a number; the other joints are "
-                "learned, without a further word (the parameter 'joints' chooses the joints)"
-            )
+        names, lacking = self._reports.names, self._lacking(wrong)
         return [
-            (k, NO_EFFORT, f"{joints.names[k]} never has an effort: the other joints are learned")
-            if k in self._lacking.lacking
-            else (k, "effort not finite", f"the effort of {joints.names[k]} is {value:g}")
+            (k, NO_EFFORT, f"{names[k]} never has an effort: the other joints are learned")
+            if k in lacking
+            else (k, "effort not finite", f"the effort of {names[k]} is {value:g}")
             for k, value in wrong
         ]
 
     def _leave_out(self, faults: list[tuple[int, str, str]], y: Array) -> None:
         """Put NaN where an effort in y (n_joints,) is none, and count the message."""
-        for reason in {reason: None for _, reason, _ in faults}:
-            self._tally.dropped[reason] += 1
+        reports = self._reports
+        for reason in dict.fromkeys(reason for _, reason, _ in faults):
+            reports.drop(reason)
         for axis, reason, sentence in faults:
             y[axis] = np.nan
             if (reason, axis) not in self._reported:
                 self._reported.add((reason, axis))
-                before: Any = self._tally.details.get(reason)
-                told = f"{before}; {sentence}" if before else sentence
-                self._tally.details[reason] = told
+                before = reports.details.get(reason)
+                reports.details[reason] = f"{before}; {sentence}" if before else sentence
 
 
 class UnreadEfforts:

@@ -23,7 +23,7 @@ MIN_LIST_SHARE = (
 )
 MIN_JOINED_SHARE = 0.9  # of a topic's messages that have another part of the robot at their stamp
 MAX_PARTS_APART = SECOND // 1000  # ns: a driver's messages on one cycle of 1 kHz, the fastest usual
-MAX_LISTS = 20  # of different joint names that are remembered
+MAX_LISTS = 20  # of joint names, or frames of wrenches, that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 MAX_QUOTED = 60  # characters of a name that a sentence repeats
 
@@ -182,19 +182,6 @@ class JointMatcher:
         return (lambda values: tuple(values[i] for i in index)), "", ""
 
 
-class PartJoiner:
-    """Joins the messages of one reading, see :func:`one_reading`."""
-
-    def __init__(self) -> None:
-        self._part: Any = None  # the last message, with those that it was joined to
-
-    def __call__(self, message: Any) -> JointStateMessage | None:
-        """The message with those before it of its reading; None where there is none of them."""
-        joined = None if self._part is None else one_reading(self._part, message)
-        self._part = message if joined is None else joined
-        return joined
-
-
 class EffortJoiner:
     """Joins efforts that come in a message of their own to the one before, of the same stamp.
 
@@ -274,9 +261,8 @@ def whole_messages(messages: Sequence[Any]) -> Sequence[Any]:
     Where only some messages have a part at their stamp all of them are left as they are.
     """
     whole: list[Any] = []
-    joiner = PartJoiner()
     for message in messages:
-        joined = joiner(message)
+        joined = one_reading(whole[-1], message) if whole else None
         if joined is not None:
             whole[-1] = joined
         else:

@@ -7,10 +7,11 @@ its stamp, or until the joint states themselves have gone on for so long that it
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.samples.measurement import Measurement
+from semiparam_dynamics.samples.reports import Reports
 
 MAX_HELD_MESSAGES = 10_000  # messages held of either topic, for stamps that hardly advance
 
@@ -27,26 +28,18 @@ class WrenchPairer:
     ----------
     tolerance: in nanoseconds, between a joint state and either wrench around it.
     wait: in nanoseconds, by which one topic may run ahead of the other.
-    dropped: where ``unpaired joint state`` (passed on without a wrench) and ``unpaired wrench``
-        (no joint state within `tolerance` of it) are counted.
+    reports: where ``unpaired joint state`` (passed on without a wrench) and ``unpaired wrench``
+        (no joint state within `tolerance` of it) are counted, of wrenches with a sentence on the
+        offset between the topics' stamps.
     what: what is paired, in that reason: a wrench, or anything else that has its own stamp.
-    details: where the offset between the topics' stamps is written, once for each reason, as a
-        sentence; None: nowhere.
     """
 
-    def __init__(
-        self,
-        tolerance: int,
-        wait: int,
-        dropped: Counter[str],
-        what: str = "wrench",
-        details: dict[str, str] | None = None,
-    ) -> None:
+    def __init__(self, tolerance: int, wait: int, reports: Reports, what: str = "wrench") -> None:
         self._tolerance = tolerance
         self._hold = wait + tolerance
-        self._dropped = dropped
+        self._reports = reports
         self._unpaired = f"unpaired {what}"
-        self._details = details
+        self._with_offset = what == "wrench"
         self._newest: int | None = None  # stamp of the newest joint state, and of the newest wrench
         self._newest_wrench: int | None = None
         # The newest wrench's less the newest joint state's, when one of either topic came last.
@@ -152,9 +145,8 @@ class WrenchPairer:
             self._apart[topic] = self._newest_wrench - self._newest
 
     def _count(self, reason: str) -> None:
-        self._dropped[reason] += 1
-        if self._details is not None and reason not in self._details and (told := self._offset()):
-            self._details[reason] = told
+        first = self._with_offset and reason not in self._reports.details
+        self._reports.drop(reason, self._offset() if first else "")
 
     def _offset(self) -> str:
         """The offset between the topics' stamps and a remedy; empty while one has none."""

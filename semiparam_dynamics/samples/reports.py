@@ -9,24 +9,28 @@ from dataclasses import dataclass, field
 MAX_LISTED = 8  # joints that a sentence names
 
 
-class Tally:
-    """Counts by reason, and a sentence on the first message counted for each.
+@dataclass(frozen=True)
+class Reports:
+    """The reports of all stages of one stream.
 
     Attributes
     ----------
+    names: of the joints that are read, in order.
     dropped: reason -> count.
-    details: reason -> sentence.
+    details: reason -> a sentence on the first message counted for it.
+    news: sentences on what joints lack permanently, each to be given once.
     """
 
-    def __init__(self) -> None:
-        self.dropped: Counter[str] = Counter()
-        self.details: dict[str, str] = {}
+    names: Sequence[str] = ()
+    dropped: Counter[str] = field(default_factory=Counter)
+    details: dict[str, str] = field(default_factory=dict)
+    news: list[str] = field(default_factory=list)
 
     def drop(self, reason: str, detail: str = "") -> None:
         """Count a message; `detail` is kept where it is the first with this reason."""
         self.dropped[reason] += 1
-        if detail and reason not in self.details:
-            self.details[reason] = detail
+        if detail:
+            self.details.setdefault(reason, detail)
 
     def take_back(self, reason: str) -> None:
         """Count one message less: what it lacked has come."""
@@ -34,20 +38,6 @@ class Tally:
         if not self.dropped[reason]:
             del self.dropped[reason]
             self.details.pop(reason, None)
-
-
-@dataclass(frozen=True)
-class NamedJoints:
-    """The joints that are read, for sentences on them.
-
-    Attributes
-    ----------
-    names: of the joints, in order.
-    news: sentences on what joints lack permanently, each to be given once.
-    """
-
-    names: Sequence[str]
-    news: list[str] = field(default_factory=list)
 
     def told(self, quantity: str, wrong: Sequence[tuple[int, float]]) -> str:
         """A sentence on the values of a quantity that are wrong, each with its joint's index."""

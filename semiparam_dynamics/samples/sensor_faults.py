@@ -15,7 +15,8 @@ from collections.abc import Sequence
 
 from semiparam_dynamics.base.arrays import SECOND, TURN, WRENCH_AXES
 from semiparam_dynamics.base.parameters import one_or_each
-from semiparam_dynamics.samples.measurement import StreamConfig, wrong_numbers
+from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.reports import Reports
 
 ENCODER_NOISE = 5e-4  # rad or m of an encoder at rest; a joint that moved further moves
 MIN_LACKING = 200  # messages without one number of a joint's: it has no such sensor
@@ -259,27 +260,29 @@ class LackingJoints:
     Asked of every message of which a reading is no number; of one where all are, `unknown` is to
     be cleared. While no joint has had a number none lacks it: then all of them are to be mended.
 
+    Which joints lack the `quantity`, and what takes its place (`instead`), is reported once.
+
     Attributes
     ----------
     unknown: joints of which no reading has been a number.
     """
 
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self.unknown = set(range(self._count))
+    def __init__(self, reports: Reports, quantity: str, instead: str) -> None:
+        self._reports = reports
+        self._told = f"no {quantity} has ever been a number; {instead}"
+        self.unknown = set(range(len(reports.names)))
         self._messages = 0
 
-    def __call__(self, values: Sequence[float]) -> list[int]:
-        """The joints that have no such sensor, at the message that shows it; else none."""
-        if not self.unknown:
-            return []
-        self.unknown &= {k for k, _ in wrong_numbers(values)}
-        if len(self.unknown) == self._count:
-            return []
-        self._messages += 1
-        return sorted(self.unknown) if self._messages == MIN_LACKING else []
+    def __call__(self, wrong: Sequence[tuple[int, float]]) -> set[int]:
+        """The joints that have no such sensor, as far as is known by a message's `wrong` numbers.
 
-    @property
-    def lacking(self) -> set[int]:
-        """The joints that have no such sensor, as far as is known."""
+        wrong: each with its joint's index.
+        """
+        if self.unknown:
+            self.unknown &= {k for k, _ in wrong}
+        if self.unknown and len(self.unknown) < len(self._reports.names):
+            self._messages += 1
+            if self._messages == MIN_LACKING:
+                lacking = self._reports.listed(sorted(self.unknown))
+                self._reports.news.append(f"{lacking}: {self._told}")
         return self.unknown if self._messages >= MIN_LACKING else set()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from semiparam_dynamics.base.arrays import SECOND
-from semiparam_dynamics.samples.reports import Tally
+from semiparam_dynamics.samples.reports import Reports
 
 MAX_STEP_BACK = SECOND  # ns; stamps that go back by more are of a restarted clock
 MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
@@ -19,15 +19,15 @@ class StampOrder:
 
     Parameters
     ----------
-    tally: where what is dropped is counted.
+    reports: where what is dropped is counted.
 
     Attributes
     ----------
     newest: the last stamp that went on, ns; 0 before the first.
     """
 
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
         self.newest = 0
         self._late: list[int] = []  # stamps since the last one in time
         self._whole = 0  # stamps without a fraction of a second, in a row
@@ -41,20 +41,20 @@ class StampOrder:
             self.newest = stamp
             return False
         if stamp <= 0:
-            self._tally.drop("zero stamp")
+            self._reports.drop("zero stamp")
             return None
         if stamp == last:
-            self._tally.drop("repeated stamp", COARSE if self._whole >= MIN_WHOLE_SECONDS else "")
+            self._reports.drop("repeated stamp", COARSE if self._whole >= MIN_WHOLE_SECONDS else "")
             return None
         if late and stamp <= late[-1]:
             late.clear()
         late.append(stamp)
         if last - stamp <= MAX_STEP_BACK and len(late) < MIN_LATE_RUN:
-            self._tally.drop("out of order")
+            self._reports.drop("out of order")
             return None
         late.clear()
         back = (last - stamp) / SECOND
         told = f"stamps went back by {back:.3f} s: a restarted clock or bag"
-        self._tally.drop("clock jumped", told)
+        self._reports.drop("clock jumped", told)
         self.newest = stamp
         return True

@@ -105,8 +105,8 @@ INDEX_HEAD = struct.Struct("<QQQQI")  # first and last time, place and length of
 STATISTICS_HEAD = struct.Struct("<QHIIIIQQI")  # messages, ..., chunks, first and last time, bytes
 LENGTH = struct.Struct("<I")
 FOOTER_SIZE = HEAD.size + 20 + len(MCAP_MAGIC)  # bytes from the footer to the end of the file
-LOOSE_SIZE = 1 << 20  # bytes of records outside of chunks that are read at once
-MAX_CHUNK = 1 << 28  # bytes: recorders begin another one after some megabytes
+READ_SIZE = 1 << 20  # bytes read at once, where nothing else says how many
+MAX_UNPACKED = 1 << 28  # bytes, which a few may claim to be: far more than a chunk or message has
 
 
 class Part(NamedTuple):
@@ -207,7 +207,7 @@ class McapFile:
         parts: list[tuple[bool, int, int]] = []  # outside of a chunk? place, size
         for opcode, place, size in self._records(len(MCAP_MAGIC)):
             loose = opcode != CHUNK
-            if loose and parts and parts[-1][0] and parts[-1][2] < LOOSE_SIZE:
+            if loose and parts and parts[-1][0] and parts[-1][2] < READ_SIZE:
                 parts[-1] = True, parts[-1][1], parts[-1][2] + size
             else:
                 parts.append((loose, place, size))
@@ -266,9 +266,9 @@ class McapFile:
         content = data = block[at + 8 :][:packed]
         # Of one that is cut short the decompressors give what there is.
         if compression == "zstd":
-            content = zstd.ZstdDecompressor().decompress(data, max_length=MAX_CHUNK)
+            content = zstd.ZstdDecompressor().decompress(data, max_length=MAX_UNPACKED)
         elif compression == "lz4":
-            content = LZ4FrameDecompressor().decompress(data, max_length=MAX_CHUNK)
+            content = LZ4FrameDecompressor().decompress(data, max_length=MAX_UNPACKED)
         elif compression:
             raise ValueError(f"its compression, {compression[:40]!r}, is unknown")
         if len(data) == packed and (

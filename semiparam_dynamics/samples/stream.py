@@ -18,13 +18,14 @@ import numpy as np
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
-from semiparam_dynamics.samples.efforts import NO_EFFORT, NOT_YET, Efforts
+from semiparam_dynamics.samples.efforts import MAX_EFFORT_PERIOD, NO_EFFORT, NOT_YET, Efforts
 from semiparam_dynamics.samples.joint_names import (
+    MAX_LISTS,
     MAX_QUOTED,
     EffortJoiner,
     JointMatcher,
-    PartJoiner,
     joint_positions,
+    one_reading,
 )
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
@@ -34,7 +35,7 @@ from semiparam_dynamics.samples.measurement import (
     wrong_numbers,
 )
 from semiparam_dynamics.samples.pairing import WrenchPairer
-from semiparam_dynamics.samples.reports import NamedJoints, Tally
+from semiparam_dynamics.samples.reports import Reports
 from semiparam_dynamics.samples.sensor_faults import (
     SATURATED,
     SUSPECTED,
@@ -44,10 +45,8 @@ from semiparam_dynamics.samples.sensor_faults import (
 from semiparam_dynamics.samples.stamps import MAX_STEP_BACK, StampOrder
 from semiparam_dynamics.samples.velocities import NO_VELOCITY, Velocities
 
-MAX_FRAMES = 16
 MOVED = "locked joint moved"
 MISSING = "missing joint"
-MAX_EFFORT_STEP = SECOND // 10  # ns: between efforts that are further apart none is interpolated
 OTHER_FRAME = "wrench in another frame"
 
 
@@ -111,28 +110,28 @@ class MeasurementStream:
             raise ConfigurationError(f"the target must be effort or wrench, not '{target}'")
         config = config or StreamConfig()
         self.received: Counter[str] = Counter()
-        self._tally = Tally()
-        self.dropped, self.details = self._tally.dropped, self._tally.details
+        self._reports = reports = Reports(tuple(joint_names))
+        self.dropped, self.details = reports.dropped, reports.details
         self.frames: set[str] = set()
         self._effort = target == "effort"
         self._with_efforts = EffortJoiner()
-        self._matcher, self._parts = JointMatcher(joint_names), PartJoiner()
+        self._matcher = JointMatcher(reports.names)
+        self._part: Any = None  # the last message that lacked joints, with those it was joined to
         self.lists = self._matcher.lists
-        self._order, self._wrench_order = StampOrder(self._tally), StampOrder(self._tally)
-        self._joints = NamedJoints(self._matcher.joint_names)
-        self._velocities = Velocities(self._joints, config, self._tally)
-        self._positions = StuckPositions(self._joints.names, config)
+        self._order, self._wrench_order = StampOrder(reports), StampOrder(reports)
+        self._velocities = Velocities(config, reports)
+        self._positions = StuckPositions(reports.names, config)
         self._efforts: Efforts | None = None
         if self._effort:
-            self._efforts = Efforts(self._joints, config, self._tally)
+            self._efforts = Efforts(config, reports)
         else:
             self._sensor = SensorFaults((), config)
         self._delay = round(config.effort_delay * SECOND) if self._effort else 0
         if self._delay:  # efforts are paired with positions as wrenches are, at earlier stamps
-            self._pairer = WrenchPairer(MAX_EFFORT_STEP, abs(self._delay), self.dropped, "effort")
+            self._pairer = WrenchPairer(MAX_EFFORT_PERIOD, abs(self._delay), reports, "effort")
         else:
             wait = round(config.pair_wait * SECOND)
-            self._pairer = WrenchPairer(wait, wait, self.dropped, details=self.details)
+            self._pairer = WrenchPairer(wait, wait, reports)
         given = [wrench_frame] if isinstance(wrench_frame, str) else wrench_frame
         frames = [frame.lstrip("/") for frame in given if frame]
         if frames:
@@ -182,8 +181,8 @@ class MeasurementStream:
 
         joint_state_broadcaster publishes NaN for each interface that a joint does not have.
         """
-        news = self._joints.news.copy()
-        self._joints.news.clear()
+        news = self._reports.news.copy()
+        self._reports.news.clear()
         return news
 
     def flush(self) -> list[Measurement]:
@@ -277,17 +276,18 @@ class MeasurementStream:
         matcher.match(message.name, not self._effort or len(message.effort) > 0)
         if matcher.problem != MISSING:
             return message
-        joined = self._parts(message)
+        joined = None if self._part is None else one_reading(self._part, message)
+        self._part = message if joined is None else joined
         if joined is not None:
             matcher.match(joined.name, not self._effort or len(joined.effort) > 0)
             if not matcher.problem:
-                self._tally.take_back(MISSING)  # the part before
+                self._reports.take_back(MISSING)  # the part before
                 return joined
         return message
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_FRAMES:
+        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_LISTS:
             self.frames.add(frame[:MAX_QUOTED])
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))
@@ -317,7 +317,7 @@ class MeasurementStream:
         """A sentence on the positions that are no numbers, and on joints that never had one."""
         wrong = wrong_numbers(position)
         bad = {k for k, _ in wrong}
-        told = self._joints.told("position", wrong)
+        told = self._reports.told("position", wrong)
         if self._q is not None:
             return told
         self._placed |= set(range(len(position))) - bad
@@ -325,7 +325,7 @@ class MeasurementStream:
             return told
         return (
             f"{told}; no joint state can be used before each joint has had a position, and "
-            f"{self._joints.listed(never)} never had one: have it published, or leave such joints "
+            f"{self._reports.listed(never)} never had one: have it published, or leave such joints "
             "out by the parameter 'joints'"
         )
 
@@ -348,5 +348,5 @@ class MeasurementStream:
         )
 
     def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
-        self._tally.drop(reason, detail)
+        self._reports.drop(reason, detail)
         return []

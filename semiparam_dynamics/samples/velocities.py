@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from semiparam_dynamics.base.arrays import SECOND, TURN
 from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, StreamConfig, wrong_numbers
-from semiparam_dynamics.samples.reports import NamedJoints, Tally
+from semiparam_dynamics.samples.reports import Reports
 from semiparam_dynamics.samples.sensor_faults import LackingJoints
 
 NO_VELOCITY = "joint without velocity"
@@ -22,9 +22,10 @@ class Velocities:
     this is; the velocity of a robot at rest is zero by differences of positions as well.
     """
 
-    def __init__(self, joints: NamedJoints, config: StreamConfig, tally: Tally) -> None:
-        self._joints, self._tally = joints, tally
-        self._lacking = LackingJoints(len(joints.names))
+    def __init__(self, config: StreamConfig, reports: Reports) -> None:
+        self._reports = reports
+        instead = f"{INSTEAD} from now on, without a further word"
+        self._lacking = LackingJoints(reports, "velocity", instead)
         self._zeros = ZeroVelocities(config)
         self._moved = False  # the driver has given a velocity other than zero
 
@@ -46,7 +47,10 @@ class Velocities:
         if self._moved and not self._zeros.done:
             unknown.update(self._unfilled(stamp, before, values, position))
         if wrong := wrong_numbers(values):
-            self._report(values, wrong)
+            self._lacking(wrong)
+            first = NOT_FINITE not in self._reports.details  # a joint may lack it in every message
+            told = f"{self._reports.told('velocity', wrong)}: {INSTEAD}" if first else ""
+            self._reports.drop(NOT_FINITE, told)
             unknown.update(k for k, _ in wrong)
         else:
             self._lacking.unknown.clear()
@@ -59,32 +63,19 @@ class Velocities:
     ) -> list[int]:
         """The joints whose velocity is a zero that nobody filled."""
         unknown, new = self._zeros(stamp, before, values, position)
-        joints = self._joints
+        reports = self._reports
         if new:
-            joints.news.append(
-                f"{joints.listed(new)}: every velocity has been 0, though the joint moves and "
+            reports.news.append(
+                f"{reports.listed(new)}: every velocity has been 0, though the joint moves and "
                 f"others have theirs; {INSTEAD} from now on, without a further word"
             )
         if unknown:
-            self._tally.drop(
+            reports.drop(
                 NO_VELOCITY,
-                f"every velocity of {joints.listed(unknown)} has been 0, though the joint "
+                f"every velocity of {reports.listed(unknown)} has been 0, though the joint "
                 f"moves: {INSTEAD} (samples.stuck_motion)",
             )
         return unknown
-
-    def _report(self, values: Sequence[float], wrong: list[tuple[int, float]]) -> None:
-        """Count and report that these velocities are no numbers."""
-        joints = self._joints
-        if lacking := self._lacking(values):
-            joints.news.append(
-                f"{joints.listed(lacking)}: no velocity has ever been a number; {INSTEAD} from "
-                "now on, without a further word"
-            )
-        told = ""
-        if NOT_FINITE not in self._tally.details:  # a joint may lack it in every message
-            told = f"{joints.told('velocity', wrong)}: {INSTEAD}"
-        self._tally.drop(NOT_FINITE, told)
 
 
 class ZeroVelocities:

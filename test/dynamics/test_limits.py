@@ -24,7 +24,7 @@ from semiparam_dynamics.dynamics.limits import (
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.samples.measurement import Measurement
 
-from .arms import filtered, measurements, run, samples, small_arm
+from .arms import FEW_CENTERS, filtered, measurements, run, samples, small_arm
 
 ARM = small_arm()  # slew has no limit, lift, reach and grip have 87
 FREE = replace(OutputConfig(), bound_efforts=0.0)
@@ -161,7 +161,7 @@ def pushed() -> list[Sample]:
 
 
 def gated(stream: list[Sample], gate: float) -> SemiparametricEstimator:
-    values = {"nystrom.window": 1.0, "output.gate": gate}
+    values = {"nystrom.window": 1.0, "output.gate": gate} | FEW_CENTERS
     estimator = SemiparametricEstimator(ARM, **values)
     run(estimator, stream)
     return estimator

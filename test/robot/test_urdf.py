@@ -71,7 +71,7 @@ def robot(*parts: str) -> str:
         (robot(LINKS, '<joint type="fixed"/>'), "a joint of the URDF has no 'name'"),
         (
             robot(LINKS, JOINT.format("j", "a", "b").replace("</j", "<limit lower='x'/></j")),
-            "limits that are not numbers",
+            "limit of lower that is no number: 'x'",
         ),
         (
             '<robot xmlns:xacro="http://ros.org/wiki/xacro"><xacro:macro name="m"/></robot>',
@@ -178,7 +178,11 @@ MOVES = (
         ("0 0 1'", "0 0 1e200'", "joint 'j' .* an axis .xyz. without a direction: '0 0 1e200'"),
         ("0 0 0.1", "0 0 1e200", "the URDF's masses and distances are too large"),
         ("0 0 1'", "0 0 ${s}'", r"joint 'j' .* an axis \(xyz\) .* expand it with xacro first$"),
-        ("lower='-1.5'", "lower='-1,5'", "limits that are not numbers: '-1,5' and '1.5' .decimals"),
+        (
+            "lower='-1.5'",
+            "lower='-1,5'",
+            "'j' .* limit of lower that is no number: '-1,5' .decimals",
+        ),
         ("'2.5'", "'2,5'", "'j' .* limit of velocity that is no number: '2,5' .decimals"),
     ],
 )

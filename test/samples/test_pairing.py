@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.samples.pairing import MAX_HELD_MESSAGES, WrenchPairer
+from semiparam_dynamics.samples.reports import Reports
 
 TOLERANCE, WAIT = 20, 100
 STAMPS = st.lists(st.integers(1, 1000), max_size=40, unique=True).map(sorted)
@@ -37,7 +37,7 @@ def paired(joints: list[int], wrenches: list[int], stamp: int) -> np.ndarray | N
     return (1 - share) * value(before) + share * value(after)
 
 
-def run(joints: list[int], wrenches: list[int], ahead: list[int]) -> tuple[list, Counter]:
+def run(joints: list[int], wrenches: list[int], ahead: list[int]) -> tuple[list, Reports]:
     """Feed both topics; `ahead` says how much later than stamped each message arrives."""
     arrivals = [(stamp, True) for stamp in joints] + [(stamp, False) for stamp in wrenches]
     delays = {topic: 0 for topic in (True, False)}
@@ -46,15 +46,15 @@ def run(joints: list[int], wrenches: list[int], ahead: list[int]) -> tuple[list,
         # A topic keeps its own order: a message is never overtaken by a later one.
         delays[topic] = max(delays[topic], stamp + ahead[k % len(ahead)])
         order.append((delays[topic], k, stamp, topic))
-    dropped: Counter[str] = Counter()
-    pairer = WrenchPairer(TOLERANCE, WAIT, dropped)
+    reports = Reports()
+    pairer = WrenchPairer(TOLERANCE, WAIT, reports)
     given = []
     for _, _, stamp, topic in sorted(order):
         if topic:
             given += pairer.joint_state(measurement(stamp))
         else:
             given += pairer.wrench(stamp, value(stamp))
-    return given + pairer.flush(), dropped
+    return given + pairer.flush(), reports
 
 
 # Delays of each topic within [0, WAIT) keep either from running ahead by WAIT.
@@ -62,7 +62,7 @@ def run(joints: list[int], wrenches: list[int], ahead: list[int]) -> tuple[list,
 def test_pairs_follow_from_the_stamps_alone_however_the_topics_interleave(
     joints, wrenches, ahead
 ) -> None:
-    given, dropped = run(joints, wrenches, ahead)
+    given, reports = run(joints, wrenches, ahead)
     assert [m.stamp for m in given] == joints
     unpaired = 0
     for m in given:
@@ -72,20 +72,20 @@ def test_pairs_follow_from_the_stamps_alone_however_the_topics_interleave(
             unpaired += 1
         else:
             np.testing.assert_allclose(m.y, expected, rtol=0, atol=1e-12)
-    assert dropped["unpaired joint state"] == unpaired
+    assert reports.dropped["unpaired joint state"] == unpaired
 
 
 @given(STAMPS, STAMPS, st.lists(st.integers(0, WAIT - 1), min_size=1, max_size=20))
 def test_wrenches_are_counted_where_no_joint_state_is_near(joints, wrenches, ahead) -> None:
     # Messages far behind all others make sure that every wrench in question has been dealt with.
     end = [10_000]
-    _, dropped = run(joints + end, wrenches + end, ahead)
+    _, reports = run(joints + end, wrenches + end, ahead)
     lonely = [w for w in wrenches if all(abs(w - stamp) > TOLERANCE for stamp in joints)]
-    assert dropped["unpaired wrench"] == len(lonely)
+    assert reports.dropped["unpaired wrench"] == len(lonely)
 
 
 def test_a_joint_state_waits_no_longer_than_it_must_for_wrenches_that_do_not_come() -> None:
-    pairer = WrenchPairer(TOLERANCE, WAIT, Counter())
+    pairer = WrenchPairer(TOLERANCE, WAIT, Reports())
     assert pairer.joint_state(measurement(1)) == []
     assert pairer.joint_state(measurement(1 + TOLERANCE + WAIT)) == []
     (m,) = pairer.joint_state(measurement(2 + TOLERANCE + WAIT))
@@ -93,7 +93,7 @@ def test_a_joint_state_waits_no_longer_than_it_must_for_wrenches_that_do_not_com
 
 
 def test_a_clock_that_goes_back_forgets_wrenches_and_releases_what_waits() -> None:
-    pairer = WrenchPairer(TOLERANCE, WAIT, Counter())
+    pairer = WrenchPairer(TOLERANCE, WAIT, Reports())
     for stamp in (10, 30):
         pairer.wrench(stamp, value(stamp))
     assert pairer.restart_joint_states(20) == []
@@ -105,16 +105,16 @@ def test_a_clock_that_goes_back_forgets_wrenches_and_releases_what_waits() -> No
 
 
 def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
-    dropped: Counter[str] = Counter()
-    pairer = WrenchPairer(10**12, 10**12, dropped)
+    reports = Reports()
+    pairer = WrenchPairer(10**12, 10**12, reports)
     released = [
         m for k in range(1, MAX_HELD_MESSAGES + 11) for m in pairer.joint_state(measurement(k))
     ]
     assert [m.stamp for m in released] == list(range(1, 11))
-    pairer = WrenchPairer(0, 10**12, dropped)
+    pairer = WrenchPairer(0, 10**12, reports)
     for k in range(1, MAX_HELD_MESSAGES + 11):
         pairer.wrench(k, value(k))
-    assert dropped["unpaired wrench"] == 10
+    assert reports.dropped["unpaired wrench"] == 10
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_buffers_are_bounded_where_stamps_hardly_advance() -> None:
     ],
 )
 def test_the_offset_of_two_clocks_is_told_with_what_to_do(ahead: int, told: str) -> None:
-    details: dict[str, str] = {}
-    dropped: Counter[str] = Counter()
-    pairer = WrenchPairer(SECOND // 50, SECOND // 10, dropped, details=details)
+    reports = Reports()
+    dropped, details = reports.dropped, reports.details
+    pairer = WrenchPairer(SECOND // 50, SECOND // 10, reports)
     for k in range(1000):
         stamp = 1_700_000_010 * SECOND + k * SECOND // 100
         pairer.joint_state(measurement(stamp))
@@ -151,17 +151,17 @@ def test_the_offset_of_two_clocks_is_told_with_what_to_do(ahead: int, told: str)
 def test_wrenches_that_are_missing_are_told_from_another_clock(
     joint_states: Sequence[int], wrenches: range
 ) -> None:
-    details: dict[str, str] = {}
-    pairer = WrenchPairer(SECOND // 50, SECOND // 10, Counter(), details=details)
+    reports = Reports()
+    pairer = WrenchPairer(SECOND // 50, SECOND // 10, reports)
     for k in joint_states:
         pairer.joint_state(measurement(SECOND + k * SECOND // 100))
         if k in wrenches:
             pairer.wrench(SECOND + k * SECOND // 100, value(k))
-    assert "within samples.pair_wait (0.02 s)" in details["unpaired joint state"]
-    assert "clock" not in details["unpaired joint state"]
+    assert "within samples.pair_wait (0.02 s)" in reports.details["unpaired joint state"]
+    assert "clock" not in reports.details["unpaired joint state"]
     # Of one topic alone nothing can be said.
-    alone: dict[str, str] = {}
-    pairer = WrenchPairer(TOLERANCE, WAIT, Counter(), details=alone)
+    alone = Reports()
+    pairer = WrenchPairer(TOLERANCE, WAIT, alone)
     for stamp in range(1, 1000, 10):
         pairer.joint_state(measurement(stamp))
-    assert not alone
+    assert not alone.details

@@ -3,9 +3,7 @@
 What a message costs a thousand times a second is not its conversion alone, of some microseconds,
 but that of each name and number by code that is no longer in the processor's caches
 (benchmarks/results/node_latency.md has times).
-
-The layout is that of CDR, which every ROS middleware uses (OMG, Common Data Representation): four
-bytes of the kind, the fields in order, each aligned to its size counting from the fifth byte.
+The layout is that of CDR, see `joint_states.py`.
 """
 
 from __future__ import annotations
