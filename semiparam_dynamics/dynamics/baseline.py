@@ -12,10 +12,7 @@ from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConfig
 from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
-from semiparam_dynamics.dynamics.sample import (
-    Sample,
-    SampleBlock,
-)
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 NAME = "nonparametric"  # in scores and reports
@@ -59,7 +56,7 @@ class NonparametricBaseline:
             floors=input_floors(model, groups),
         )
         expected = expected_scales(model).output
-        self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon, expected)
+        self.errors = ErrorSpreads((NAME,), model.n_axes, expected)
 
     @property
     def n_learned(self) -> int:
@@ -111,7 +108,6 @@ class NonparametricBaseline:
         """Continue with other values of the live parameters, as the estimator's `configure`."""
         self.check(config)
         self.kernel_model.configure(config.kernel)
-        self.errors.set_horizon(config.error_horizon)
         self.config = config
 
     def copy(self) -> NonparametricBaseline:
