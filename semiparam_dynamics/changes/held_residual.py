@@ -11,7 +11,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.hypotheses import Causes
-from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig, input_floors
+from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -44,15 +44,8 @@ class HeldResidual:
         self._n = causes.n_held
         self._combination: Array = causes.combination[:, : self._n]
         moved = expected_scales(model).active.astype(float) @ np.abs(self._combination)
-        self._residual = KernelResidual(
-            CONFIG,
-            GROUPS,
-            model.n_joints,
-            model.n_axes,
-            active=(moved > 0.0).astype(np.float64),
-            turning=model.turning,
-            floors=input_floors(model, GROUPS),
-        )
+        active = (moved > 0.0).astype(np.float64)
+        self._residual = KernelResidual(CONFIG, GROUPS, model, active=active)
         self._blank = self._residual.model.state()
         self._last: tuple[Sample, Array, ResidualPrediction] | None = None
         self.n_learned = 0

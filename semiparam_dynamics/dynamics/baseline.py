@@ -10,7 +10,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConfig
-from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
+from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -44,17 +44,10 @@ class NonparametricBaseline:
         self.model = model
         self.config = config
         groups = ("position", "velocity", "acceleration")
-        sizes = model.n_joints, model.n_axes
+        active = np.zeros((model.n_axes, 0)) if config.kernel.EXACT else None
         # Another draw of random features than the residual's.
-        self.kernel_model = KernelResidual(
-            config.kernel,
-            groups,
-            *sizes,
-            active=np.zeros((model.n_axes, 0)) if config.kernel.EXACT else None,
-            seed=config.seed + 1,
-            turning=model.turning,
-            floors=input_floors(model, groups),
-        )
+        seed = config.seed + 1
+        self.kernel_model = KernelResidual(config.kernel, groups, model, active=active, seed=seed)
         expected = expected_scales(model).output
         self.errors = ErrorSpreads((NAME,), model.n_axes, expected)
 

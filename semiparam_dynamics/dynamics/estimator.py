@@ -25,7 +25,6 @@ from semiparam_dynamics.dynamics.residual import (
     KernelResidual,
     NystromConfig,
     RandomFourierConfig,
-    input_floors,
 )
 from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyBlock,
@@ -130,13 +129,10 @@ class SemiparametricEstimator:
         self.residual = KernelResidual(
             kernel,
             kernel.INPUTS,
-            model.n_joints,
-            model.n_axes,
+            model,
             active=scales.active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
-            turning=model.turning,
-            floors=input_floors(model, kernel.INPUTS),
         )
         self._novel_variance: Array = (NOVEL_ERROR_SHARE * scales.output) ** 2
         names = ("rigid_body", "semiparametric")

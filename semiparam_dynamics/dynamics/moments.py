@@ -57,7 +57,8 @@ class Moments(NamedTuple):
 
     def predicted(self, parameters: Array) -> Array:
         """(n_axes, n) what the targets would be if y were Phi_j pi."""
-        return np.asarray(self.whole() @ parameters)
+        lower = np.swapaxes(np.triu(self.products, 1), 1, 2)
+        return np.asarray(self.products @ parameters + lower @ parameters)
 
     def squared_errors(self, parameters: Array) -> Array:
         """(n_axes,) sum of w (y_j - Phi_j pi)^2."""

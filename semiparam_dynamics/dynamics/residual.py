@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.base.parameters import parameter
@@ -211,36 +211,36 @@ class KernelResidual:
     only there: fading everything at one rate would let the residual go to zero wherever the robot
     has not been for a while. What was inferred is kept.
 
-    A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
-    cosine of its position, which are the same a turn further. The cosines follow the positions.
+    A joint that turns without end enters by the sine and the cosine of its position, which are the
+    same a turn further. The cosines follow the positions.
 
     joints : axes are joints, so that there are `states`.
 
     Attributes
     ----------
-    model, inferred : the two models. states : how new each joint's state is. exact : whether y and
-    the regressor's columns are regressed, so that the residual for today's parameters is known.
+    turning : joints without end. model, inferred : the two models. states : how new each joint's
+    state is. exact : whether y and the regressor's columns are regressed, so that the residual for
+    today's parameters is known.
     """
 
     def __init__(
         self,
         config: KernelConfig,
         groups: Sequence[str],
-        n_joints: int,
-        n_axes: int,
+        model: RobotModel,
         *,
         active: Array | None = None,
         joints: bool = False,
         seed: int = 0,
-        turning: Mask | None = None,
-        floors: Array | None = None,
     ) -> None:
-        self.turning: Indices = np.flatnonzero(False if turning is None else turning)
+        n_joints, n_axes = model.n_joints, model.n_axes
+        self.turning: Indices = np.flatnonzero(model.turning)
         sizes = group_sizes(groups, n_joints, n_axes, len(self.turning))
         self.groups, n_inputs = tuple(groups), sum(sizes)
         self.exact = active is not None
         features = config.features(n_inputs, seed)
         local = isinstance(features, IncrementalNystromFeatures)
+        floors = input_floors(model, groups)
         self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=local)
         most = config.wide_max_centers if active is not None else 0
         self.model = KernelModel(features, n_axes, active, config.penalty, beside=bool(most))
