@@ -187,18 +187,17 @@ def relative(values: Any, expected: Any) -> float:
     return float(np.sqrt(np.sum((values - expected) ** 2) / np.sum(expected**2)))
 
 
-def estimator(residual: str, forgetting: str, samples: int, moving: int) -> Outcome:
+def estimator(residual: str, samples: int, moving: int) -> Outcome:
     """The whole estimator with memories: `moving` samples of motion, then one state for ever."""
     started = time.perf_counter()
     model = RobotModel(serial_arm_urdf(), presliding=())
-    memory = {"rigid_body.memory": 5.0, f"{residual}.memory": 5.0, f"{residual}.window": 0.2}
+    memory = {"rigid_body.memory": 5.0, "nystrom.memory": 5.0, f"{residual}.window": 0.2}
     sizes = {"nystrom.max_centers": 60, "nystrom.wide_max_centers": 20}
     sizes |= {"random_fourier.n_features": 60}
-    options = {"residual": residual, "rigid_body.forgetting": forgetting}
-    learner = SemiparametricEstimator(model, **memory, **sizes, **options)
+    learner = SemiparametricEstimator(model, residual=residual, **memory, **sizes)
     rng = np.random.default_rng(0)
     name = f"estimator, {residual}, " + ("at rest after motion" if moving else "at rest")
-    out = Outcome(name, forgetting, samples)
+    out = Outcome(name, "directional", samples)
     q, nothing, largest = rng.normal(size=model.n_joints), np.zeros(model.n_joints), 0.0
     for k in range(samples):
         state = rng.normal(size=(3, model.n_joints)) if k < moving else (q, nothing, nothing)
@@ -244,14 +243,14 @@ def runs(args: argparse.Namespace) -> Iterator[partial[Outcome]]:
         phases = [(arm, minute), (still, 7 * args.hour - minute)]
         yield partial(run, "arm, then a joint is still", phases, kind, memory=float(minute))
     for residual in ("nystrom", "random_fourier"):
-        for kind, moving in (("directional", args.estimator // 20), ("exponential", 0)):
-            yield partial(estimator, residual, kind, args.estimator, moving)
+        for moving in (args.estimator // 20, 0):
+            yield partial(estimator, residual, args.estimator, moving)
 
 
 def named(each: partial[Outcome]) -> str:
     """The name of a run, such as ``arm, size 1e+06, directional``."""
     if each.func is estimator:
-        return "estimator, {}, {}".format(*each.args)
+        return f"estimator, {each.args[0]}"
     return f"{each.args[0]}, {each.args[2]}"
 
 

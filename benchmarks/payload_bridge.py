@@ -299,7 +299,7 @@ class PayloadTrial:
             self.record.step = max(self.record.step, share)
             self._load = self._call.parameters
             self.record.told.append((self.now, self._call.load.mass))
-            self.bridge.answered(self.now, self._call.number, True)
+            self.bridge.answered(self.now, self._call, True)
             self._call = None
         monitor = self.learner.changes
         if self.bridge.release_due(self.now) and monitor is not None:

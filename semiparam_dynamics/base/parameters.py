@@ -28,6 +28,9 @@ C = TypeVar("C")
 # Parameters that are nowhere any more, by the end of their dotted names, with what replaces them.
 REMOVED = {
     "rigid_body.penalty": "how far parameters may be from the URDF's follows from the data",
+    "rigid_body.forgetting": "a memory forgets what newer motion shows again",
+    "error_horizon": "standard deviations always follow the last 20 s",
+    "random_fourier.memory": "a residual that forgets is `nystrom`, see `nystrom.memory`",
     "nystrom.joint_penalty": "a joint's kernel and its ridge follow from the data",
     "nystrom.joint_length_scale": "a joint's kernel and its ridge follow from the data",
     "nystrom.joint_max_centers": "each joint's kernel has at most `nystrom.wide_max_centers`",

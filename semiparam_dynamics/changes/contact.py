@@ -1,14 +1,10 @@
 """Contacts: external efforts or wrenches far beyond the errors that are usual.
 
-They are tested before the narrow low-pass (`Sample.fast`), behind the wide one alone, where a push
-is seen within some milliseconds. What is measured minus predicted there is what a generalized
-momentum observer of that bandwidth gives (De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006,
-Collision detection and safe reaction with the DLR-III lightweight manipulator arm, section III): a
-filter of both sides of the equation, so that no acceleration is needed that the filter does not
-give. Errors are larger there, where a joint turns round above all: friction changes its sign
-within milliseconds.
-
-They are tested at three scales of time: quick, sudden and lasting.
+They are tested behind the wide low-pass alone (`Sample.fast`), where a push is seen within some
+milliseconds. What is measured minus predicted there is what a generalized momentum observer of that
+bandwidth gives (De Luca, Albu-Schaeffer, Haddadin and Hirzinger 2006, Collision detection and safe
+reaction with the DLR-III lightweight manipulator arm, section III). Errors are larger there, where
+a joint turns round above all: friction changes its sign within milliseconds.
 """
 
 from __future__ import annotations
@@ -79,22 +75,20 @@ BETWEEN = 12.0**-0.5
 BETWEEN_S = 0.1  # over which a low-pass forgets the error that comes of it
 NOTHING, BEGINS, ENDS, GIVES_UP = range(4)
 TOLD = ("", "begins", "over", "given up")
+TESTS = "", "quick.", "lasting."  # beginnings of their arrays' names
 
 
 class ContactDetector:
-    """Tests each sample, so that no contact waits for a block to be complete.
+    """Tests each sample's errors three times, in standard deviations of `usual_errors`.
 
-    Errors are tested three times: each sample's; the same behind a wider low-pass (`_sharpen`),
-    where a strong push is seen some milliseconds sooner and noise is larger; and their moving
-    average. That is a quarter as large where nothing touches the robot, since noise and what a
-    reversal leaves mostly cancel, and as large as the force where a push lasts: so it detects weak
-    pushes, some ten milliseconds later.
+    As they are; behind a wider low-pass (`_sharpen`), where a strong push is seen some milliseconds
+    sooner and noise is larger; and their moving average, in which noise and what a reversal leaves
+    mostly cancel, so that weak pushes are seen, some ten milliseconds later.
 
-    Deviations are in standard deviations of the last minutes' errors (`usual_errors`). These have
-    tails longer than a normal distribution; so a contact must also exceed the largest usual
-    deviation of its axis. A push moves several joints, each perhaps by little, and not as usual
-    errors do: so the length of all deviations, whitened by their usual correlation, counts like a
-    further axis, with a limit that noise exceeds as rarely.
+    Errors have tails longer than a normal distribution; so a contact must also exceed the largest
+    usual deviation of its axis. A push moves several joints, each perhaps by little, and not as
+    usual errors do: so the length of all deviations, whitened by their usual correlation, counts
+    like a further axis, with a limit that noise exceeds as rarely.
 
     Parameters
     ----------
@@ -219,12 +213,11 @@ class ContactDetector:
         """Test the errors (n_axes,) of a sample, `stamp` in ns.
 
         error: NaN on an axis that was not measured. confidence: of the prediction, 0 to 1.
-        speeds: (n_axes,) of the axes' joints, in rad/s or m/s.
-        expected: (n_axes,) what was predicted; None: how fast it changes is not known.
+        speeds: (n_axes,) of the axes' joints, in rad/s or m/s. expected: (n_axes,) what was
+            predicted. Without them sizes do not depend on speeds, nor on how predictions change.
         longest: s after which a contact is given up, if that is less than configured.
         cutoff: Hz, of the low-pass that the errors passed; 0: they are not to be sharpened.
-        tested: whether a contact may begin or end; the errors count as usual in any case, once
-            `USUAL_DELAY_S` has passed without one.
+        tested: whether a contact may begin or end; in any case the errors count as usual later.
         Returns "begins", "over" or "given up" where that changes, else an empty text.
         """
         config, signals = self.config, self._errors.signals
@@ -253,19 +246,21 @@ class ContactDetector:
             end = as_rare(END_SHARE * limit, n) / test["together"] if threshold > 0.0 else END_SHARE
             test["end"] = end
 
+    def _arrays(self, k: int, name: str) -> dict[str, Array]:
+        """The usual sizes and correlation of a test's errors, in place."""
+        sizes, pairs = self._errors.sizes[k], self._errors.pairs[k]
+        found = {"sizes.squares": sizes["square"], "sizes.weights": sizes["weight"]}
+        found |= {key: pairs[key] for key in ("correlation", "white")}
+        return {f"{name}{key}": array for key, array in found.items()}
+
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
         s, now = self._errors, self._errors.now[0]
         state = {"means": s.means.copy(), "unknown": np.array([now["lacked"], now["weight"]])}
-        for k, name in enumerate(("", "quick.", "lasting.")):
+        for k, name in enumerate(TESTS):
             usual, test = s.axes["usual"][k].T, s.tests[k]
-            state |= {
-                f"{name}sizes.squares": s.sizes["square"][k].copy(),
-                f"{name}sizes.weights": s.sizes["weight"][k].copy(),
-                f"{name}usual": np.array([*usual.ravel(), test["seen"], test["whitened"]]),
-                f"{name}correlation": s.pairs["correlation"][k].copy(),
-                f"{name}white": s.pairs["white"][k].copy(),
-            }
+            state[f"{name}usual"] = np.array([*usual.ravel(), test["seen"], test["whitened"]])
+            state |= {key: array.copy() for key, array in self._arrays(k, name).items()}
         return state
 
     def restore(self, state: dict[str, Array]) -> None:
@@ -274,15 +269,12 @@ class ContactDetector:
         s, now = self._errors, self._errors.now[0]
         if state["means"].shape != s.means.shape:
             raise ValueError("the usual errors that were saved are of another number of axes")
-        for k, name in enumerate(("", "quick.", "lasting.")):
-            s.sizes["square"][k] = state[f"{name}sizes.squares"]
-            s.sizes["weight"][k] = state[f"{name}sizes.weights"]
+        for k, name in enumerate(TESTS):
             *usual, seen, whitened = state[f"{name}usual"].tolist()
-            s.axes["usual"][k] = np.reshape(usual, (2, -1)).T
-            test = s.tests[k]
+            s.axes["usual"][k], test = np.reshape(usual, (2, -1)).T, s.tests[k]
             test["seen"], test["whitened"], test["counted"] = seen, whitened, 0
-            s.pairs["correlation"][k] = state[f"{name}correlation"]
-            s.pairs["white"][k] = state[f"{name}white"]
+            for key, array in self._arrays(k, name).items():
+                array[:] = state[key]
         s.means[:] = state["means"]
         now["lacked"], now["weight"] = state["unknown"]
         now["novelty"] = now["lacks"] = 0.0  # motion that is new to one model is not to another

@@ -22,18 +22,16 @@ LASTING_GAIN_ERROR, LASTING_TURN = 0.01, 0.03
 class Correction:
     """theta (n_columns,) of all causes: the accepted changes, and the one being estimated.
 
-    A change is never put into the model itself. The rigid body's parameters and the residual stay
-    those of the robot that was learned, so that a change is withdrawn at no cost, and the
+    A change is never put into the model itself, so that it is withdrawn at no cost, and the
     residual's inputs stay where it was trained.
 
     Attributes
     ----------
     accepted: (n_columns,) theta without the change that is being estimated.
     theta, covariance: (n_columns,) and (n_columns, n_columns), of all changes together.
-    gain_covariance: (10, 10) of the payload by the axes' gain errors: what the axes measure they
-        do not make uncertain, but what the payload is.
-    active: whether there is any change.
-    estimating: the change that is being estimated, if there is one.
+    gain_covariance: (10, 10) of the payload by the axes' gain errors, which make no prediction
+        uncertain, but what the payload is.
+    active: whether there is any change. estimating: the one that is, if there is one.
     seen: the sums since it began, relative to `accepted`.
     name: of the payload held, "" for one without a name, "bare" for none.
     offset_before: (n,) in `accepted`, that the payload held before the estimation came with.
@@ -73,12 +71,7 @@ class Correction:
         """The payload's columns."""
         return self._causes[PAYLOAD].columns
 
-    def begin(
-        self,
-        found: Hypothesis,
-        sums: Sums,
-        slow: Array | None = None,
-    ) -> None:
+    def begin(self, found: Hypothesis, sums: Sums, slow: Array | None = None) -> None:
         """Estimate a change from `sums` of the stretch it was found in, relative to `theta`.
 
         slow: standard deviations (n_axes,) of the usual slow errors; None: there are none.

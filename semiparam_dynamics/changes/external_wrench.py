@@ -41,15 +41,13 @@ class WrenchEstimate(NamedTuple):
 class ExternalWrench:
     """Estimates the wrench at a frame.
 
-    Efforts are those that the model predicts less J' w where the surroundings exert w, so that
-    measured minus predicted is -J' w plus an error of the standard deviations predicted. The
-    estimate is the mean of w by Bayes' rule. Neither the size of w is known before, none or
-    anything up to `size` (a scale mixture, as by West 1987, On scale mixtures of normal
-    distributions), nor by which factor errors are larger or smaller than predicted, as in motion
-    that was not learned. Each pair of a size and a factor makes damped least squares, weighted by
-    the deviations, and counts by the evidence for it (MacKay 1992, Bayesian interpolation,
-    section 2). A factor lasts for some seconds: from sample to sample what is known of it is kept,
-    and forgotten. What a six-axis sensor measures is moved from its frame.
+    Measured minus predicted efforts are -J' w plus an error of the standard deviations predicted.
+    The estimate is the mean of w by Bayes' rule. Neither its size is known before, none or anything
+    up to `size` (a scale mixture, as by West 1987, On scale mixtures of normal distributions), nor
+    by which factor errors are larger or smaller than predicted, which lasts for some seconds. Each
+    pair of a size and a factor makes damped least squares, weighted by the deviations, and counts
+    by the evidence for it (MacKay 1992, Bayesian interpolation, section 2). What a six-axis sensor
+    measures is moved from its frame.
 
     Parameters
     ----------
@@ -65,11 +63,7 @@ class ExternalWrench:
     """
 
     def __init__(
-        self,
-        model: RobotModel,
-        frame: str = "",
-        axes: str = "",
-        size: Sequence[float] = SIZE,
+        self, model: RobotModel, frame: str = "", axes: str = "", size: Sequence[float] = SIZE
     ) -> None:
         config = model.config
         if len(size) != 2 or not all(0.0 < one < np.inf for one in size):

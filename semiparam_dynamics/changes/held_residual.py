@@ -1,8 +1,7 @@
 """The robot's errors while it holds a payload, in addition to the payload's own part of them.
 
 Links that twist under a load turn the weight of the arm itself, and friction grows with what the
-joints carry: no body at the hand explains that, and the arm without the load has none of it. So it
-is learned apart from the arm, for as long as the load is held, and dropped with it.
+joints carry: no body at the hand explains that. It is learned apart, and dropped with the load.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.storage import sub_state
 from semiparam_dynamics.changes.hypotheses import Causes
-from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig, input_floors
+from semiparam_dynamics.dynamics.residual import KernelResidual, NystromConfig
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, ResidualPrediction, Sample
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
@@ -28,10 +27,9 @@ GROUPS = ("position", "velocity")
 class HeldResidual:
     """A local kernel model of the errors under a load, for whatever the load is said to be.
 
-    Regressed are the errors of the learned model and the columns of all causes, with one gain, so
-    that the rest for today's estimate theta of the changes is a difference of what was learned
-    (see `dynamics.residual.KernelResidual`): while a payload is weighed theta moves with each
-    block. Where the load was not moved yet it is 0.
+    Regressed are the errors of the learned model and the columns of all causes, so that what is
+    left by today's estimate theta of the changes is known (`dynamics.residual.KernelResidual`):
+    while a payload is weighed theta moves with each block. Where nothing was learned it is 0.
 
     Parameters
     ----------
@@ -46,15 +44,8 @@ class HeldResidual:
         self._n = causes.n_held
         self._combination: Array = causes.combination[:, : self._n]
         moved = expected_scales(model).active.astype(float) @ np.abs(self._combination)
-        self._residual = KernelResidual(
-            CONFIG,
-            GROUPS,
-            model.n_joints,
-            model.n_axes,
-            active=(moved > 0.0).astype(np.float64),
-            turning=model.turning,
-            floors=input_floors(model, GROUPS),
-        )
+        active = (moved > 0.0).astype(np.float64)
+        self._residual = KernelResidual(CONFIG, GROUPS, model, active=active)
         self._blank = self._residual.model.state()
         self._last: tuple[Sample, Array, ResidualPrediction] | None = None
         self.n_learned = 0

@@ -1,8 +1,8 @@
 """The explanations of a stretch of innovations, compared by their likelihood.
 
-For whitened innovations b = A theta + w, w of unit variance, and a normal prior on theta of mean mu
-and covariance S, the logarithm of p(b | cause) / p(b | no change) is, with G = A'A and g = A'b
-(D. MacKay, "Bayesian interpolation", Neural Computation 4(3), 1992, eq. 2.9 ff.),
+For whitened innovations b = A theta + w, w of unit variance, and theta ~ N(mu, S) the logarithm of
+p(b | cause) / p(b | no change) is, with G = A'A and g = A'b (D. MacKay, "Bayesian interpolation",
+Neural Computation 4(3), 1992, eq. 2.9 ff.),
 
     mu'g - mu'G mu / 2 + h'(G + S^-1)^-1 h / 2 - log det(1 + S G) / 2,    h = g - G mu.
 
@@ -54,13 +54,11 @@ class Cause:
 
 
 class Causes:
-    """The causes that a robot's regressor has columns for, side by side.
+    """The causes that are considered, with their columns side by side.
 
-    payload: the ten inertial parameters of what is fixed to the last link (`regressor.INERTIAL`),
-        in the frame of the link's own. Its weight is in the efforts also where the driver takes out
-        the robot's, which does not know it.
-    friction: viscous and Coulomb friction of each joint.
-    offset: a constant for each axis.
+    payload: the ten inertial parameters of what is fixed to `link` (`regressor.INERTIAL`). Its
+        weight is in the efforts also where the driver takes out the robot's.
+    friction: viscous and Coulomb friction of each joint. offset: a constant for each axis.
     push: a constant wrench of the surroundings, in the axes of the base, at that link's origin or
         at the sensor. No regressor has its columns.
 

@@ -12,7 +12,7 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.changes.correction import GAIN_ERROR
 from semiparam_dynamics.changes.hypotheses import Sums, Windows
-from semiparam_dynamics.changes.usual_errors import USUAL_HORIZON_S
+from semiparam_dynamics.changes.usual_errors import USUAL_DELAY_S, USUAL_HORIZON_S
 
 WINDOW_BLOCKS = (2, 4, 7, 12, 20, 30)
 USUAL_DELAY_BLOCKS = 12  # after which a block without a finding counts as usual
@@ -27,17 +27,15 @@ SLOW_HORIZON = 12.0  # stretches after which they are forgotten
 class Innovations:
     """Statistics of the last blocks on changes theta (n_columns,) of all causes.
 
-    kinds: (n_axes,) a number for axes of the same kind: forces, moments. Cross-talk of a sensor
-    spreads an error on one axis over the others of its kind.
-    drive_std: (n_axes,) of the axes' gains, relative: a change counts for less where they are not
-    known.
+    kinds: (n_axes,) a number for axes of the same kind, forces or moments: cross-talk of a sensor
+        spreads an error on one axis over the others of its kind.
+    drive_std: (n_axes,) of the axes' gains, relative: a change counts for less where it is large.
     noise: what is usual, if others learn it.
 
     Attributes
     ----------
-    noise: the innovations' usual size and correlation.
+    noise: the innovations' usual size and correlation. slow: their usual means over ten seconds.
     gain_pairs: pairs (i, j) of axes of the same kind, each axis with itself, too.
-    slow: their usual means over ten seconds.
     windows: the sums over the stretches that are tested.
     last: the sums of the last block's row, None where the past is too short for one.
     """
@@ -229,14 +227,12 @@ class NoiseModel:
 
         r_k = a r_(k-1) + w_k,   w_k normal, of covariance W over the axes.
 
-    A model's errors recur with its motion: they are neither white, nor as large as predicted, nor
-    of one size on all axes. Whitened by this model, a cause is compared with usual errors. The
-    estimate follows the last `horizon` seconds, of each axis those in which it was measured.
+    A model's errors recur with its motion. The estimate follows the last `horizon` seconds, of each
+    axis those in which it was measured.
 
     Attributes
     ----------
-    correlation: (n_axes,) a.
-    covariance: (n_axes, n_axes) W.
+    correlation: (n_axes,) a. covariance: (n_axes, n_axes) W.
     """
 
     def __init__(self, n_axes: int, block_length: float, horizon: float = USUAL_HORIZON_S) -> None:
@@ -268,10 +264,8 @@ class NoiseModel:
         self.correlation: Array = np.clip(ratio, 0.0, MAX_CORRELATION)
         covariance = self._outer / np.sqrt(np.multiply.outer(self._weights, self._weights))
         spread = np.diag(np.diag(covariance))
-        self.covariance: Array = (
-            1.0 - UNCORRELATED_SHARE
-        ) * covariance + UNCORRELATED_SHARE * spread
-        self.covariance += 1e-6 * np.eye(len(spread))
+        kept = (1.0 - UNCORRELATED_SHARE) * covariance
+        self.covariance: Array = kept + UNCORRELATED_SHARE * spread + 1e-6 * np.eye(len(spread))
         self._white = np.linalg.inv(np.linalg.cholesky(self.covariance))
 
     def whiten(self, rows: Array, known: Mask) -> Array:
@@ -297,27 +291,23 @@ class NoiseModel:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {
-            "square": self._square.copy(),
-            "product": self._product.copy(),
-            "outer": self._outer.copy(),
-            "weight": self._weights.copy(),
-        }
+        sums = {"square": self._square, "product": self._product}
+        sums |= {"outer": self._outer, "weight": self._weights}
+        return {name: value.copy() for name, value in sums.items()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
-        self._square, self._product = state["square"].copy(), state["product"].copy()
-        self._outer = state["outer"].copy()
-        self._weights = state["weight"].copy()
+        names = ("square", "product", "outer", "weight")
+        self._square, self._product, self._outer, self._weights = (state[n].copy() for n in names)
         self._refresh()
 
 
 class SlowErrors:
     """Means of the errors over `SLOW_STRETCH_S` without a change, root mean square.
 
-    What of a model's errors lasts so long an autoregression of blocks does not know, nor do more
-    blocks of a payload average it out. Before the first stretch is over it is taken to be a tenth
-    of what is predicted. A stretch of an axis is of blocks in which it was measured.
+    An autoregression of blocks does not know them, nor do more blocks of a payload average them
+    out. Before the first stretch, of blocks in which an axis was measured, is over they are taken
+    to be a tenth of what is predicted.
     """
 
     def __init__(self, n_axes: int, block_length: float) -> None:
@@ -356,11 +346,8 @@ class SlowErrors:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {
-            "square": self._square.copy(),
-            "weight": self._weights.copy(),
-            "predicted": self._predicted.copy(),
-        }
+        square, weight = self._square.copy(), self._weights.copy()
+        return {"square": square, "weight": weight, "predicted": self._predicted.copy()}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
@@ -369,7 +356,6 @@ class SlowErrors:
         self._sum, self._counts = np.zeros_like(self._square), np.zeros_like(self._square)
 
 
-RATIO_DELAY_S = 1.0  # after which errors without a contact count
 UNKNOWN_MOTION_FACTOR = 2.0  # of the standard deviation in motion that isn't known
 MIN_ERROR_RATIO = 0.1  # of errors to predicted standard deviations
 
@@ -387,23 +373,21 @@ class ErrorRatios:
         """(n_axes,) corrected standard deviations, from predicted ones.
 
         Smaller errors than predicted reduce them as far as the motion is known. Where it isn't
-        (`confidence` 0), a rigid body's errors are no noise: they last as long as the motion stays
-        there, and the standard deviations grow.
+        (`confidence` 0) errors last as long as the motion stays there, and they grow.
         """
         size = np.maximum(np.sqrt(self._square), MIN_ERROR_RATIO)
         known = np.maximum(size, 1.0 + confidence * (size - 1.0))
-        spread: Array = (
-            std * known * (UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR))
-        )
+        unknown = UNKNOWN_MOTION_FACTOR + confidence * (1.0 - UNKNOWN_MOTION_FACTOR)
+        spread: Array = std * known * unknown
         return spread
 
     def push(self, stamp: int, scaled: Array, confidence: float) -> None:
-        """Count errors over predicted standard deviations (n_axes,), `RATIO_DELAY_S` later.
+        """Count errors over predicted standard deviations (n_axes,), `USUAL_DELAY_S` later.
 
         NaN where not measured; `stamp` in ns.
         """
         self._pending.append((stamp, scaled, confidence))
-        while stamp - self._pending[0][0] > RATIO_DELAY_S * 1e9:
+        while stamp - self._pending[0][0] > USUAL_DELAY_S * 1e9:
             self._count(*self._pending.popleft())
 
     def discard(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter, deque
+from typing import Any
 
 import numpy as np
 
@@ -116,9 +117,8 @@ class Progress:
 class ChangeMonitor:
     """Tests the predictions' errors for changes, sample by sample.
 
-    Pass every sample in order to :meth:`watch`. Predictions of the robot as it is now are those of
-    the learned model with :attr:`correction` applied. Learn a sample only when :meth:`verdict` says
-    so, and subtract the correction's effort from its measurement before.
+    Pass every sample in order to :meth:`watch`. :meth:`apply` gives predictions of the robot as it
+    is now. Learn a sample only when :meth:`verdict` says so, without its :meth:`effort`.
 
     Parameters
     ----------
@@ -541,10 +541,8 @@ class ChangeMonitor:
         found = finding.hypothesis
         tell = self._count_restart(found, block.end)
         self._now.onset = block.end - round(finding.length * self._blocks.length * 1e9)
-        self._now.unclear_blocks, self._now.estimated_s = (
-            0,
-            finding.length * self._blocks.length,
-        )
+        self._now.estimated_s = finding.length * self._blocks.length
+        self._now.unclear_blocks = 0
         self._now.likely = 0.0
         self.contact.reset()
         self._now.blocks_since_contact = self._now.blocks_since_end = AFTER_CONTACT_BLOCKS + 1
@@ -723,18 +721,16 @@ class ChangeMonitor:
         self._record(self.status.stamp, self.status.stamp, PAYLOAD, name)
         self._resume_learning(self.status.stamp)
 
+    @property
+    def _parts(self) -> dict[str, Any]:
+        names = ("correction", "contact", "ratios", "snapshots", "held")
+        others = {"noise": self.innovations.noise, "slow": self.innovations.slow}
+        return {name: getattr(self, name) for name in names} | others
+
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        parts = {
-            "correction": self.correction.state(),
-            "noise": self.innovations.noise.state(),
-            "slow": self.innovations.slow.state(),
-            "contact": self.contact.state(),
-            "ratios": self.ratios.state(),
-            "snapshots": self.snapshots.state(),
-            "held": self.held.state(),
-        }
-        state = {f"{n}.{key}": value for n, own in parts.items() for key, value in own.items()}
+        parts = self._parts.items()
+        state = {f"{name}.{key}": v for name, part in parts for key, v in part.state().items()}
         link = as_array(self.causes.link)
         return state | {"settled": np.array(self._now.learned_s), "link": link}
 
@@ -751,13 +747,8 @@ class ChangeMonitor:
                 f"its payloads are fixed to the link '{link}', but the parameter "
                 f"'changes.payload_link' makes it '{self.causes.link}' here"
             )
-        self.correction.restore(sub_state(state, "correction."))
-        self.innovations.noise.restore(sub_state(state, "noise."))
-        self.innovations.slow.restore(sub_state(state, "slow."))
-        self.contact.restore(sub_state(state, "contact."))
-        self.ratios.restore(sub_state(state, "ratios."))
-        self.snapshots.restore(sub_state(state, "snapshots."))
-        self.held.restore(sub_state(state, "held."))
+        for name, part in self._parts.items():
+            part.restore(sub_state(state, f"{name}."))
         self._now.learned_s = float(state["settled"])
 
 
@@ -769,53 +760,52 @@ class LearningExclusions:
     """
 
     def __init__(self) -> None:
-        self._deferred_from: int | None = None
-        self._excluded_from: int | None = None
-        self._intervals: deque[tuple[int, int]] = deque(maxlen=MAX_INTERVALS)
+        self._deferred_from = math.inf
+        # Beginnings and ends; the last one may have no end yet.
+        self._excluded: deque[tuple[int, float]] = deque(maxlen=MAX_INTERVALS)
+
+    @property
+    def _lasts(self) -> bool:
+        return len(self._excluded) > 0 and self._excluded[-1][1] == math.inf
 
     @property
     def active(self) -> bool:
         """Return whether present samples are deferred or excluded."""
-        return self._deferred_from is not None or self._excluded_from is not None
+        return self._deferred_from < math.inf or self._lasts
 
     def defer(self, stamp: int) -> None:
         """Defer samples from `stamp` on, unless they are deferred already."""
-        if self._deferred_from is None:
+        if self._deferred_from == math.inf:
             self._deferred_from = stamp
 
     def release(self) -> None:
         """Learn the deferred samples: there was no change."""
-        self._deferred_from = None
+        self._deferred_from = math.inf
 
     def exclude(self, stamp: int) -> None:
         """Exclude samples from `stamp` on, and the deferred ones."""
-        start = stamp if self._deferred_from is None else min(stamp, self._deferred_from)
-        if self._excluded_from is None:
-            self._excluded_from = start
-        self._deferred_from = None
+        if not self._lasts:
+            self._excluded.append((int(min(stamp, self._deferred_from)), math.inf))
+        self.release()
 
     def resume(self, stamp: int) -> None:
         """Learn samples later than `stamp` again."""
-        if self._excluded_from is not None:
-            self._intervals.append((self._excluded_from, stamp))
-        self._excluded_from = None
+        if self._lasts:
+            self._excluded.append((self._excluded.pop()[0], stamp))
 
     def restart(self, stamp: int) -> None:
         """Forget past intervals, since the clock went back to `stamp`.
 
         An exclusion continues from there; deferred samples are released.
         """
-        self._intervals.clear()
-        self._deferred_from = None
-        if self._excluded_from is not None:
-            self._excluded_from = stamp
+        lasts = self._lasts
+        self._excluded.clear()
+        self.release()
+        if lasts:
+            self.exclude(stamp)
 
     def verdict(self, stamp: int) -> str:
         """LEARN, DEFER or EXCLUDE, as far as is known now."""
-        if self._excluded_from is not None and stamp >= self._excluded_from:
+        if any(start <= stamp <= end for start, end in self._excluded):
             return EXCLUDE
-        if any(start <= stamp <= end for start, end in self._intervals):
-            return EXCLUDE
-        if self._deferred_from is not None and stamp >= self._deferred_from:
-            return DEFER
-        return LEARN
+        return DEFER if stamp >= self._deferred_from else LEARN

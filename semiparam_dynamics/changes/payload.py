@@ -15,12 +15,9 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError, RobotModelError
 from semiparam_dynamics.changes.config import BARE, PayloadStatus
+from semiparam_dynamics.changes.load import load_of
 from semiparam_dynamics.robot.convex_problem import ConvexProblem
-from semiparam_dynamics.robot.inertia import (
-    compact_body,
-    inertial_parameters,
-    pseudo_inertia,
-)
+from semiparam_dynamics.robot.inertia import compact_body
 
 # Of payloads' masses, and of their centres' distances from the origin of the payload link,
 # standard deviations.
@@ -164,25 +161,19 @@ def nearest_payload(held: Snapshot) -> Array:
 
 def _about_center(body: Array) -> tuple[Array, Array]:
     """(6,) the inertia about the centre of mass, and its derivative (6, 10) by the parameters."""
-
-    def inertia(parameters: Array) -> Array:
-        P = pseudo_inertia(parameters)
-        P[:3, :3] -= np.outer(P[:3, 3], P[:3, 3]) / P[3, 3]
-        P[:3, 3] = P[3, :3] = 0.0
-        return inertial_parameters(P)[4:]
-
     h, hm = body[1:4], body[0]
+    pairs = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
     J = np.zeros((6, 10))
     J[:, 4:] = np.eye(6)
     # I about the origin less m (c'c 1 - c c') = (h'h 1 - h h') / m.
-    for k, (i, j) in enumerate(((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))):
+    for k, (i, j) in enumerate(pairs):
         same = float(i == j)
         J[k, 0] = (same * (h @ h) - h[i] * h[j]) / hm**2
         gradient = 2.0 * same * h
         gradient[i] -= h[j]
         gradient[j] -= h[i]
         J[k, 1:4] = -gradient / hm
-    return inertia(body), J
+    return load_of(body).inertia[tuple(np.transpose(pairs))], J
 
 
 def as_array(text: str) -> Array:

@@ -1,18 +1,15 @@
 """Loads given to a robot's driver: which, and when.
 
 The learner's estimate is of what is held beyond what the model has learned. A driver is given all
-that hangs on its flange: the tool's load and the payload. Where the reported efforts no longer
-contain what the driver was given (`compensated`), an estimate is what is left of the payload:
+that hangs on its flange, the tool and the payload, in steps on the line between two loads, whose
+points are all bodies. Where the reported efforts no longer contain what the driver was given
+(`compensated`), an estimate is what is left of the payload:
 
     payload = estimate + the driver's load - the tool's load.
 
-Once the driver has all of it, nothing is left, and the learner is asked to count nothing as held.
-Loads change in steps on the line between two loads, whose points are all bodies; each step changes
-the joints' efforts by a bounded share.
-
-Where `compensated` is set wrongly the learner weighs the payload again after that. An estimate that
-would add to a payload that the driver has is therefore doubted and not given, however late it
-comes, until nothing is held.
+Once the driver has all of it, the learner is asked to count nothing as held. Where `compensated` is
+set wrongly it weighs the payload again after that: an estimate that would add to a payload that the
+driver has is doubted and not given, however late it comes, until nothing is held.
 """
 
 from __future__ import annotations
@@ -20,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, deque
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -154,11 +152,9 @@ class PayloadBridgeNodeConfig:
     bridge: PayloadBridgeConfig = group(PayloadBridgeConfig, inline=True)
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False)
-class Call:
-    """A load for the driver; its answer is given back with the number."""
+class Call(NamedTuple):
+    """A load for the driver."""
 
-    number: int
     parameters: Array  # (10,)
     sent: float  # s
 
@@ -168,9 +164,8 @@ class Call:
         return load_of(self.parameters)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Estimate:
-    """An estimate's parameters (10,) in the driver's frame."""
+class Estimate(NamedTuple):
+    """An estimate's parameters (10,) in the driver's frame; a negative mass is missing."""
 
     parameters: Array
     mass_std: float  # kg
@@ -178,7 +173,7 @@ class Estimate:
 
     @property
     def mass(self) -> float:
-        """In kg; negative where something is missing."""
+        """In kg."""
         return float(self.parameters[0])
 
 
@@ -197,15 +192,6 @@ class DriverState:
     gone: bool = False  # whether the service went away since the driver accepted a load
 
 
-@dataclasses.dataclass(slots=True)
-class ReleaseState:
-    """The learner's part after a change of the driver's load: to count nothing as held."""
-
-    done: bool
-    asked: float = -np.inf  # s, when it was asked last
-    failure: str = ""
-
-
 class PayloadBridge:
     """The loads of one driver. Times are seconds of one clock that never goes back.
 
@@ -213,17 +199,13 @@ class PayloadBridge:
     :meth:`release_due` whether the learner is to be released, and pass the answers to
     :meth:`answered` and :meth:`release_answered`. The load accepted last stays the driver's where a
     call is refused or not answered. A driver whose service went away may have lost its load, which
-    is given again from the tool's on.
-
-    Parameters
-    ----------
-    frame: of the loads. config: the configuration. Raises ConfigurationError on its tool.
+    is given again from the tool's on. Raises ConfigurationError on the configured tool.
 
     Attributes
     ----------
-    driver: the driver's state. release: the learner's. estimate: the last one.
-    reason: why no load is given now, empty where the driver has it. trouble: whether somebody
-        should look at it. counts: of calls, by outcome.
+    driver: the driver's state. estimate: the last one. release_failure: why the learner was not
+        released. reason: why no load is given now, empty where the driver has it. trouble: whether
+        somebody should look at it. counts: of calls, by outcome.
     """
 
     def __init__(self, frame: LoadFrame, config: PayloadBridgeConfig) -> None:
@@ -234,16 +216,17 @@ class PayloadBridge:
         self._tool = tool_parameters(max(config.tool_mass, 0.0), *tool)
         # A model was learned of what such a driver leaves of the efforts with the tool's load.
         self.driver = DriverState(self._tool, known=config.compensated)
-        self.release = ReleaseState(done=True)
         self.estimate: Estimate | None = None
         self.reason, self.trouble = "no estimate has come yet", False
         self.counts: Counter[str] = Counter()
+        self.release_failure = ""
+        self._release_at = np.inf  # s, when the learner is asked next to count nothing as held
+        self._release_asked = False
         self._masses: deque[float] = deque(maxlen=AGREEING_ESTIMATES)
         self._judged = True  # whether the last estimate was
         self._refusal = ""  # why it is not given
         self._wanted: Array | None = None
         self._aim, self._aimed = self._tool, -np.inf  # of the steps, and s since when
-        self._calls = 0
         self._reversals = 0  # in a row
         self._held = -np.inf  # s, since when something is held by the estimates
         self._doubted = False  # whether the driver's payload seems to be estimated again
@@ -266,18 +249,20 @@ class PayloadBridge:
         self._masses.append(float(moved[0]))
         self._judged = False
 
-    def answered(self, now: float, number: int, accepted: bool, error: str = "") -> None:
+    def answered(self, now: float, call: Call, accepted: bool, error: str = "") -> None:
         """Take the driver's answer to a call, which counts until another one is made."""
         driver = self.driver
-        if driver.call is None or driver.call.number != number:
+        if driver.call is not call:
             return
-        load, driver.call = driver.call.parameters, None
+        driver.call = None
         if not accepted:
             self._fail(now, REFUSED, f"the driver refused{f' ({error})' if error else ''}")
             return
         self.counts[ACCEPTED] += 1
-        self.driver = DriverState(load, known=True, changed=now, ready=driver.ready)
-        self.release = ReleaseState(done=False)
+        self.driver = DriverState(call.parameters, known=True, changed=now, ready=driver.ready)
+        if self.config.compensated:
+            self._release_at, self._release_asked = now + RELEASE_S, False
+            self.release_failure = ""
 
     def release_due(self, now: float) -> bool:
         """Return whether to ask the learner now to count nothing as held.
@@ -285,26 +270,22 @@ class PayloadBridge:
         It is due once after each change to a load that efforts no longer contain, and again where
         the learner did not do so within the timeout. No estimate is taken before it did.
         """
-        state, config = self.release, self.config
-        if not config.compensated or state.done or not self._has:
+        if now < self._release_at or not self._has:
             return False
-        if now < max(self.driver.changed + RELEASE_S, state.asked + config.timeout):
-            return False
-        if state.asked > -np.inf:
-            unanswered = f"it did not answer within {config.timeout:g} s"
-            state.failure = state.failure or RELEASE_FAILED.format(unanswered)
-        state.asked = now
+        if self._release_asked and not self.release_failure:
+            unanswered = f"it did not answer within {self.config.timeout:g} s"
+            self.release_failure = RELEASE_FAILED.format(unanswered)
+        self._release_at, self._release_asked = now + self.config.timeout, True
         return True
 
     def release_answered(self, accepted: bool, error: str = "") -> None:
         """Take the learner's answer; what it had estimated before no longer counts."""
-        if self.release.done or self.release.asked == -np.inf:
+        if not self._release_asked:
             return  # of before another change
+        self.release_failure = "" if accepted else RELEASE_FAILED.format(error)
         if accepted:
-            self.release, self.estimate = ReleaseState(done=True), None
+            self._release_at, self._release_asked, self.estimate = np.inf, False, None
             self._masses.clear()
-        else:
-            self.release.failure = RELEASE_FAILED.format(error)
 
     def advance(self, now: float, ready: bool = True) -> Call | None:
         """Return the call to make now, or None. ready: whether the driver's service is there."""
@@ -321,8 +302,7 @@ class PayloadBridge:
         self.reason, self.trouble = "", False
         if self._is_held_up(now) or self._wanted is None or self._has:
             return None
-        self._calls += 1
-        driver.call, driver.late = Call(self._calls, self._step(), now), False
+        driver.call, driver.late = Call(self._step(), now), False
         return driver.call
 
     def _is_held_up(self, now: float) -> bool:
@@ -345,8 +325,8 @@ class PayloadBridge:
         if now < driver.changed + STEP_PERIOD_S:
             return self._note("the next step follows")
         # Limits may have been lowered since it was judged.
-        if why := self._implausible(self._aim):
-            return self._note(why, trouble=True)
+        if self._note(self._implausible(self._aim), trouble=True):
+            return True
         if not driver.ready:
             return self._note("the driver's service is not there", trouble=True)
         call = driver.call
@@ -357,24 +337,24 @@ class PayloadBridge:
         return False
 
     def _note(self, why: str, *, trouble: bool = False) -> bool:
-        """Note why no load is given: the first reason, or the last one that is trouble; True."""
-        self.reason = why if trouble else self.reason or why
-        self.trouble = self.trouble or trouble
-        return True
+        """Note why no load is given, the first reason or the last trouble; whether there is one."""
+        if why:
+            self.reason = why if trouble else self.reason or why
+            self.trouble = self.trouble or trouble
+        return bool(why)
 
     def sentence(self) -> str:
         """Return the driver's load, the estimate, and why that is not given, in words."""
-        driver = self.driver
+        driver, estimate = self.driver, self.estimate
         has = "the driver was given no load" + (" again" if driver.gone else "")
         if driver.known:
             has = f"the driver has {driver.load[0]:.2f} kg"
         if driver.call is not None and not driver.late:
             has += f", {driver.call.parameters[0]:.2f} kg is being given"
-        held = "nothing is estimated yet"
-        if (estimate := self.estimate) is not None:
+        held = "nothing is estimated yet" if estimate is None else "nothing is held by the estimate"
+        if estimate is not None and estimate.mass:
             held = f"{estimate.mass:.2f} kg is estimated"
-            held = held if estimate.mass else "nothing is held by the estimate"
-        return "; ".join(filter(None, (has, held, self.reason, self.release.failure)))
+        return "; ".join(filter(None, (has, held, self.reason, self.release_failure)))
 
     def values(self) -> dict[str, str]:
         """Return the figures behind the sentence, by name."""
@@ -384,10 +364,9 @@ class PayloadBridge:
             loads["estimate"] = estimate.parameters
             values["estimate: mass' standard deviation [kg]"] = f"{estimate.mass_std:.4g}"
         for name, parameters in loads.items():
-            mass = float(parameters[0])
-            values[f"{name}: mass [kg]"] = f"{mass:.4g}"
-            center = parameters[1:4] / mass if mass else np.zeros(3)
-            for axis, value in zip("xyz", center.tolist(), strict=True):
+            load = load_of(parameters)
+            values[f"{name}: mass [kg]"] = f"{load.mass:.4g}"
+            for axis, value in zip("xyz", load.center.tolist(), strict=True):
                 values[f"{name}: centre {axis} [m]"] = f"{value:.4g}"
         return values | {f"calls {name}": str(self.counts[name]) for name in OUTCOMES}
 
@@ -401,7 +380,7 @@ class PayloadBridge:
         driver = self.driver
         if driver.call is not None and not driver.late:
             self.counts[UNANSWERED] += 1
-        self.driver.call, driver.failure = None, ""
+        driver.call, driver.failure = None, ""
         if driver.known:
             driver.load, driver.known, driver.gone = self._tool, False, True
             self._wanted = self._aim if self._wanted is None else self._wanted
@@ -431,37 +410,31 @@ class PayloadBridge:
 
     def _judge(self, now: float) -> None:
         """Take the last estimate as what is wanted, once it has settled and can be true."""
-        estimate = self.estimate
-        if estimate is None:
+        if self.estimate is None:
             self.reason = "no estimate has come yet"
-        elif why := self._follows(now):
-            self._note(why)
-        else:
+        elif not self._note(self._follows(now)):
             if self._doubted:
                 self._note(DOUBTED, trouble=True)
             elif self._reversals >= REVERSALS:
                 self._note(REVERSED, trouble=True)
             if self._judged:
-                if self._refusal:
-                    self._note(self._refusal, trouble=True)
-            elif why := self._unsettled(now, estimate):
-                self._note(why)
-            else:
+                self._note(self._refusal, trouble=True)
+            elif not self._note(self._unsettled(now, self.estimate)):
                 self._judged = True
-                self._want(now, estimate)
+                self._want(now, self.estimate)
 
     def _follows(self, now: float) -> str:
         """Return why an estimate may be of efforts with an earlier load, or nothing."""
-        driver, timeout = self.driver, self.config.timeout
+        driver = self.driver
         if not self.config.compensated:
             return ""
         # A way that was refused goes no further.
         begun = driver.gone or (driver.changed >= self._aimed and not driver.failure)
         if (begun and not self._has) or now < driver.changed + FOLLOW_S:
             return "the estimate has yet to follow the driver's load"
-        if not self._has or self.release.done:
+        if not self._has or self._release_at == np.inf:
             return ""
-        self.trouble = self.trouble or now > driver.changed + RELEASE_S + timeout
+        self.trouble = self.trouble or now > driver.changed + RELEASE_S + self.config.timeout
         return "the learner has yet to take that the driver has the payload: see ~/release"
 
     def _want(self, now: float, estimate: Estimate) -> None:
@@ -482,8 +455,7 @@ class PayloadBridge:
                 if self._doubted:
                     self._doubted, payload = False, np.zeros(10)
         if abs(payload[0]) < config.min_mass:
-            held = self._wanted is not None and not np.array_equal(self._wanted, self._tool)
-            if held:
+            if self._wanted is not None and not np.array_equal(self._wanted, self._tool):
                 by_the_call = not config.compensated and now < driver.changed + REVERSAL_S
                 self._reversals = self._reversals + 1 if by_the_call else 0
             self._wanted = self._tool
@@ -491,10 +463,9 @@ class PayloadBridge:
         total = self._tool + payload
         if abs(total[0]) < config.min_mass:
             self._wanted = np.zeros(10)  # the tool was taken off
-        elif why := self._implausible(total):
-            self._refusal = why
-            self._note(why, trouble=True)
-        else:
+            return
+        self._refusal = self._implausible(total)
+        if not self._note(self._refusal, trouble=True):
             compact = compact_body(total[0], total[1:4] / total[0])
             self._wanted = total if is_body(total) else compact
 
@@ -524,9 +495,7 @@ class PayloadBridge:
         if not 0.0 < mass <= config.max_mass:
             return f"{mass:.2f} kg with the tool is not between 0 and {config.max_mass:g} kg"
         distance = float(np.linalg.norm(total[1:4])) / mass
-        if distance > config.max_distance:
-            return (
-                f"its centre is {distance:.2f} m from {self._frame.name}, more than "
-                f"{config.max_distance:g} m"
-            )
-        return ""
+        if distance <= config.max_distance:
+            return ""
+        where = f"its centre is {distance:.2f} m from {self._frame.name}"
+        return f"{where}, more than {config.max_distance:g} m"

@@ -24,8 +24,6 @@ PLACES = (0.2, 0.4, 0.6, 0.8, 1.0)  # of the way to the next joint, where a link
 # Standard deviations of a force, N, and of its moment about a point of that line, N m.
 PRIOR = PRIOR_FORCE_N * np.array([1.0, 1.0, 1.0, *(3 * [math.sqrt(2.0) * PRIOR_LEVER_M])])
 LAST_LINK_LENGTH_M = 0.1  # of the last link, where nothing is fixed to it
-
-
 COLLISION_SHARE = 3.0  # times its threshold that a contact's deviation exceeds in a collision
 LOOKED_AT = 50_000_000  # ns after which a contact that lasts is reported with link and force
 MAX_EVENTS = 50  # events
@@ -170,13 +168,10 @@ class Touch(NamedTuple):
 class TouchedLink:
     """Finds the link that was touched, by Bayes' rule over a force at any point of any link.
 
-    A force moves the joints between the base and its link, and no others; but a force through a
-    joint's axis doesn't move that joint either. So each link is weighed by how probable the efforts
-    are with a force of any direction at a point near the line to the next joint, beside the errors
-    that are usual. The force and the point are taken to stay while the arm moves, so that a joint
-    that the force passes by at first may tell the link later.
-
-    Not thread-safe. Joints that are not learned are locked.
+    A force moves the joints between the base and its link, but for those through whose axis it
+    goes. So each link is weighed by how probable the efforts are with a force of any direction at a
+    point near the line to the next joint, beside usual errors. The force and the point are taken to
+    stay while the arm moves. Not thread-safe. Joints that are not learned are locked.
     """
 
     def __init__(self, model: RobotModel) -> None:

@@ -1,20 +1,15 @@
 """Usual errors, of the last minutes: their sizes, their correlation, and the largest of them.
 
-Of each axis, and of each class of its joint's speed where the axes are joints: where a joint turns
-round, friction changes its sign within milliseconds, and errors are larger. The low-pass shows that
-for some 50 ms, in which the joint may be as fast as others that never stopped; so the time since it
-was slow has classes of its own (`SLOW_S`). The jerk passes on to other joints, by their inertia to
-some and hardly to others: so the time since another joint was slow has classes for each of them,
-and of several the one counts whose errors are largest. After that, one that accelerates counts as
-slower than it is.
+Of each axis, and where axes are joints of each class of its speed: where a joint turns round,
+friction changes its sign within milliseconds, and errors are larger. The low-pass shows that for
+some 50 ms; so the time since a joint was slow has classes of its own (`SLOW_S`), and, as the jerk
+passes on to other joints, the time since each other one was, too. After that, a joint that
+accelerates counts as slower than it is.
 
-The noise of velocities becomes effort by the inertia, which changes with the posture: for seconds
-all errors of an axis may be twice as large as usual. So sizes grow by the level of the last second.
-Errors count for it `LEVEL_DELAY_S` late, and those before a contact do not, so that a push does not
-hide itself.
-
-Errors have tails longer than a normal distribution, depending on the joint: so the largest usual
-deviation of each axis is known, too, of reversals apart from that of other motion.
+The noise of velocities becomes effort by the inertia, which changes with the posture. So sizes grow
+by the level of the last second, for which errors count `LEVEL_DELAY_S` late, and those before a
+contact do not, so that a push does not hide itself. The largest usual deviation of each axis is
+known, too, of reversals apart from that of other motion.
 """
 
 from __future__ import annotations

@@ -10,12 +10,9 @@ import numpy as np
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads, blend
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, EstimatorConfig
-from semiparam_dynamics.dynamics.residual import KernelResidual, input_floors
+from semiparam_dynamics.dynamics.residual import KernelResidual
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
-from semiparam_dynamics.dynamics.sample import (
-    Sample,
-    SampleBlock,
-)
+from semiparam_dynamics.dynamics.sample import Sample, SampleBlock
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 
 NAME = "nonparametric"  # in scores and reports
@@ -47,19 +44,12 @@ class NonparametricBaseline:
         self.model = model
         self.config = config
         groups = ("position", "velocity", "acceleration")
-        sizes = model.n_joints, model.n_axes
+        active = np.zeros((model.n_axes, 0)) if config.kernel.EXACT else None
         # Another draw of random features than the residual's.
-        self.kernel_model = KernelResidual(
-            config.kernel,
-            groups,
-            *sizes,
-            active=np.zeros((model.n_axes, 0)) if config.kernel.EXACT else None,
-            seed=config.seed + 1,
-            turning=model.turning,
-            floors=input_floors(model, groups),
-        )
+        seed = config.seed + 1
+        self.kernel_model = KernelResidual(config.kernel, groups, model, active=active, seed=seed)
         expected = expected_scales(model).output
-        self.errors = ErrorSpreads((NAME,), model.n_axes, config.error_horizon, expected)
+        self.errors = ErrorSpreads((NAME,), model.n_axes, expected)
 
     @property
     def n_learned(self) -> int:
@@ -111,7 +101,6 @@ class NonparametricBaseline:
         """Continue with other values of the live parameters, as the estimator's `configure`."""
         self.check(config)
         self.kernel_model.configure(config.kernel)
-        self.errors.set_horizon(config.error_horizon)
         self.config = config
 
     def copy(self) -> NonparametricBaseline:

@@ -91,10 +91,9 @@ class RealBodies:
     """Bodies that can exist, nearest to a rigid body that is identified recursively.
 
     The learner's base parameters are free: where the motion excites little, they belong to no
-    bodies that exist, which harms no prediction. A simulator or a controller needs bodies. These
-    are the minimum of the module's equation with the learner's own triangle R, which is followed
-    with a few Newton steps from where the last call left it, each of bounded cost and ending in
-    consistent parameters.
+    bodies that exist, which a simulator or a controller needs. These are the minimum of the
+    module's equation with the learner's own triangle R, followed with a few Newton steps from where
+    the last call left it, each of bounded cost and ending in consistent parameters.
 
     The URDF's bodies weigh 1, as by default in :func:`consistent`. Raises RobotModelError where
     the URDF has no mass at all.
@@ -192,11 +191,7 @@ class AxisFactors:
     For an axis with regressor rows Phi and measurements y, the factor F of [Phi y] = Q F gives the
     squared error of any parameters, |Phi pi - y|^2 = |F [pi; -1]|^2: each sample is seen once, and
     all later computations cost the same for a minute as for a day.
-
-    Attributes
-    ----------
     n_samples: how many measured samples were added.
-
     """
 
     def __init__(self, n_axes: int, n_parameters: int) -> None:

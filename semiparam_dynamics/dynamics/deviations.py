@@ -17,6 +17,7 @@ from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.base.storage import sub_state
 
+HORIZON_S = 20.0  # over which errors are averaged
 # Coverage: two standard deviations are to miss a share MISS_RATE of the samples.
 MISS_RATE = 0.05
 COVERAGE_RATE = 2.0  # 1/s: by it a factor's logarithm grows while samples are missed
@@ -47,16 +48,13 @@ class ErrorSpreads:
 
     Beside each a factor on the model's standard deviation, so that two of these cover 95 % of the
     samples: adaptive conformal inference (Gibbs and Candes 2021, Adaptive conformal inference under
-    distribution shift, equation 2) on the factor's logarithm. Each sample that is learned widens or
-    narrows it by whether it was covered. That assumes nothing of how errors are distributed and
-    holds on the mean over time, for samples like those just learned; where nothing was learned for
-    a second it says nothing, and the factor is 1.
+    distribution shift, equation 2) on the factor's logarithm. That holds on the mean over time, for
+    samples like those just learned; where nothing was learned for a second the factor is 1. An axis
+    that was not measured (NaN) is passed over.
 
     models : names of the models; `y` is the measurement's own spread.
     expected : (n_axes,) the standard deviation of an axis before any of its errors was seen, N m
         or N: the size of its output that is expected; None: 0.
-
-    An axis that was not measured (NaN) is passed over.
 
     Attributes
     ----------
@@ -64,13 +62,7 @@ class ErrorSpreads:
     all_seen : whether an error of each axis was; :meth:`complete` has nothing to do then.
     """
 
-    def __init__(
-        self,
-        models: Sequence[str],
-        n_axes: int,
-        horizon: float,
-        expected: Array | None = None,
-    ) -> None:
+    def __init__(self, models: Sequence[str], n_axes: int, expected: Array | None = None) -> None:
         self.n_learned = 0
         self._last_stamp: int | None = None
         self._counts = np.zeros(n_axes)  # of each axis
@@ -79,7 +71,7 @@ class ErrorSpreads:
         self._mean_y = np.zeros(n_axes)
         # Without an expected size nobody knows what is far from it.
         usual = np.where(self._expected > 0.0, MIN_ERROR_SHARE * self._expected, np.inf)
-        self._errors = {name: RunningSquare(n_axes, horizon, usual) for name in (*models, "y")}
+        self._errors = {name: RunningSquare(n_axes, HORIZON_S, usual) for name in (*models, "y")}
         self._factors: dict[str, Array] = {name: np.zeros(n_axes) for name in models}  # logarithms
 
     def __getitem__(self, name: str) -> RunningSquare:
@@ -100,11 +92,6 @@ class ErrorSpreads:
             return
         for std in stds.values():
             std[:] = np.where(self.unseen & np.isfinite(std), self._expected, std)
-
-    def set_horizon(self, horizon: float) -> None:
-        """Set the averaging time of later errors, s."""
-        for error in self._errors.values():
-            error.horizon = horizon
 
     def factors(self, stamp: int) -> dict[str, Array]:
         """The factors (n_axes,) on the models' standard deviations at a stamp (ns), by name.
@@ -128,7 +115,8 @@ class ErrorSpreads:
         """Share of the factors' logarithms that counts at a stamp, in [0, 1]."""
         if self._last_stamp is None or stamp == 0:
             return 0.0
-        return float(_held((stamp - self._last_stamp) * 1e-9))
+        since = (stamp - self._last_stamp) * 1e-9
+        return max(min(2.0 - since / FACTOR_HOLD_S, 1.0), 0.0) if since >= 0.0 else 0.0
 
     def record(
         self, stamp: int, y: Array, errors: Mapping[str, Array], stds: Mapping[str, Array]
@@ -183,11 +171,6 @@ def _follow(counts: Array, mean: Array, y: Array) -> None:
         if not math.isnan(y[j]):
             counts[j] += 1.0
             mean[j] += (y[j] - mean[j]) / counts[j]
-
-
-@compiled_as_written
-def _held(since: float) -> float:
-    return max(min(2.0 - since / FACTOR_HOLD_S, 1.0), 0.0) if since >= 0.0 else 0.0
 
 
 @compiled_as_written

@@ -1,13 +1,10 @@
 """Faults of efforts that the dynamics show: sign, exchanged joints, scale, gravity, delay.
 
 An accusation is a hypothesis beside the same one without it. Both are fitted on one half of a
-motion and predict the other half's efforts, and the accused one has to do that better on each half:
-the logarithm of the ratio of the squared errors, with a deviation by a jackknife over blocks of
-time, since errors close to one another are alike. Two models judge: the URDF's own torques, joint
-by joint, and free inertial parameters for all joints; friction can't push in either of them. One
-has to show the fault, and predict the efforts then; the other must not contradict. A tilt, which
-springs and wrong masses resemble, is compared with the nearest value that is no fault, and has to
-explain more than these; a delay with its mirror image at the limit.
+motion, and the accused one has to predict the other half's efforts better, on each half, by a
+jackknife over blocks of time (`effort_trials`). Two models judge: the URDF's own torques, joint by
+joint, and free inertial parameters for all joints; friction can't push in either of them. One has
+to show the fault, and predict the efforts then; the other must not contradict.
 """
 
 from __future__ import annotations
@@ -37,26 +34,15 @@ UNRELATED = "efforts follow no motion"
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault, or a fact worth knowing, with its evidence.
+    """A fault, or a fact worth knowing, with its evidence."""
 
-    Attributes
-    ----------
-    kind: in a few words, the same for every log.
-    evidence: a sentence with numbers.
-    advice: what to do about it.
-    joints: those that it is about; empty: all.
-    amount: the size of it, in the unit that the evidence names; NaN where it has none.
-    mends: parameters that put it right, by their names.
-    fault: False for a fact that may be as it should be.
-    """
-
-    kind: str
-    evidence: str
-    advice: str
-    joints: tuple[str, ...] = ()
-    amount: float = float("nan")
-    mends: Mapping[str, object] = field(default_factory=dict)
-    fault: bool = True
+    kind: str  # in a few words, the same for every log
+    evidence: str  # a sentence with numbers
+    advice: str  # what to do about it
+    joints: tuple[str, ...] = ()  # those that it is about; empty: all
+    amount: float = float("nan")  # in the unit that the evidence names; NaN where it has none
+    mends: Mapping[str, object] = field(default_factory=dict)  # parameters that put it right
+    fault: bool = True  # False for a fact that may be as it should be
 
 
 MIN_TILT = 2.5  # degrees: what a base is levelled to
@@ -67,18 +53,12 @@ DIRECTIONS = 200  # of gravity that are tried: 15 degrees apart
 
 @dataclass(frozen=True)
 class Verdict:
-    """The evidence of a motion on its efforts.
-
-    Attributes
-    ----------
-    findings: the faults. hypothesis: the likeliest. trial: where hypotheses were tried.
-    delay: s by which efforts seem to come late, NaN where that was not asked.
-    """
+    """The evidence of a motion on its efforts."""
 
     findings: list[Finding]
-    hypothesis: Hypothesis
-    trial: Trial
-    delay: float = float("nan")
+    hypothesis: Hypothesis  # the likeliest
+    trial: Trial  # in which hypotheses were tried
+    delay: float = float("nan")  # s by which efforts seem to come late; NaN: that was not asked
 
 
 def effort_findings(

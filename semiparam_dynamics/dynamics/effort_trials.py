@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from scipy.special import stdtrit
@@ -198,29 +198,21 @@ class FreeFit:
     """
 
     def __init__(
-        self,
-        columns: Columns,
-        used: Mask,
-        fitted: Mask,
-        between: Callable[[], None] = lambda: None,
+        self, columns: Columns, used: Mask, fitted: Mask, between: Callable[[], None] = lambda: None
     ) -> None:
         self.columns, self.used = columns, np.flatnonzero(used)
         p, k, e = columns.prior.size, self.used.size, columns.effects.shape[2]
         self._p, self._all = p, p + e * k
-        # Of each joint its rows, inertial parts and effects; products of its parts (inertia, and
-        # gravity along each axis) with one another, of these with its effects, and of those.
-        self._rows: list[tuple[Indices, Array, Array]] = []
-        self._bodies, self._cross = np.empty((4, 4, k, p, p)), np.empty((4, k, p, e))
-        self._effects = np.empty((k, e, e))
-        for i, joint in enumerate(self.used):
+        # Of each joint its rows, and in these the inertial parts (of inertia, and of gravity along
+        # each axis) beside the effects; (k, 4 p + e, 4 p + e) products of all with one another.
+        self._rows: list[tuple[Indices, Array]] = []
+        for joint in self.used:
             between()
             at = np.flatnonzero(fitted[:, joint])
-            part, effects = columns.parts[:, at, joint], columns.effects[at, joint]
-            self._rows.append((at, part, effects))
-            self._cross[:, i] = part.transpose(0, 2, 1) @ effects
-            self._effects[i] = effects.T @ effects
-            for a in range(4):
-                self._bodies[a, :, i] = part[a].T @ part
+            self._rows.append(
+                (at, np.hstack((*columns.parts[:, at, joint], columns.effects[at, joint])))
+            )
+        self._products: Array = np.array([design.T @ design for _, design in self._rows])
         own = p + np.arange(e * k).reshape(k, e)
         self._places = [np.concatenate((np.arange(p), one)) for one in own]
         self._positive = own[:, [0, 1, 3]].ravel()  # friction and rotors can't push
@@ -229,22 +221,20 @@ class FreeFit:
         """The fit of all rows, where the other's are those that this one's are not."""
         both = copy(self)
         both._rows = [
-            (np.append(a[0], b[0]), np.hstack((a[1], b[1])), np.vstack((a[2], b[2])))
+            (np.append(a[0], b[0]), np.vstack((a[1], b[1])))
             for a, b in zip(self._rows, other._rows, strict=True)
         ]
-        both._bodies = self._bodies + other._bodies
-        both._cross, both._effects = self._cross + other._cross, self._effects + other._effects
+        both._products = self._products + other._products
         return both
 
     def _fitted(self, y: Array) -> list[Array]:
         """Of each joint the efforts that are fitted."""
-        return [y[rows[0], k] for k, rows in zip(self.used, self._rows, strict=True)]
+        return [y[at, k] for k, (at, _) in zip(self.used, self._rows, strict=True)]
 
     def products(self, y: Array) -> tuple[Array, Array]:
         """Sums for a fit of y (n, k): (used joints, 4 p + e) products, (used joints,) squares."""
-        each, found = self._fitted(y), []
-        for own, (_, part, effects) in zip(each, self._rows, strict=True):
-            found.append(np.append((own @ part).ravel(), own @ effects))
+        each = self._fitted(y)
+        found = [own @ design for own, (_, design) in zip(each, self._rows, strict=True)]
         return np.array(found), np.array([own @ own for own in each])
 
     def solve(
@@ -271,13 +261,14 @@ class FreeFit:
     ) -> tuple[Array, Array]:
         """See `solve`; products: of the efforts."""
         g, p = np.concatenate(([1.0], gravity)), self._p
-        size = p + self._effects.shape[1]
-        own = np.empty((len(self.used), size, size))
-        own[:, :p, :p] = _summed(np.outer(g, g).ravel(), self._bodies.reshape(16, -1, p, p))
-        own[:, :p, p:] = _summed(g, self._cross)
-        own[:, p:, :p], own[:, p:, p:] = own[:, :p, p:].transpose(0, 2, 1), self._effects
-        bodies = products[0][:, : 4 * p].reshape(-1, 4, p)
-        right = np.hstack((g @ bodies, products[0][:, 4 * p :]))
+
+        def summed(rows: Array) -> Array:
+            """(k, p + e, m) of rows (k, 4 p + e, m), the inertial parts with that gravity."""
+            parts = rows[:, : 4 * p].reshape(len(rows), 4, p, -1)
+            return np.concatenate((np.einsum("a,kapm->kpm", g, parts), rows[:, 4 * p :]), axis=1)
+
+        right = summed(products[0][:, :, None])[:, :, 0]
+        own = summed(summed(self._products).swapaxes(1, 2))
         A, b = np.zeros((self._all, self._all)), np.zeros(self._all)
         for one, product, size, places in zip(own, right, scale, self._places, strict=True):
             A[np.ix_(places, places)] += one / size**2
@@ -295,7 +286,7 @@ class FreeFit:
         each = found[np.array(self._places)]
         left = products[1] - np.einsum("ki,ki->k", each, 2.0 * right)
         left += np.einsum("ki,kij,kj->k", each, own, each)
-        return found, np.maximum(left, 0.0) / [len(rows[0]) for rows in self._rows]
+        return found, np.maximum(left, 0.0) / [len(at) for at, _ in self._rows]
 
     def squares(self, gravity: Array, y: Array, found: Array, rows: Mask) -> Array:
         """(rows, used joints) squared errors of y (n, k) at rows by what was found."""
@@ -304,12 +295,6 @@ class FreeFit:
         effects = self.columns.effects[rows][:, self.used]
         own = np.einsum("nke,ke->nk", effects, found[p:].reshape(len(self.used), -1))
         return np.asarray((y[rows][:, self.used] - bodies[:, self.used] - own) ** 2)
-
-
-def _summed(factors: Array, arrays: Array) -> Array:
-    """The sum of arrays (m, ...) times factors (m,), without a copy of them."""
-    total: Array = (factors @ arrays.reshape(len(arrays), -1)).reshape(arrays.shape[1:])
-    return total
 
 
 def anchored(columns: Columns, gravity: Array) -> tuple[Array, Array]:
@@ -347,14 +332,8 @@ class Hypothesis:
     @property
     def key(self) -> tuple[object, ...]:
         """Its values, different from every other one's."""
-        values = (self.factor, self.source, self.gravity)
-        return (
-            *(tuple(a.tolist()) for a in values),
-            self.lag,
-            self.weighed,
-            self.sprung,
-            self.scaled,
-        )
+        values = (getattr(self, entry.name) for entry in fields(self))
+        return tuple(tuple(v.tolist()) if isinstance(v, np.ndarray) else v for v in values)
 
 
 class Trial:
@@ -365,10 +344,7 @@ class Trial:
     """
 
     def __init__(
-        self,
-        columns: Columns,
-        used: Mask,
-        between: Callable[[], None] = lambda: None,
+        self, columns: Columns, used: Mask, between: Callable[[], None] = lambda: None
     ) -> None:
         self.columns, self.used, self.between = columns, used & columns.enough, between
         self._half = np.arange(len(columns.y)) >= len(columns.y) // 2
@@ -459,7 +435,8 @@ class Trial:
             count = np.cumsum(seen[rows].sum(axis=1))
             edges = np.searchsorted(count, np.linspace(0, count[-1], BLOCKS + 1)[:-1], "right")
             sums = [np.add.reduceat(a[rows], edges, axis=0) for a in kept]
-            whole, without = ([f(s) for s in sums] for f in (_total, _all_but_one))
+            whole = [s.sum(axis=0) for s in sums]
+            without = [total - s for total, s in zip(whole, sums, strict=True)]
             left = np.log(without[0] / without[1]).mean(axis=1)
             deviation = np.sqrt((BLOCKS - 1) / BLOCKS * np.sum((left - left.mean()) ** 2))
             found.append((np.log(whole[0] / whole[1]).mean(), max(deviation, 1e-12)))
@@ -533,11 +510,3 @@ class Trial:
 def _tilts(accused: Hypothesis, innocent: Hypothesis) -> bool:
     """Test whether another direction of gravity is accused."""
     return bool(accused.gravity.any() and (accused.gravity != innocent.gravity).any())
-
-
-def _total(sums: Array) -> Array:
-    return np.asarray(sums.sum(axis=0))
-
-
-def _all_but_one(sums: Array) -> Array:
-    return np.asarray(sums.sum(axis=0) - sums)

@@ -25,7 +25,6 @@ from semiparam_dynamics.dynamics.residual import (
     KernelResidual,
     NystromConfig,
     RandomFourierConfig,
-    input_floors,
 )
 from semiparam_dynamics.dynamics.rigid_body import (
     RigidBodyBlock,
@@ -54,15 +53,6 @@ class EstimatorConfig:
         basic=True,
     )
     seed: int = parameter(0, "seed of the random features", low=0, high=2**31 - 1)
-    error_horizon: float = parameter(
-        20.0,
-        "the standard deviations follow the errors of about the last seconds",
-        unit="s",
-        low=0.1,
-        high=1e5,
-        live=True,
-        internal="standard deviations always follow the last 20 s",
-    )
     rigid_body: RigidBodyConfig = group(RigidBodyConfig)
     nystrom: NystromConfig = group(NystromConfig)
     random_fourier: RandomFourierConfig = group(RandomFourierConfig)
@@ -139,18 +129,14 @@ class SemiparametricEstimator:
         self.residual = KernelResidual(
             kernel,
             kernel.INPUTS,
-            model.n_joints,
-            model.n_axes,
+            model,
             active=scales.active if kernel.EXACT else None,
             joints=model.config.target == "effort",
             seed=config.seed,
-            turning=model.turning,
-            floors=input_floors(model, kernel.INPUTS),
         )
-        names = ("rigid_body", "semiparametric")
-        horizon = config.error_horizon
         self._novel_variance: Array = (NOVEL_ERROR_SHARE * scales.output) ** 2
-        self.errors = ErrorSpreads(names, model.n_axes, horizon, scales.output)
+        names = ("rigid_body", "semiparametric")
+        self.errors = ErrorSpreads(names, model.n_axes, scales.output)
         self.bound = OutputBound(model, config.output)
         self.gate = LearningGate(config.output)
 
@@ -341,7 +327,6 @@ class SemiparametricEstimator:
         self.check(config)
         self.rigid_body.configure(config.rigid_body)
         self.residual.configure(config.kernel)
-        self.errors.set_horizon(config.error_horizon)
         counts, self.bound = self.bound.counts, OutputBound(self.model, config.output)
         self.bound.counts.update(counts)
         self.gate.config = config.output

@@ -1,15 +1,13 @@
 """Kernel ridge regression on samples of all of the time, with each axis' own width and ridge.
 
-What the rigid body lacks is of several kinds: friction that changes slowly with a joint's position
-and load reaches far, what comes back with a repeated motion does not, and what lasts no longer than
-a moment is to be learned by no one. The kernel, exp(-|x - x'| / l) (Rasmussen and Williams 2006,
-Gaussian Processes for Machine Learning, equation 4.18), is rough at every scale, so that a few
-widths l serve what is smooth and what is not. Each axis has the width and the ridge by which pieces
-are best predicted from the others (Geisser 1975, "The predictive sample reuse method"), if that is
-better than to predict nothing. Pieces are of the time, as errors that follow one another are alike,
-and as many of the states: where a motion repeats, all of the time is predicted by the rest, and
-another motion is not (Roberts et al. 2017, "Cross-validation strategies for data with temporal,
-spatial, hierarchical, or phylogenetic structure"). So the motion to come is taken to be either.
+The kernel, exp(-|x - x'| / l) (Rasmussen and Williams 2006, Gaussian Processes for Machine
+Learning, equation 4.18), is rough at every scale, so that a few widths l serve what is smooth and
+what is not. Each axis has the width and the ridge by which pieces are best predicted from the
+others (Geisser 1975, "The predictive sample reuse method"), if that is better than to predict
+nothing. Pieces are of the time, as errors that follow one another are alike, and as many of the
+states: where a motion repeats, all of the time is predicted by the rest, and another motion is not
+(Roberts et al. 2017, "Cross-validation strategies for data with temporal, spatial, hierarchical, or
+phylogenetic structure").
 """
 
 from __future__ import annotations

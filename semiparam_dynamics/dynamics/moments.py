@@ -1,11 +1,9 @@
 """All that the rigid body's parameters are identified from: moments of the rows, and forgetting.
 
-Forgetting everything at one rate (exponential forgetting) loses what today's rows do not excite:
-a robot that stands still forgets its inertia. Directional forgetting takes information away
-only where new one came in (Kulhavy 1987, restricted exponential forgetting; Cao and Schwartz 2000;
-Lai and Bernstein 2024, subspace of information forgetting). Those take one row at a time, so that
-one direction of n is forgotten with each, and what n of them excite together is remembered n times
-too long. Here it is what the rows of a fifth of the memory excite together.
+Forgetting everything at one rate loses what today's rows do not excite: a robot that stands still
+forgets its inertia. Directional forgetting takes information away only where new one came in
+(Kulhavy 1987, restricted exponential forgetting; Cao and Schwartz 2000; Lai and Bernstein 2024,
+subspace of information forgetting), here by what the rows of a fifth of the memory excite together.
 """
 
 from __future__ import annotations
@@ -76,11 +74,7 @@ class Excitation(NamedTuple):
 
 
 def forget_excited(
-    moments: Moments,
-    excitation: Excitation,
-    parameters: Array,
-    information: Array,
-    fraction: float,
+    moments: Moments, excitation: Excitation, parameters: Array, information: Array, fraction: float
 ) -> None:
     """Forget only what recent rows excite again; moments and excitation are changed in place.
 

@@ -91,18 +91,15 @@ class Predictor:
 class PublishedModel:
     """The model that predicts while the estimator learns in another thread.
 
-    Messages are answered by an immutable :class:`Predictor`, replaced as a whole, and by the
-    estimator's own `last` assessment: nothing waits. With `desired` there are two copies of the
-    estimator as well, for desired states: one is read, while the other takes what was learned. A
-    lock that cannot be had at once is that of the one that has just been replaced; writing waits
-    for the end of an answer by the older one.
+    Messages are answered by an immutable :class:`Predictor`, replaced as a whole: nothing waits.
+    With `desired` there are two copies of the estimator as well, for desired states: one is read,
+    while the other takes what was learned. A lock that cannot be had at once is that of the one
+    that has just been replaced; writing waits for the end of an answer by the older one.
 
     Attributes
     ----------
-    predictor: of what was written last.
-    last: the estimator's assessment of one of the last samples.
-    bound: that of predictions, which counts in `bounded`.
-    desired: as given.
+    predictor: of what was written last. last: the estimator's assessment of one of the last
+    samples. bound: that of predictions, which counts in `bounded`. desired: as given.
     """
 
     def __init__(

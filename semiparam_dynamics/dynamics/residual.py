@@ -11,11 +11,12 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from semiparam_dynamics.base.arrays import Array, Indices, Mask
+from semiparam_dynamics.base.arrays import Array, Indices
 from semiparam_dynamics.base.errors import ConfigurationError, LearningError
 from semiparam_dynamics.base.jit import compiled, subnormals_as_zero
 from semiparam_dynamics.base.parameters import parameter
@@ -86,26 +87,36 @@ def input_floors(model: RobotModel, groups: Sequence[str]) -> Array:
 
 
 class KernelConfig(ABC):
-    """Properties of a kind of residual beside its parameters.
-
-    INPUTS : the groups of its inputs.
-    EXACT : y and the regressor's columns are regressed, so that the residual for today's parameters
-        is known; else y minus the rigid body's prediction at the time of the sample.
-    MEMORY_STEP : share of a memory that passes before anything is forgotten.
+    """Properties of a kind of residual beside its parameters: INPUTS, their groups; EXACT, see
+    `KernelResidual.exact`.
     """
 
     INPUTS: ClassVar[tuple[str, ...]]
     EXACT: ClassVar[bool]
-    MEMORY_STEP: ClassVar[float]
 
     penalty: float
     window: float
-    memory: float
+    memory: float = 0.0
     wide_max_centers: int = 0
 
     @abstractmethod
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures | FourierFeatures:
         """The feature map of standardized inputs."""
+
+
+_length_scale = partial(
+    parameter,
+    description="width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
+    low=1e-3,
+    high=1e3,
+)
+_penalty = partial(
+    parameter,
+    description="ridge on the weights, in independent samples",
+    low=1e-9,
+    high=1e9,
+    live=True,
+)
 
 
 @dataclass(frozen=True)
@@ -115,15 +126,8 @@ class RandomFourierConfig(KernelConfig):
     n_features: int = parameter(
         500, "random features (half of them cosines, half sines)", low=2, high=20000
     )
-    length_scale: float = parameter(
-        1.0,
-        "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
-        low=1e-3,
-        high=1e3,
-    )
-    penalty: float = parameter(
-        0.1, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
-    )
+    length_scale: float = _length_scale(1.0)
+    penalty: float = _penalty(0.1)
     window: float = parameter(
         10.0,
         "the inputs are standardized by what the first seconds of motion showed",
@@ -132,20 +136,9 @@ class RandomFourierConfig(KernelConfig):
         high=3600.0,
         internal="inputs are standardized by the first 10 s of motion",
     )
-    memory: float = parameter(
-        0.0,
-        "for about how long what was learned counts; what was learned before fades everywhere, "
-        "down to the ridge; 0: for ever",
-        unit="s",
-        low=0.0,
-        high=1e7,
-        live=True,
-        internal="a residual that forgets is `nystrom`, see `nystrom.memory`",
-    )
 
     INPUTS = GROUPS
     EXACT = False
-    MEMORY_STEP = 0.001
 
     def features(self, n_inputs: int, seed: int) -> FourierFeatures:
         """Random features of the Gaussian kernel."""
@@ -158,12 +151,7 @@ class NystromConfig(KernelConfig):
     """The residual `nystrom`: local, and zero where there are no data."""
 
     max_centers: int = parameter(500, "centres at most", low=1, high=20000)
-    length_scale: float = parameter(
-        0.2,
-        "width of the Gaussian kernel on standardized inputs, in units of sqrt(inputs / 2)",
-        low=1e-3,
-        high=1e3,
-    )
+    length_scale: float = _length_scale(0.2)
     novelty: float = parameter(
         0.5,
         "a sample becomes a centre if more than this share of it is not explained by the "
@@ -171,9 +159,7 @@ class NystromConfig(KernelConfig):
         low=1e-6,
         high=1.0,
     )
-    penalty: float = parameter(
-        0.5, "ridge on the weights, in independent samples", low=1e-9, high=1e9, live=True
-    )
+    penalty: float = _penalty(0.5)
     window: float = parameter(
         20.0,
         "the inputs are standardized by what the first seconds of motion showed; from a sixteenth "
@@ -202,7 +188,6 @@ class NystromConfig(KernelConfig):
     # Without accelerations: they would spread the centers.
     INPUTS = ("position", "velocity", "rigid_body")
     EXACT = True
-    MEMORY_STEP = 0.0
 
     def features(self, n_inputs: int, seed: int) -> IncrementalNystromFeatures:
         """Local features that grow; the seed is not needed."""
@@ -218,45 +203,44 @@ class KernelResidual:
     marks; with `active` None they are y minus the rigid body's prediction at the time of the
     sample, as in the thesis.
 
-    Exact targets have a second model, an :class:`InferredKernel` of samples of all of the time. The
-    first one has one target more, 1: as much of it as it gives back it knows of the sample, and of
-    the second one's answer the rest counts. That is for what was seen a moment ago; where learning
-    ends the second one answers alone.
+    Exact targets have a second model, an :class:`InferredKernel` of samples of all of the time, for
+    what was not seen a moment ago. The first one has one target more, 1: as much of it as it gives
+    back it knows of the sample, and of the second one's answer the rest counts.
 
-    With a memory, local features let a sample replace what is known where it is, and only there:
-    fading everything at one rate would let the residual go to zero wherever the robot has not been
-    for a while. Random Fourier features are nowhere small, so that no place has its own: there
-    everything fades, exp(-age / memory). What was inferred is kept.
+    With a memory, which local features may have, a sample replaces what is known where it is, and
+    only there: fading everything at one rate would let the residual go to zero wherever the robot
+    has not been for a while. What was inferred is kept.
 
-    A joint that turns without end, marked in `turning` (n_joints,), enters by the sine and the
-    cosine of its position, which are the same a turn further. The cosines follow the positions.
+    A joint that turns without end enters by the sine and the cosine of its position, which are the
+    same a turn further. The cosines follow the positions.
 
     joints : axes are joints, so that there are `states`.
 
     Attributes
     ----------
-    model, inferred : the two models. states : how new each joint's state is.
+    turning : joints without end. model, inferred : the two models. states : how new each joint's
+    state is. exact : whether y and the regressor's columns are regressed, so that the residual for
+    today's parameters is known.
     """
 
     def __init__(
         self,
         config: KernelConfig,
         groups: Sequence[str],
-        n_joints: int,
-        n_axes: int,
+        model: RobotModel,
         *,
         active: Array | None = None,
         joints: bool = False,
         seed: int = 0,
-        turning: Mask | None = None,
-        floors: Array | None = None,
     ) -> None:
-        self.turning: Indices = np.flatnonzero(False if turning is None else turning)
+        n_joints, n_axes = model.n_joints, model.n_axes
+        self.turning: Indices = np.flatnonzero(model.turning)
         sizes = group_sizes(groups, n_joints, n_axes, len(self.turning))
         self.groups, n_inputs = tuple(groups), sum(sizes)
         self.exact = active is not None
         features = config.features(n_inputs, seed)
         local = isinstance(features, IncrementalNystromFeatures)
+        floors = input_floors(model, groups)
         self.standardizer = Standardizer(n_inputs, config.window, floors, first_scales=local)
         most = config.wide_max_centers if active is not None else 0
         self.model = KernelModel(features, n_axes, active, config.penalty, beside=bool(most))
@@ -264,7 +248,7 @@ class KernelResidual:
         predicted = sizes[-1] if groups[-1] == "rigid_body" else 0
         metric = self._metric(n_axes, n_inputs)
         self.inferred = InferredKernel(metric, self.model.targets, most, predicted)
-        self._clock = ForgettingClock(config.memory, config.MEMORY_STEP)
+        self._clock = ForgettingClock(config.memory, 0.0)
         self._blank = {"model": self.model.state(), "states": self.states.state()}
 
     def _metric(self, n_axes: int, n_inputs: int) -> Array:
@@ -418,8 +402,7 @@ class KernelResidual:
         zeros = np.zeros((k, self.model.n_axes))
         return ResidualBlock(zeros, np.zeros(k), zeros + self.states.is_known)
 
-    # Both rotate in what was learned last, with subnormal numbers as zero as a prediction does it:
-    # the same numbers, whichever comes first.
+    # Both rotate in what was learned last, with subnormal numbers as zero as a prediction does it.
 
     @subnormals_as_zero
     def copy_from(self, other: KernelResidual) -> None:
@@ -428,7 +411,7 @@ class KernelResidual:
         self._clock.restore(other._clock.state())
         self.model.copy_from(other.model)
         self.inferred.copy_from(other.inferred)
-        self.states.copy_from(other.states)
+        self.states.restore(other.states.state())
 
     @subnormals_as_zero
     def state(self) -> dict[str, Array]:
@@ -460,30 +443,27 @@ class JointStates:
 
     As much of it as no centre, of at most `most`, explains (`IncrementalNystromFeatures`, sparing);
     0 where axes are not joints.
+
+    own : (n_joints, 4) the inputs of each joint; -1: none. No rows where axes are not joints.
     """
 
     def __init__(self, n_axes: int, n_joints: int, turning: Indices, most: int) -> None:
         self._n_axes, n, positions = n_axes, n_joints if most else 0, n_joints + len(turning)
         # Of each joint the inputs that are its own, with the cosine of one that turns, or -1.
-        self._own: Indices = np.full((n, 4), -1, dtype=np.intp)
-        for j, own in enumerate(self._own):
+        self.own: Indices = np.full((n, 4), -1, dtype=np.intp)
+        for j, own in enumerate(self.own):
             own[:3] = j, positions + j, positions + n_joints + j
             own[3:] = n_joints + np.flatnonzero(turning == j) if j in turning else -1
-        widths = [kernel_width(STATE_LENGTH_SCALE, int(k)) for k in (self._own >= 0).sum(axis=1)]
+        widths = [kernel_width(STATE_LENGTH_SCALE, int(k)) for k in (self.own >= 0).sum(axis=1)]
         self._gammas: Array = 0.5 / np.array(widths) ** 2
         self._asked: Array = np.array([sparing_novelty(m, most, NEW_SHARE) for m in range(most)])
         self._sizes: Indices = np.zeros(n, dtype=np.intp)
         self._centers, self._factors = np.zeros((n, most, 4)), np.zeros((n, most, most))
 
     @property
-    def own(self) -> Indices:
-        """(n_joints, 4) the inputs of each joint; -1: none. No rows where axes are not joints."""
-        return self._own
-
-    @property
     def is_known(self) -> bool:
         """True if axes are joints: before any was seen, all states are new then."""
-        return len(self._own) > 0
+        return len(self.own) > 0
 
     def novelty(self, X: Array, *, grow: bool = False) -> Array:
         """(k, n_axes) of standardized inputs (k, d), in [0, 1].
@@ -491,14 +471,10 @@ class JointStates:
         grow : each is known when the next one comes, and from then on.
         """
         found = np.zeros((len(X), self._n_axes))
-        kernels = self._own, self._gammas, self._asked
+        kernels = self.own, self._gammas, self._asked
         memory = self._sizes, self._centers, self._factors
         _find_novelty(np.ascontiguousarray(X), *kernels, *memory, grow, found)
         return found
-
-    def copy_from(self, other: JointStates) -> None:
-        """Become a copy of `other`, in the memory at hand."""
-        self.restore(other.state())
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -596,19 +572,16 @@ class KernelModel:
     def update(self, x: Array, targets: Array, weight: float = 1.0, fraction: float = 0.0) -> None:
         """Learn targets at x (d,), counted `weight` times.
 
-        fraction : of what is known that is forgotten; by local features only at x, see
-            `update_replacing`.
+        fraction : of what is known at x that is forgotten, see `update_replacing`.
         """
         phi = self.features.transform(x)
         if self.features.grow(x, phi):
             self.core.add_feature()
             phi = self.features.transform(x)
-        if fraction > 0.0 and self.local:
-            self.core.update_replacing(phi, targets, fraction, weight)
-            return
         if fraction > 0.0:
-            self.core.forget(1.0 - fraction)
-        self.core.update(phi, targets, weight)
+            self.core.update_replacing(phi, targets, fraction, weight)
+        else:
+            self.core.update(phi, targets, weight)
 
     def predict_block(self, X: Array) -> tuple[Array, Array]:
         """:meth:`predict` of inputs (k, d): outputs (k, T) and confidence (k,)."""
@@ -619,14 +592,8 @@ class KernelModel:
     def copy_from(self, other: KernelModel) -> None:
         """Become a copy of `other`, of the same configuration, in the memory at hand."""
         self.core.copy_from(other.core)
-        self._copy_features(other)
-
-    def _copy_features(self, other: KernelModel) -> None:
-        mine, theirs = self.features, other.features
-        if isinstance(mine, FourierFeatures) or isinstance(theirs, FourierFeatures):
-            mine.restore(theirs.state())
-        else:
-            mine.copy_from(theirs)  # in the memory at hand
+        features: Any = self.features
+        features.copy_from(other.features)
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
@@ -683,14 +650,17 @@ class FourierFeatures:
         """Continue from a :meth:`state`."""
         self.frequencies = state["frequencies"].copy()
 
+    def copy_from(self, other: FourierFeatures) -> None:
+        """Become a copy of `other`."""
+        self.restore(other.state())
+
 
 class Standardizer:
     """Brings inputs to zero mean and unit variance, by those of the first `window` seconds.
 
-    Kernels of local features need inputs of one size; scales that went on moving would move the
-    features under what was learned on them. With `first_scales` there are scales after a sixteenth,
-    an eighth, a quarter and a half of the window already, by what was seen until then. No standard
-    deviation counts as less than its floor in `floors` (d,).
+    Scales that went on moving would move the features under what was learned on them. With
+    `first_scales` there are scales after a sixteenth, an eighth, a quarter and a half of the window
+    already. No standard deviation counts as less than its floor in `floors` (d,).
     """
 
     def __init__(
@@ -708,10 +678,8 @@ class Standardizer:
         self.seen = 0.0  # s, of continuous motion
         self._last = 0
         self._count = 0
-        self._mean = np.zeros(n_inputs)
-        self._square = np.zeros(n_inputs)
+        self._mean, self._square, self.offset = np.zeros((3, n_inputs))
         self.scale = np.ones(n_inputs)
-        self.offset = np.zeros(n_inputs)
 
     @property
     def ready(self) -> bool:
@@ -772,19 +740,15 @@ class Standardizer:
 
     def state(self) -> dict[str, Array]:
         """The arrays that :meth:`restore` needs."""
-        return {
-            "mean": self._mean.copy(),
-            "square": self._square.copy(),
-            "scale": self.scale.copy(),
-            "offset": self.offset.copy(),
-            "seen": np.array([self.seen]),
-            "counts": np.array([self._count, self._last, self._stage], dtype=np.int64),
-        }
+        means = {"mean": self._mean, "square": self._square}
+        means |= {"scale": self.scale, "offset": self.offset}
+        state = {name: value.copy() for name, value in means.items()}
+        counts = np.array([self._count, self._last, self._stage], dtype=np.int64)
+        return state | {"seen": np.array([self.seen]), "counts": counts}
 
     def restore(self, state: dict[str, Array]) -> None:
         """Continue from a :meth:`state`."""
-        self._mean = state["mean"].copy()
-        self._square = state["square"].copy()
-        self.scale, self.offset = state["scale"].copy(), state["offset"].copy()
+        names = ("mean", "square", "scale", "offset")
+        self._mean, self._square, self.scale, self.offset = (state[n].copy() for n in names)
         self.seen = float(state["seen"][0])
         self._count, self._last, self._stage = (int(value) for value in state["counts"])

@@ -68,14 +68,6 @@ class RigidBodyConfig:
         high=1e7,
         live=True,
     )
-    forgetting: str = parameter(
-        "directional",
-        "what a memory forgets: only what newer motion shows again (directional), or everything "
-        "at one rate, so that a robot at rest comes back to the URDF's values (exponential)",
-        choices=("directional", "exponential"),
-        live=True,
-        internal="a memory forgets what newer motion shows again",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +119,16 @@ class RigidBodyIdentifier:
     The parameters are those most probable after the rows seen, given how far they may be from the
     URDF's and how large each axis' noise is (:mod:`semiparam_dynamics.dynamics.evidence`): a
     recursive regularised least squares, R'R pi = R'U, that begins anew from the rows' moments when
-    the evidence has been looked at again. Friction only takes energy, so that its parameters are
-    never negative (`dissipative`): that keeps columns of nearly the same shape from being played
-    off against one another.
+    the evidence has been looked at again. Friction's parameters are never negative (`dissipative`),
+    which keeps columns of nearly the same shape from being played off against one another.
 
     A row with an error far beyond what is usual counts less, as a contact is not the robot's own
     dynamics: beyond `config.unusual` deviations its weight falls with the error's square (Cauchy's
     and Tukey's idea; Zhang 1997, "Parameter estimation techniques", section 9). What lasts becomes
     usual.
 
-    With a memory, a sample's rows together count exp(-age / memory) where forgetting is
-    exponential. Where it is directional, that holds for what the motion keeps exciting, and the
-    rest is kept; a twentieth of the memory passes at a time.
+    With a memory, a sample's rows together count exp(-age / memory) in what the motion keeps
+    exciting, and the rest is kept; a twentieth of the memory passes at a time.
 
     Parameters
     ----------
@@ -180,7 +170,6 @@ class RigidBodyIdentifier:
         self._begin_anew()
         self._unusual = _square(config.unusual)
         self._excitation = Excitation(*np.zeros((2, n_axes, n, n)))
-        self.forgetting = config.forgetting
         self._clock = ForgettingClock(config.memory, self.MEMORY_STEP)
 
     @classmethod
@@ -192,9 +181,9 @@ class RigidBodyIdentifier:
     def configure(self, config: RigidBodyConfig) -> None:
         """Take the memory from `config`; what was learned stays as it is."""
         self._unusual = _square(config.unusual)
-        if config.forgetting != self.forgetting or self._clock.memory == 0.0:
+        if self._clock.memory == 0.0:
             self._forget_excitation()
-        self.forgetting, self._clock.memory = config.forgetting, config.memory
+        self._clock.memory = config.memory
 
     def predict(self, regressor: Array) -> Array:
         """Phi pi, (n_axes,)."""
@@ -330,14 +319,10 @@ class RigidBodyIdentifier:
         return RigidBodyBlock.join(found)
 
     def _forget(self, fraction: float) -> None:
-        """Let what was learned count less, as `forgetting` says."""
-        if self.forgetting == "directional":
-            best = self.core.solve(self.core.U)[:, 0]
-            information = self.evidence.information
-            forget_excited(self._moments, self._excitation, best, information, fraction)
-        else:
-            for array in self._moments:
-                array *= 1.0 - fraction
+        """Let what newer motion shows again count less."""
+        best = self.core.solve(self.core.U)[:, 0]
+        information = self.evidence.information
+        forget_excited(self._moments, self._excitation, best, information, fraction)
         self._begin_anew()
 
     def _forget_excitation(self) -> None:
@@ -476,17 +461,7 @@ def learn_samples(
             square[j] += (share - weight) * scales[j] + weight * y[s, j] ** 2
             weights[s, j] = weight
             learn_row(
-                R,
-                U,
-                work,
-                side,
-                n,
-                moments,
-                regressors[s, j],
-                j,
-                y[s, j],
-                weight,
-                information[j],
+                R, U, work, side, n, moments, regressors[s, j], j, y[s, j], weight, information[j]
             )
         sums[COUNT] += share
         solve(R, U, work, side, n, first, bounded, held, solver, parameters)

@@ -32,8 +32,7 @@ def variances(y: Array) -> Array:
 class ScoredSamples:
     """The rule of which samples are scored, live and offline alike: not those before any motion.
 
-    While the arm stands before anything was learned, the learned models have nothing to say, and
-    their errors there would be most of all scores to come.
+    Errors of models that have learned nothing would be most of all scores to come.
 
     knows: whether something was learned before, by what was resumed from, say: all are scored.
     """

@@ -198,5 +198,5 @@ def test_what_was_removed_is_refused_with_what_replaces_it(tmp_path: Path) -> No
                 load_yaml(path, InverseDynamicsNodeConfig)
             assert f"'{entry.name}' was removed: {entry.internal}" in str(error.value)
     # A study's own value is seen in the file that it writes.
-    written = dump_yaml(replace(InverseDynamicsConfig(), error_horizon=3.0))
-    assert "# internal: error_horizon: 3.0\n" in written and "unusual" not in written
+    written = dump_yaml(replace(InverseDynamicsConfig(), rigid_body__unusual=3.0))
+    assert "# internal: rigid_body.unusual: 3.0\n" in written and "contact_longest" not in written

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,13 +30,9 @@ Change = Callable[[float, np.ndarray, np.ndarray], np.ndarray]  # t, dq, columns
 def learner(model: RobotModel = MODEL, **values: Any) -> InverseDynamicsLearner:
     """Quick to settle; the second residual is left out."""
     settings: dict[str, Any] = {"changes.detect": True, "changes.settle": 10.0, "comparison": False}
-    settings |= {"nystrom.window": 10.0, "nystrom.wide_max_centers": 0} | values
+    settings |= {"nystrom.window": 10.0, "nystrom.max_centers": 100}
+    settings |= {"nystrom.wide_max_centers": 0} | values
     return InverseDynamicsLearner(model, from_flat(InverseDynamicsConfig, settings))
-
-
-def copied(of: InverseDynamicsLearner) -> InverseDynamicsLearner:
-    """A copy that continues to learn by itself; the robot's model is shared."""
-    return copy.deepcopy(of)
 
 
 def monitor(of: InverseDynamicsLearner) -> ChangeMonitor:

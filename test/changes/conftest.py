@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
 from semiparam_dynamics.robot.inertia import compact_body
 
-from .changing_arm import ON, copied, follow, held, learner, monitor, moving, nothing
+from .changing_arm import ON, follow, held, learner, monitor, moving, nothing
 
 Make = Callable[[], InverseDynamicsLearner]
 
@@ -31,7 +32,7 @@ def warm_run() -> tuple[InverseDynamicsLearner, list[Step]]:
 @pytest.fixture(scope="session")
 def warm(warm_run: tuple[InverseDynamicsLearner, list[Step]]) -> Make:
     """Makes a learner at ON to which nothing has happened."""
-    return lambda: copied(warm_run[0])
+    return lambda: copy.deepcopy(warm_run[0])
 
 
 @pytest.fixture(scope="session")
@@ -43,19 +44,19 @@ def undisturbed(warm: Make) -> tuple[InverseDynamicsLearner, list[Step]]:
 
 @pytest.fixture(scope="session")
 def grasp(warm: Make, body: np.ndarray) -> tuple[InverseDynamicsLearner, list[Step], np.ndarray]:
-    """A learner whose arm holds `body` from ON to ON + 12 s, settled and named "cup".
+    """A learner whose arm holds `body` from ON to ON + 15 s, settled and named "cup".
 
     Its steps, and the rigid body's parameters 9 s after the grasp. Not to be changed.
     """
     of = warm()
     steps = follow(of, moving(ON + 9.0, held(body, ON), begin=ON))
     parameters = of.estimator.rigid_body.parameters.copy()
-    steps += follow(of, moving(ON + 12.0, held(body, ON), begin=ON + 9.0))
+    steps += follow(of, moving(ON + 15.0, held(body, ON), begin=ON + 9.0))
     monitor(of).remember("cup")
     return of, steps, parameters
 
 
 @pytest.fixture(scope="session")
 def holding(grasp: tuple[InverseDynamicsLearner, list[Step], np.ndarray]) -> Make:
-    """Makes a learner whose arm has held `body` for 12 s, under the name "cup"."""
-    return lambda: copied(grasp[0])
+    """Makes a learner whose arm has held `body` for 15 s, under the name "cup"."""
+    return lambda: copy.deepcopy(grasp[0])

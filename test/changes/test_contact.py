@@ -142,12 +142,9 @@ def test_what_is_over_is_not_told_again_at_a_kilohertz(pause: float) -> None:
     assert [*said.values()] == ([] if pause else ["begins", "given up"])
 
 
-def test_without_a_threshold_there_is_none() -> None:
+def test_without_a_threshold_or_before_errors_were_seen_there_is_none() -> None:
     detector, start = calm(contact=0.0)
     assert run(detector, [1e6] * 10, start) == {} and not detector.suspicious
-
-
-def test_before_errors_were_seen_there_is_none() -> None:
     detector = ContactDetector(ChangesConfig(contact=6.0), np.ones(2))
     assert run(detector, [1e6] * 10, 1) == {} and detector.deviation == 0.0
 

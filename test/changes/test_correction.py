@@ -44,14 +44,7 @@ def test_accepted_changes_stay() -> None:
     assert correction.name == ""
 
 
-def test_another_cause_takes_the_payload_s_name_away() -> None:
-    correction = Correction(CAUSES)
-    correction.begin(NEW[PAYLOAD], seen(0))
-    correction.switch(NEW[OFFSET])
-    assert correction.name == "bare" and not correction.held.mean.any()
-
-
-def test_a_payload_that_is_estimated_keeps_the_name_it_was_given() -> None:
+def test_a_payload_that_is_estimated_keeps_its_name_until_another_cause_is() -> None:
     correction = Correction(CAUSES)
     correction.begin(NEW[PAYLOAD], seen(0))
     correction.name = "cup"
@@ -59,6 +52,7 @@ def test_a_payload_that_is_estimated_keeps_the_name_it_was_given() -> None:
     correction.switch(NEW[PAYLOAD])  # as after each block
     assert correction.name == "cup"
     correction.switch(NEW[OFFSET])
+    assert correction.name == "bare" and not correction.held.mean.any()
     correction.switch(NEW[PAYLOAD])
     assert correction.name == ""
 

@@ -24,6 +24,7 @@ def test_a_memory_keeps_the_error_flat_where_it_grows_without_one() -> None:
     late, growth, parametric = {}, {}, {}
     for memory in (0.0, 5.0):  # of the residual, near a place: a pass takes a fifth of a second
         values = {"rigid_body.memory": memory, "nystrom.memory": 0.05 * memory}
+        values["nystrom.max_centers"] = 500
         of = learner(**{"changes.detect": False}, **values)
         steps = follow(of, moving(END, drifting))
         rigid = [dataclasses.replace(s, prediction=_rigid_body_alone(s)) for s in steps]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -78,13 +79,13 @@ def test_its_covariance_is_that_of_its_errors() -> None:
     assert np.mean(lengths) == pytest.approx(6.0, abs=0.5)
 
 
-@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
 def test_ellipsoids_cover_nearly_95_percent_while_a_factor_lasts(factor: float) -> None:
     """A mixture has longer tails than the normal distribution of its mean and covariance."""
     target, rng = ExternalWrench(MODEL), np.random.default_rng(8)
     stds = rng.uniform(0.1, 2.0, 7)
     within = []
-    for k, q in enumerate(states(2000, seed=9)):
+    for k, q in enumerate(states(1000, seed=9)):
         wrench = rng.choice(SHARES) * PRIOR * rng.normal(size=6)
         external = left_by(MODEL, q, wrench, "hand") + factor * stds * rng.normal(size=7)
         value, covariance, *_ = target.estimate(q, external, stds, 10**9 + 10**8 * k)
@@ -147,10 +148,10 @@ def test_learns_by_how_much_errors_differ_from_their_deviations(factor: float) -
     target, rng, stds = ExternalWrench(MODEL), np.random.default_rng(7), np.full(7, 0.5)
     q = states(1)[0]
     before = target.estimate(q, left_by(MODEL, q, WRENCH, "hand"), stds).covariance
-    for k in range(1500):
+    for k in range(800):
         errors = factor * stds * rng.normal(size=7)
         target.estimate(states(1, seed=k)[0], errors, stds, 10**9 + 20_000_000 * k)
-    last = 10**9 + 20_000_000 * 1500
+    last = 10**9 + 20_000_000 * 800
     external = left_by(MODEL, q, WRENCH, "hand")
     after = target.estimate(q, external, stds, last).covariance
     ratio = np.sqrt(np.trace(after) / np.trace(before))
@@ -161,22 +162,13 @@ def test_learns_by_how_much_errors_differ_from_their_deviations(factor: float) -
         np.testing.assert_allclose(forgotten, before, rtol=1e-2)
 
 
-def test_at_no_instant_nothing_is_kept() -> None:
-    target, q, stds = ExternalWrench(MODEL), states(1)[0], np.full(7, 0.5)
-    external = left_by(MODEL, q, WRENCH, "hand")
-    first = target.estimate(q, external, stds)
-    for _ in range(3):
-        again = target.estimate(q, external, stds)
-        assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-
-
-@pytest.mark.parametrize("size", [1e-300, 1e-9, 1e9, 1e200])
-@pytest.mark.parametrize("std", [1e-11, 1.0, 1e200])
-def test_numbers_stay_finite(size: float, std: float) -> None:
-    target, q = ExternalWrench(MODEL), states(1)[0]
-    for stamp in (0, 1, 10**9, 10**9, 5):
-        found = target.estimate(q, np.full(7, size), np.full(7, std), stamp)
-        assert all(np.isfinite(part).all() for part in found)
+def test_numbers_stay_finite() -> None:
+    q = states(1)[0]
+    for size, std in itertools.product((1e-300, 1e-9, 1e9, 1e200), (1e-11, 1.0, 1e200)):
+        target = ExternalWrench(MODEL)
+        for stamp in (0, 1, 10**9, 10**9, 5):
+            found = target.estimate(q, np.full(7, size), np.full(7, std), stamp)
+            assert all(np.isfinite(part).all() for part in found), (size, std)
 
 
 def test_a_joint_that_is_not_measured_tells_nothing() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError, StorageError
 from semiparam_dynamics.base.storage import save_state
-from semiparam_dynamics.changes.config import DEFER, EXCLUDE, LEARN, UNEXPLAINED
+from semiparam_dynamics.changes.config import EXCLUDE, UNEXPLAINED
 from semiparam_dynamics.changes.hypotheses import FRICTION, hypotheses
 from semiparam_dynamics.changes.innovations import BlockMean, Sums
 from semiparam_dynamics.changes.monitor import ChangeMonitor, LearningExclusions
@@ -36,7 +36,7 @@ from .changing_arm import (
     seconds,
 )
 
-OFF, END = ON + 13.0, ON + 20.0
+OFF, END = ON + 16.0, ON + 20.0
 PUSH = largest_weight() * np.array([1.0, 1.0, 0.0, 0.5])
 EXCLUDED = "during a change (changes.detect)"
 
@@ -47,7 +47,7 @@ def released(holding, grasp, warm_run, body):
     of = holding()
     monitor(of).snapshots.remove("cup")
     monitor(of).correction.name = ""
-    steps = follow(of, moving(END, held(body, ON, OFF), begin=ON + 12.0))
+    steps = follow(of, moving(END, held(body, ON, OFF), begin=ON + 15.0))
     return of, warm_run[1] + grasp[1] + steps
 
 
@@ -365,7 +365,7 @@ def test_what_is_saved_meanwhile_is_locked_while_it_is_used(holding, body, monke
             return call(*arguments)
 
         monkeypatch.setattr(monitor(of), name, locked)
-    follow(of, moving(ON + 12.2, held(body, ON), begin=ON + 12.0))
+    follow(of, moving(ON + 15.2, held(body, ON), begin=ON + 15.0))
     assert {"watch", "apply", "effort", "learn_held"} <= set(used)
     used.clear()
     of.feedforward(*np.zeros((3, 2, 4)))
@@ -447,60 +447,34 @@ def test_forgetting_everything_keeps_the_names(path) -> None:
     assert monitor(other).payload is None and "cup" in monitor(other).snapshots.names
 
 
-def verdicts(exclusions: LearningExclusions, *stamps: int) -> list[str]:
-    return [exclusions.verdict(stamp) for stamp in stamps]
+EXCLUSIONS = {
+    "defer 10, defer 20": (True, "9 learn, 10 defer, 25 defer"),
+    "defer 10, release": (False, "9 learn, 10 learn, 25 learn"),
+    "defer 10, exclude 20, release": (True, "9 learn, 10 exclude, 25 exclude"),
+    "defer 10, exclude 20, resume 30": (False, "9 learn, 10 exclude, 30 exclude, 31 learn"),
+    "exclude 100, resume 150, exclude 200, resume 250": (
+        False,
+        "120 exclude, 160 learn, 220 exclude, 270 learn",
+    ),
+    "exclude 100, defer 150, exclude 160, resume 200": (
+        False,
+        "99 learn, 100 exclude, 155 exclude, 200 exclude, 201 learn",
+    ),
+    "exclude 100, resume 200, defer 300, restart 5": (False, "5 learn, 150 learn, 300 learn"),
+    "exclude 150, restart 5": (True, "5 exclude, 150 exclude"),
+    "exclude 150, restart 5, resume 60": (False, "5 exclude, 60 exclude, 61 learn, 150 learn"),
+}
 
 
-def test_deferred_samples_are_learned_where_there_was_no_change() -> None:
-    exclusions = LearningExclusions()
-    exclusions.defer(10)
-    exclusions.defer(20)
-    assert verdicts(exclusions, 9, 10, 25) == [LEARN, DEFER, DEFER]
-    exclusions.release()
-    assert verdicts(exclusions, 9, 10, 25) == [LEARN] * 3
-
-
-def test_deferred_samples_are_never_learned_where_there_was_a_change() -> None:
-    exclusions = LearningExclusions()
-    exclusions.defer(10)
-    exclusions.exclude(20)
-    assert exclusions.active and verdicts(exclusions, 9, 10, 25) == [LEARN, EXCLUDE, EXCLUDE]
-    exclusions.release()  # nothing is deferred any more
-    exclusions.resume(30)
-    assert not exclusions.active
-    assert verdicts(exclusions, 9, 10, 30, 31) == [LEARN, EXCLUDE, EXCLUDE, LEARN]
-
-
-def test_late_samples_are_judged_by_their_stamps() -> None:
-    exclusions = LearningExclusions()
-    for start in (100, 200, 300):
-        exclusions.exclude(start)
-        exclusions.resume(start + 50)
-    assert verdicts(exclusions, 120, 160, 220, 270, 340, 351) == [EXCLUDE, LEARN] * 3
-
-
-def test_a_change_within_a_change_ends_with_it() -> None:
-    exclusions = LearningExclusions()
-    exclusions.exclude(100)
-    exclusions.defer(150)
-    exclusions.exclude(160)
-    exclusions.resume(200)
-    expected = [LEARN, EXCLUDE, EXCLUDE, EXCLUDE, LEARN]
-    assert verdicts(exclusions, 99, 100, 155, 200, 201) == expected
-
-
-def test_a_clock_that_goes_back_leaves_no_interval() -> None:
-    exclusions = LearningExclusions()
-    exclusions.exclude(100)
-    exclusions.resume(200)
-    exclusions.defer(300)
-    exclusions.restart(5)
-    assert not exclusions.active and verdicts(exclusions, 5, 150, 300) == [LEARN] * 3
-    exclusions.exclude(150)
-    exclusions.restart(5)  # the exclusion continues from there
-    assert exclusions.active and verdicts(exclusions, 5, 150) == [EXCLUDE, EXCLUDE]
-    exclusions.resume(60)
-    assert verdicts(exclusions, 5, 60, 61, 150) == [EXCLUDE, EXCLUDE, LEARN, LEARN]
+@pytest.mark.parametrize("calls", EXCLUSIONS)
+def test_samples_are_learned_by_their_stamps_however_late(calls: str) -> None:
+    exclusions, (active, verdicts) = LearningExclusions(), EXCLUSIONS[calls]
+    for call in calls.split(", "):
+        name, *stamp = call.split()
+        getattr(exclusions, name)(*map(int, stamp))
+    assert exclusions.active is active
+    for stamp, verdict in (each.split() for each in verdicts.split(", ")):
+        assert exclusions.verdict(int(stamp)) == verdict, stamp
 
 
 def test_deviations_of_a_payload_include_the_drives_gains(body) -> None:
@@ -509,8 +483,8 @@ def test_deviations_of_a_payload_include_the_drives_gains(body) -> None:
     covered = {}
     for std in (0.0, 0.07):
         settings = {"changes.effort_gain_std": (std,), "changes.effort_gain_common_std": std}
-        of = learner(**settings)
-        measured = moving(ON + 12.0, held(body, ON))
+        of = learner(**settings, **{"changes.settle": 6.0, "nystrom.window": 5.0})
+        measured = moving(24.0, held(body, 12.0))
         follow(of, (dataclasses.replace(m, y=m.y * (1.0 + off)) for m in measured))
         found = monitor(of).payload
         assert found is not None

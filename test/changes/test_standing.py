@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
@@ -99,26 +99,15 @@ def test_an_arm_that_brakes_hold_without_current_has_no_payload(
     assert monitor(of).status.learning
 
 
-@pytest.fixture
-def carrying(warm: Make, body: np.ndarray) -> Callable[[float], InverseDynamicsLearner]:
-    """Makes a learner whose arm has held `body` from ON on, for so many seconds."""
-
-    def make(lasts: float) -> InverseDynamicsLearner:
-        of = warm()
-        follow(of, moving(ON + lasts, held(body, ON), begin=ON))
-        return of
-
-    return make
-
-
 def later(by: float, measurements: Iterable[Measurement]) -> Iterator[Measurement]:
     """The same a multiple of five seconds later, after which the motion repeats."""
     for m in measurements:
         yield dataclasses.replace(m, stamp=m.stamp + round(by * 1e9))
 
 
-def test_brakes_do_not_change_a_payload_that_is_being_estimated(carrying, body) -> None:
-    of = carrying(5.0)
+def test_brakes_do_not_change_a_payload_that_is_being_estimated(warm, body) -> None:
+    of = warm()
+    follow(of, moving(ON + 5.0, held(body, ON), begin=ON))
     before = monitor(of).payload
     assert before is not None and not before.settled
     off = ON, ON + STANDS
@@ -134,8 +123,8 @@ def test_brakes_do_not_change_a_payload_that_is_being_estimated(carrying, body) 
     assert found.mass == pytest.approx(0.5, rel=0.05)
 
 
-def test_brakes_do_not_take_a_payload_away(carrying, body) -> None:
-    of = carrying(15.0)
+def test_brakes_do_not_take_a_payload_away(holding, body) -> None:
+    of = holding()
     assert monitor(of).payload.settled
     off = ON, ON + STANDS
     follow(of, later(15.0, stopping(held(body, 0.0), ON + STANDS + 3.0, off=off)))
@@ -156,10 +145,9 @@ def test_a_load_that_a_standing_arm_takes_is_found_as_soon_as_it_moves(
 
 
 def test_known_payloads_are_taken_and_put_down_where_the_arm_stands(
-    warm: Make, carrying, body: np.ndarray
+    warm: Make, holding: Make, body: np.ndarray
 ) -> None:
-    of = carrying(15.0)
-    monitor(of).remember("cup")
+    of = holding()
     follow(of, later(15.0, stopping(held(body, 0.0, ON + 1.0), ON + 2.0)))
     assert named(of, ON + 15.0) == [("payload", "bare")] and monitor(of).payload is None
     other = warm()
@@ -170,10 +158,9 @@ def test_known_payloads_are_taken_and_put_down_where_the_arm_stands(
 
 @pytest.mark.parametrize("times", [0.6, 1.4])
 def test_another_load_at_rest_is_not_taken_for_a_known_one_that_explains_most_of_it(
-    warm: Make, carrying, body: np.ndarray, times: float
+    warm: Make, holding: Make, body: np.ndarray, times: float
 ) -> None:
-    of = carrying(15.0)
-    monitor(of).remember("cup")
+    of = holding()
     other = warm()
     monitor(other).snapshots.restore(monitor(of).snapshots.state())
     follow(other, stopping(held(times * body, ON + 1.0), ON + STANDS))

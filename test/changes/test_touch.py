@@ -136,11 +136,6 @@ def test_of_one_joint_its_link_was_touched() -> None:
     assert touch.link == "boom_root" and touch.sure == 1.0 and np.linalg.norm(touch.force) > 1.0
 
 
-def test_the_last_link_of_an_arm_with_a_slider_has_a_length() -> None:
-    find = TouchedLink(small_arm())
-    assert all(np.linalg.norm(end) > 0.0 for end in find._ends)
-
-
 @functools.cache
 def calmed() -> ContactDetector:
     """A detector that has seen calm errors for 12 s, until BEGIN. Not to be changed."""
@@ -240,6 +235,7 @@ def test_a_contact_lasts_until_its_recording_ends(later: int) -> None:
 # Contacts alone, looked for from 6 s on.
 SOON = {"changes.detect": False, "nystrom.window": 3.0, "changes.settle": 3.0}
 AT = 9.0  # s, of a contact
+HARD = 2.0 * largest_weight() * np.ones(4)
 
 
 def lead(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> None:
@@ -250,12 +246,25 @@ def lead(of: InverseDynamicsLearner, measurements: Iterator[Measurement]) -> Non
             of.update(of.admit(step))
 
 
-def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -> None:
+@pytest.fixture(scope="module")
+def quiet() -> dict[str, InverseDynamicsLearner]:
+    """Learners of nothing but the arm until AT, by what they look for. Not to be changed."""
+    looking = {
+        "contacts": {},
+        "changes": {"changes.detect": True},
+        "none": {"changes.contact": 0.0},
+    }
+    found = {name: learner(**SOON | values) for name, values in looking.items()}
+    for of in found.values():
+        lead(of, moving(AT, nothing))
+    return found
+
+
+def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all(quiet) -> None:
     """By default: what is learned is, to the last bit, what it is without contacts."""
-    push = pushed(2.0 * largest_weight() * np.ones(4), AT, AT + 1.0)
-    watching, blind = learner(**SOON), learner(**SOON, **{"changes.contact": 0.0})
+    watching, blind = copy.deepcopy(quiet["contacts"]), copy.deepcopy(quiet["none"])
     for of in (watching, blind):
-        lead(of, moving(AT + 3.0, push))
+        lead(of, moving(AT + 3.0, pushed(HARD, AT, AT + 1.0), begin=AT))
     told = [(seconds(event.stamp) - AT, event.kind) for event in watching.contacts.events]
     assert {kind for _, kind in told} == {CONTACT, COLLISION, OVER} and told[-1][1] == OVER
     assert 0.0 <= told[0][0] <= 0.08 and 1.0 < told[-1][0] < 2.0
@@ -269,23 +278,24 @@ def test_a_learner_that_looks_for_nothing_else_tells_contacts_and_learns_all() -
 def heavier(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of a learner to which the arm always was twice as heavy, and more."""
     of, path = learner(**SOON), tmp_path_factory.mktemp("model") / "arm.npz"
-    follow(of, moving(8.0, pushed(2.0 * largest_weight() * np.ones(4), 0.0, np.inf)))
+    follow(of, moving(8.0, pushed(HARD, 0.0, np.inf)))
     of.save(path)
     return path
 
 
-def test_a_loaded_model_is_not_judged_by_the_usual_errors_of_the_one_before(heavier: Path) -> None:
-    of = learner(**SOON)
-    lead(of, moving(AT, nothing))
+def test_a_loaded_model_is_not_judged_by_the_usual_errors_of_the_one_before(
+    heavier: Path, quiet
+) -> None:
+    of = copy.deepcopy(quiet["contacts"])
     assert not of.contacts.total
     of.load(heavier)
     lead(of, moving(AT + 2.0, nothing, begin=AT))  # for less than `changes.settle`
     assert not of.contacts.total
 
 
-def test_a_contact_ends_with_the_model_that_detected_it(heavier: Path) -> None:
-    of = learner(**SOON)
-    lead(of, moving(AT + 0.5, pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)))
+def test_a_contact_ends_with_the_model_that_detected_it(heavier: Path, quiet) -> None:
+    of = copy.deepcopy(quiet["contacts"])
+    lead(of, moving(AT + 0.5, pushed(HARD, AT, np.inf), begin=AT))
     assert of.contacts.touched
     of.load(heavier)
     told = of.contacts.events[-1]
@@ -293,23 +303,18 @@ def test_a_contact_ends_with_the_model_that_detected_it(heavier: Path) -> None:
     assert AT < seconds(told.stamp) < AT + 0.5
 
 
-def test_a_contact_is_over_where_contacts_are_switched_off() -> None:
-    of = learner(**SOON)
-    push = pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)
-    for measurement in moving(AT + 1.0, push):
-        if (step := of.predict(measurement, contacts=True)) is not None:
-            if not of.contacts.touched:
-                of.detect_contact(step)
-                of.update(of.admit(step))
-                continue
-            of.configure(replace(of.config, **{"changes.contact": 0.0}))
-            of.detect_contact(step)
-            break
+def test_a_contact_is_over_where_contacts_are_switched_off(quiet) -> None:
+    of = copy.deepcopy(quiet["contacts"])
+    lead(of, moving(AT + 0.5, pushed(HARD, AT, np.inf), begin=AT))
+    assert of.contacts.touched
+    of.configure(replace(of.config, **{"changes.contact": 0.0}))
+    lead(of, moving(AT + 0.6, pushed(HARD, AT, np.inf), begin=AT + 0.5))
     assert not of.contacts.touched and of.contacts.events[-1].kind == OVER
 
 
-@pytest.mark.parametrize("detect", [True, False])
-@pytest.mark.parametrize(("rate", "share"), [(1000, 0.5), (500, 1.0), (50, 1.0)])
+@pytest.mark.parametrize(
+    ("detect", "rate", "share"), [(True, 1000, 0.5), (False, 500, 1.0), (True, 50, 1.0)]
+)
 def test_no_more_steps_are_tested_than_is_of_use(detect: bool, rate: int, share: float) -> None:
     of = learner(**{"changes.detect": detect})
     tested = []
@@ -329,24 +334,16 @@ def test_a_sensor_feels_the_force_but_not_the_link() -> None:
     assert touch.link == "" and touch.force.tolist() == [-1.0, 2.0, -3.0]
 
 
-@pytest.mark.parametrize("detect", [True, False])
-def test_a_contact_is_over_once_nothing_is_measured_any_more(detect: bool) -> None:
+@pytest.mark.parametrize("looks_for", ["contacts", "changes"])
+def test_a_contact_is_over_once_nothing_is_measured_any_more(looks_for: str, quiet) -> None:
     """As where a sensor's driver ends: joint states alone go on, and nobody knows."""
-    of = learner(**SOON | {"changes.detect": detect})
-    push = pushed(2.0 * largest_weight() * np.ones(4), AT, np.inf)
-    touched_at = 0
-    for measurement in moving(AT + 3.0, push):
-        lost = touched_at and seconds(measurement.stamp) > touched_at + 0.2
-        given = dataclasses.replace(measurement, y=None) if lost else measurement
-        if (step := of.predict(given, contacts=True)) is not None:
-            of.detect_contact(step)
-            of.update(of.admit(step))
-            if of.contacts.touched and not touched_at:
-                touched_at = seconds(step.stamp)
-            if touched_at and seconds(step.stamp) > touched_at + 1.0:
-                break
-    assert touched_at and not of.contacts.touched
+    of, lost = copy.deepcopy(quiet[looks_for]), AT + 0.5
+    lead(of, moving(lost, pushed(HARD, AT, np.inf), begin=AT))
+    assert of.contacts.touched
+    later = moving(lost + 1.0, pushed(HARD, AT, np.inf), begin=lost)
+    lead(of, (dataclasses.replace(measurement, y=None) for measurement in later))
     over = of.contacts.events[-1]
-    assert over.kind == OVER and seconds(over.stamp) == pytest.approx(touched_at + 0.2, abs=0.05)
+    assert not of.contacts.touched and over.kind == OVER
+    assert seconds(over.stamp) == pytest.approx(lost, abs=0.05)
     if of.changes is not None:
         assert not of.changes.contact.active and of.changes.events[-1].cause == OVER

@@ -48,7 +48,7 @@ def examined(motion: list[Sample], matrix: Array | None = None, scale: float = 1
 
 
 def test_right_efforts_are_no_fault_however_wrong_the_masses(motion) -> None:
-    for factor in (0.5, 1.0, 2.0):
+    for factor in (0.5, 2.0):
         first = examined(motion, factor * np.eye(N))
         assert first.faults == first.news() == []
         assert first.state.startswith("no faults") and "semiparam doctor" in first.state
@@ -63,10 +63,7 @@ def test_a_turned_effort_is_told_once_with_what_to_write(motion, joint: int) -> 
     assert kind == "effort sign" and small_arm().joint_names[joint] in sentence
     assert f"In the YAML: samples.effort_scale: {(2.0 * sign).tolist()}" in sentence
     assert first.news() == [f"effort sign: {sentence}"] and first.news() == []
-    assert first.values() == {
-        "first motion": first.state,
-        "first motion: effort sign": sentence,
-    }
+    assert first.values() == {"first motion": first.state, "first motion: effort sign": sentence}
 
 
 def test_the_sign_of_all_efforts_is_no_arm_on_the_ceiling(motion) -> None:
@@ -80,7 +77,7 @@ def test_currents_and_exchanged_efforts(motion) -> None:
     assert kind == "exchanged joints"
 
 
-@pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (0.0, -9.81, 0.0), (9.81, 0.0, 0.0)])
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, 9.81), (0.0, -9.81, 0.0)])
 def test_gravity_along_another_axis(gravity) -> None:
     ((kind, sentence),) = examined(samples(gravity)).faults
     assert kind == "tilted base" and f"In the YAML: gravity: {gravity}" in sentence

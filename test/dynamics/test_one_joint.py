@@ -16,8 +16,8 @@ from .arms import measurements, small_arm
 FEW = {"nystrom.max_centers": 20, "nystrom.wide_max_centers": 10, "nystrom.window": 1.0}
 
 
-@pytest.mark.parametrize("joint", ["slew", "lift", "reach"])  # turning, with limits, sliding
-@pytest.mark.parametrize("detect", [False, True])
+# Turning, with limits, sliding.
+@pytest.mark.parametrize(("joint", "detect"), [("slew", True), ("lift", False), ("reach", True)])
 def test_it_is_learned_and_watched(joint: str, detect: bool) -> None:
     model = small_arm(joints=(joint,))
     values = {**FEW, "changes.detect": detect, "changes.settle": 4.0}

@@ -30,7 +30,7 @@ def predictor(target: SemiparametricEstimator) -> Predictor:
 
 @pytest.fixture(scope="module")
 def stream() -> list[Sample]:
-    return samples(MODEL, 20.0, extra=2.0)
+    return samples(MODEL, 6.0, extra=2.0)
 
 
 def assert_same(target: SemiparametricEstimator, stream: list[Sample]) -> None:
@@ -70,9 +70,9 @@ def test_it_predicts_what_the_estimator_does(
     values: dict[str, object], stream: list[Sample]
 ) -> None:
     target = estimator(**values)
-    run(target, stream[:600])
+    run(target, stream[:400])
     assert target.residual.turning.size  # the first joint turns without end
-    assert_same(target, stream[600:700])
+    assert_same(target, stream[400:450])
     assert (target.residual.n_features > 20) == ("nystrom.window" not in values)
 
 

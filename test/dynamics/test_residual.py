@@ -92,9 +92,9 @@ def test_all_kernel_widths_have_one_unit() -> None:
     local, random = NystromConfig(length_scale=0.5), RandomFourierConfig()
     assert local.features(18, 0).length_scale == pytest.approx(1.5)
     assert random.features(32, 0).length_scale == pytest.approx(4.0)
-    residual = KernelResidual(local, local.INPUTS, 6, 6, active=np.ones((6, 9)), joints=True)
+    residual = KernelResidual(local, local.INPUTS, small_arm(), active=np.ones((4, 9)), joints=True)
     # In the wide kernel a joint's own inputs count in full, those of others a third.
-    shares = np.tile(np.where(np.arange(6) == 2, 1.0, 0.3), 3)
+    shares = np.where(np.isin(np.arange(13), (2, 7, 11)), 1.0, 0.3)  # a cosine at 4
     expected = shares / np.sqrt(0.5 * (shares**2).sum())
     np.testing.assert_allclose(residual.inferred.metrics[2], expected)
 
@@ -103,9 +103,10 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
     q, dq, ddq, rigid = (np.full(2, value) for value in (1.0, 2.0, 3.0, 4.0))
     active = np.array([[True, False, True], [False, False, True]])
     y, regressor = np.array([5.0, 6.0]), np.arange(6.0).reshape(2, 3)
+    kinds, model = (NystromConfig(), RandomFourierConfig()), small_arm(joints=("lift", "reach"))
     local, random = (
-        KernelResidual(kind, kind.INPUTS, 2, 2, active=active if kind.EXACT else None, joints=True)
-        for kind in (NystromConfig(), RandomFourierConfig())
+        KernelResidual(kind, kind.INPUTS, model, active=active if kind.EXACT else None, joints=True)
+        for kind in kinds
     )
     np.testing.assert_array_equal(local.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 4, 4])
     np.testing.assert_array_equal(random.inputs(q, dq, ddq, rigid), [1, 1, 2, 2, 3, 3, 4, 4])
@@ -119,8 +120,8 @@ def test_inputs_and_targets_are_those_of_the_kind() -> None:
 def test_a_joint_that_turns_without_end_is_the_same_a_turn_further() -> None:
     q, dq, ddq, rigid = np.array([1.0, 2.0]), np.zeros(2), np.zeros(2), np.array([4.0, 5.0])
     kind = NystromConfig()
-    active, turning = np.ones((2, 3), dtype=bool), np.array([False, True])
-    residual = KernelResidual(kind, kind.INPUTS, 2, 2, active=active, joints=True, turning=turning)
+    model = small_arm(joints=("lift", "slew"))
+    residual = KernelResidual(kind, kind.INPUTS, model, active=np.ones((2, 3)), joints=True)
     x = residual.inputs(q, dq, ddq, rigid)
     np.testing.assert_allclose(x, [1.0, np.sin(2.0), np.cos(2.0), 0.0, 0.0, 4.0, 5.0])
     further = residual.inputs(

@@ -150,11 +150,9 @@ def wrench(**values: Any) -> Arrays:
 
 
 @case("live/nystrom/memory", residual="nystrom")
-@case("live/nystrom/memory_exponential", residual="nystrom", rigid_body__forgetting="exponential")
-@case("live/random_fourier/memory", residual="random_fourier")
 def memory(**values: Any) -> Arrays:
     """Forgetting, by the rigid body and by the residual."""
-    memories = {"rigid_body__memory": 3.0, f"{values['residual']}__memory": 2.0}
+    memories = {"rigid_body__memory": 3.0, "nystrom__memory": 2.0}
     return follow(xmate(**memories, **values), measurements(log("xmate7p/trajectory_1", ROWS)))
 
 

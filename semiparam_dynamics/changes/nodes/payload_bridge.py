@@ -24,11 +24,7 @@ from semiparam_dynamics.base.nodes.managed import LATCHED, DescribedNode
 from semiparam_dynamics.base.nodes.messages import stamp_of
 from semiparam_dynamics.changes.load import Load, LoadFrame
 from semiparam_dynamics.changes.nodes.change_messages import payload_parameters
-from semiparam_dynamics.changes.payload_bridge import (
-    Call,
-    PayloadBridge,
-    PayloadBridgeNodeConfig,
-)
+from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeNodeConfig
 
 LEARNER = "inverse_dynamics"
 PERIOD_S = 0.05  # between two checks of whether a call is due
@@ -181,14 +177,14 @@ class PayloadBridgeNode(DescribedNode):
             self._loads.ask(request, partial(self._answered, bridge, call))
 
     def _answered(self, bridge: PayloadBridge, call: Call, accepted: bool, why: str) -> None:
-        bridge.answered(time.monotonic(), call.number, accepted, why)
+        bridge.answered(time.monotonic(), call, accepted, why)
         load = f"{call.load.mass:.3f} kg at {call.load.center.round(4).tolist()} m"
         self.get_logger().info(f"{load}: {'accepted' if accepted else f'refused {why}'}")
 
     def _released(self, bridge: PayloadBridge, accepted: bool, why: str) -> None:
         bridge.release_answered(accepted, why)
         if not accepted:
-            self.get_logger().warning(bridge.release.failure, throttle_duration_sec=10.0)
+            self.get_logger().warning(bridge.release_failure, throttle_duration_sec=10.0)
 
     def report(self) -> tuple[bytes, str, dict[str, str]]:
         """The driver's load, what is estimated, and why that is not given."""
@@ -197,7 +193,7 @@ class PayloadBridgeNode(DescribedNode):
             level, summary, _ = self.waiting()
             return level, summary, values
         summary = "; ".join(filter(None, (bridge.sentence(), self._refused)))
-        wrong = bridge.trouble or bridge.release.failure or self._refused
+        wrong = bridge.trouble or bridge.release_failure or self._refused
         level = DiagnosticStatus.WARN if wrong else DiagnosticStatus.OK
         return level, summary, values | bridge.values()
 
