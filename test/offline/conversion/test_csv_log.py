@@ -106,9 +106,7 @@ def test_efforts_are_scaled_by_their_unit(unit: str, factor: float) -> None:
         (" [Deg]", np.pi / 180, " [deg / s]", np.pi / 180),
     ],
 )
-def test_positions_and_velocities_are_scaled_by_their_unit(
-    q: str, q_factor: float, dq: str, dq_factor: float
-) -> None:
+def test_positions_and_velocities_are_scaled_by_their_unit(q, q_factor, dq, dq_factor) -> None:
     rows = [row[:4] for row in ROWS]
     arrays, names, _ = read_csv(Path("x"), table(f"t,q1{q},dq1{dq},tau1", rows))
     assert names == ()
