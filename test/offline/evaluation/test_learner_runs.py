@@ -37,7 +37,7 @@ QUICK = {"nystrom.window": 3.0, "nystrom.wide_max_centers": 0, "filter.learn_rat
 QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
-ON, END = 10.0, 18.0  # s
+ON, END = 8.0, 14.0  # s
 PUSH = largest_weight() * np.ones(4)
 
 

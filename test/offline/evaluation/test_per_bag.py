@@ -92,9 +92,7 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Pa
     assert all(f'href="{folder}/report.html"' in page for folder in ("run", "run.2"))
 
 
-def test_a_cluster_gives_the_same(
-    bags: list[str], each: Path, tmp_path: Path, near_scheduler: str
-) -> None:
+def test_a_cluster_gives_the_same(bags: list[str], each, tmp_path, near_scheduler: str) -> None:
     command = ["evaluate", *bags, "--each", *SETTINGS, "--cluster", near_scheduler]
     assert main([*command, "--out", str(tmp_path)]) == 0
     for folder in ("run", "run.2"):
@@ -109,9 +107,7 @@ def test_each_goes_on_from_a_saved_model(bags: list[str], tmp_path: Path) -> Non
     assert results(tmp_path / "each" / "run") == results(tmp_path / "alone")
 
 
-def test_a_bag_that_can_t_be_read_stops_no_other(
-    bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bag_that_can_t_be_read_stops_no_other(bags: list[str], tmp_path, capsys) -> None:
     broken = tmp_path / "broken.mcap"
     broken.write_bytes(b"no bag")
     command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", "--table", *SETTINGS]
