@@ -45,7 +45,7 @@ def bag(folder: Path, change: Change) -> Path:
     """One joint's effort is missing for some seconds, and another's all the while."""
     stream = list(moving(END, change))
     for k, m in enumerate(stream):
-        m.y[[1, 2] if 700 <= k < 850 else 2] = np.nan
+        m.y[[1, 2] if 560 <= k < 680 else 2] = np.nan
     write_measurements(folder / "bag", MODEL.joint_names, stream, "effort")
     return folder / "bag"
 
