@@ -1,9 +1,7 @@
 """Faults of a six-axis sensor's readings: messages, stuck and clipped axes, signs, axes and units.
 
-What a sensor reads of slow motion is the weight behind it and an offset. The weight that the URDF
-has there tells sign, axes and units: force f = s Q g(q) + c, with the URDF's weight g(q) at the
-sensor, an offset c, a factor s, and a rotation Q by right angles. Masses may be wrong: s is free
-within the bounds that a joint's effort has.
+Of slow motion the force is f = s Q g(q) + c, with the URDF's weight g(q) there, an offset c,
+a rotation Q by right angles, and a factor s that is free within the bounds of a joint's effort.
 """
 
 from __future__ import annotations

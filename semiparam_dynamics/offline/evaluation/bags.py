@@ -161,9 +161,8 @@ def robot_of(
     """The robot that bags are of, and the configuration with its joints and sensor frame.
 
     Joints that are not learned are locked where they are published first, or where they were in
-    the saved model `start` if that is near. Where no URDF is named the first bag's is used for all:
-    bags that hold another one are named in `bags.warnings`. Raises BagError where the joints of one
-    are others.
+    the saved model `start` if that is near. Where no URDF is named the first bag's is used for all,
+    see `bags.warnings`. Raises BagError where the joints of one are others.
     """
     urdf = bags.urdf or read_description((*bags.train, *bags.test))[1]
     tree = parse_urdf(read_urdf(urdf))

@@ -147,11 +147,8 @@ IDENTIFY = (
 
 
 def _doubt(model: RobotModel, run: ProtocolRun) -> str:
-    """The verdict where efforts contradict the URDF; empty where they do not.
-
-    A six-axis sensor's offset alone may put a true reading as far away.
-    """
-    if model.config.target != "effort":
+    """The verdict where efforts contradict the URDF; empty where they do not."""
+    if model.config.target != "effort":  # a sensor's offset may put a true reading as far away
         return ""
     nmse, rigid = run.scores.nmse("urdf"), run.scores.nmse("rigid_body")
     contrary = np.flatnonzero(_out_of_scale(run))

@@ -237,10 +237,9 @@ class Collisions:
         self._geometry_data = self._geometry.createData()
 
     def _by_build(self, ground: Mask) -> Array:
-        """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther.
+        """(n_pairs,) m, the larger in two postures; from the floor (`ground`) of ten.
 
-        From the floor (`ground`), of eight random ones too: an arm at 0 may lie along it and yet
-        leave it.
+        An arm at 0 may lie along the floor and yet leave it.
         """
         apart = np.maximum(self._distances(self._neutral), self._distances(self._middle))
         only = np.flatnonzero(ground)

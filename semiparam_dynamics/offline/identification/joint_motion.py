@@ -157,11 +157,9 @@ def motion_limits(
     """The limits of the joints of `model`, of which `urdf` is the text.
 
     ranges: narrower position limits by joint name, as a table or a cable may ask for.
-    free: limits where the URDF has none. A joint without an effort limit is not limited in effort,
-        which the result's warnings say; nor one without the limits of acceleration, deceleration
-        and jerk of URDF 1.2. Of a motion that goes to and fro the lower of the first two is kept.
-
-    A rotary joint whose limits are wider than two turns gets that part of them which `free` leaves.
+    free: limits where the URDF has none, and the part of those wider than two turns that is used. A
+        joint without limits of effort, or of acceleration, deceleration and jerk (URDF 1.2), is not
+        limited in these. Of acceleration and deceleration the lower is kept.
 
     Raises RobotModelError for a limit that is no number and for a prismatic joint without position
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.

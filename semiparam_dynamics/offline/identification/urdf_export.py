@@ -31,13 +31,9 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
 
     A body is a link with all that is fixed to it, and motion does not show how its mass is divided
     among them. If the body's pseudo-inertia went from P0 to T P0 T', each link's goes from P0_k to
-    T P0_k T': they add up to the body's, each is a real body again, their masses all change by the
-    same factor, and where the data said nothing, T = 1, they are the URDF's. Where a link with mass
-    is no body that can exist (a point mass, a plate), there is nothing to divide by: the link
-    nearest to the base then has all of it, and the others none.
-
-    Links that don't move, and links without mass, are left out: they stay as they are, unless the
-    URDF's body can't exist: then the nearest takes its place.
+    T P0_k T': they add up to the body's, and each is a real body again. Where a link with mass is
+    no body that can exist (a point mass, a plate), the link nearest to the base has all of it.
+    Links that don't move or have no mass stay as they are, unless their body can't exist.
     """
     tree = parse_urdf(model.urdf_text)
     inertials = tree.inertials
