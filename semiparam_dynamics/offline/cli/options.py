@@ -141,9 +141,9 @@ def node_config(
 def work(
     args: argparse.Namespace, files: Sequence[Path], title: str, warnings: Iterable[str]
 ) -> Iterator[ProgressBar]:
-    """The progress of work that makes `files`, which are reserved; `warnings` are told at its end.
+    """The progress of work that makes `files`, which are reserved.
 
-    They may say why there is nothing to learn.
+    At its end the `warnings` are printed, which may say why there is nothing to learn.
     """
     with reserved(files, overwrite=args.overwrite):
         try:
