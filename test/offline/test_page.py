@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 
-from semiparam_dynamics.offline.page import CSS, axis_groups, axis_units, draw
+from semiparam_dynamics.offline.page import axis_groups, axis_units, draw
 from semiparam_dynamics.robot.model import RobotModel
 
 from ..dynamics.arms import URDF, small_arm
@@ -58,9 +58,3 @@ def test_settings_of_the_user_are_left_alone() -> None:
     before = rcParams.copy()
     draw("one", "", plot, 300, 200)
     assert rcParams == before
-
-
-def test_the_style_sheet_has_nothing_but_rules() -> None:
-    """What is none, such as a mark of a merge, would take the next rule away."""
-    assert "<" not in CSS and "===" not in CSS
-    assert CSS.count("{") == CSS.count("}")

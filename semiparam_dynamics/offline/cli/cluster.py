@@ -27,11 +27,8 @@ class _ClusterExecutor(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have a worker run ``fn(*args, **kwargs)``."""
-        return super().submit(self._on_cluster, fn, *args, **kwargs)
-
-    def _on_cluster(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         # Not pure: a function of equal arguments may read a file that has changed since.
-        return self._client.submit(fn, *args, pure=False, **kwargs).result()
+        return super().submit(lambda: self._client.submit(fn, *args, pure=False, **kwargs).result())
 
 
 @contextmanager

@@ -12,15 +12,8 @@ from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.curves import NEEDS_RERUN
+from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.cli.light_options import warn
-from semiparam_dynamics.offline.cli.options import (
-    add_bags,
-    add_output,
-    add_topics,
-    add_workers,
-    learner_config,
-    workers,
-)
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.per_bag import (
     each_files,
@@ -32,9 +25,9 @@ from semiparam_dynamics.offline.evaluation.report import (
     FILES,
     summary_table,
     verdict,
+    write_rerun,
     write_results,
 )
-from semiparam_dynamics.offline.evaluation.rerun_file import write_rerun
 
 DESCRIPTION = """\
 Run the learner over bags, as the live node would process the same messages, and score it:
@@ -50,7 +43,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser)
+    options.add_bags(parser)
     parser.add_argument(
         "--train",
         metavar="BAG",
@@ -71,20 +64,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
     parser.add_argument(
-        "--rerun",
-        metavar="FILE",
-        default="",
-        help="also write predictions for the viewer Rerun",
+        "--rerun", metavar="FILE", default="", help="also write predictions for the viewer Rerun"
     )
-    add_workers(parser, jobs="processes for --each (default 0: one a core)")
-    add_topics(parser)
-    add_output(parser, "the results go")
+    options.add_workers(parser, jobs="processes for --each (default 0: one a core)")
+    options.add_topics(parser)
+    options.add_output(parser, "the results go")
 
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, write the results, and print the summary."""
     _check(args)
-    config = learner_config(args, args.model)
+    config = options.learner_config(args, args.model)
     topics = args.joint_states, args.wrench
     bags = Bags(args.bags, args.train, args.urdf, *topics, command=args.command_line)
     out = Path(args.out).expanduser()
@@ -127,7 +117,7 @@ def _run_each(
     args: argparse.Namespace, bags: Bags, config: InverseDynamicsConfig, out: Path
 ) -> int:
     """Evaluate each bag for itself; 1 if some could not be."""
-    spread = workers(args, most=len(bags.test))
+    spread = options.workers(args, most=len(bags.test))
     with spread as executor, ProgressBar("evaluating", sys.stderr) as progress:
         results = evaluate_each(bags, config, executor, progress, start=args.model)
     for result in results:

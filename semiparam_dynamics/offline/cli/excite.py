@@ -114,12 +114,11 @@ def run(args: argparse.Namespace) -> int:
     if robot.target != "effort":
         effort_model = RobotModel(urdf, replace(robot, target="effort", joints=model.joint_names))
     limits = motion_limits(
-        urdf,
-        model,
-        ranges=dict(_range(text) for text in args.ranges),
-        free=whole.free,
+        urdf, model, ranges=dict(_range(text) for text in args.ranges), free=whole.free
     )
-    folders = [Path(f) for f in (args.meshes, _folder(args.urdf)) if f]
+    folders = [Path(args.meshes)] if args.meshes else []
+    if "<" not in args.urdf:  # else it is no file
+        folders.append(Path(args.urdf).expanduser().parent)
     collisions = None
     if not args.no_collisions:
         collisions = Collisions(effort_model, whole.collisions, folders, limits)
@@ -147,10 +146,6 @@ def run(args: argparse.Namespace) -> int:
     )
     print(*files, sep="\n")
     return 0
-
-
-def _folder(urdf: str) -> Path | None:
-    return None if "<" in urdf else Path(urdf).expanduser().parent
 
 
 def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> str:

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from semiparam_dynamics.base.output_files import reserved
-from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.light_options import warn
-from semiparam_dynamics.offline.cli.options import (
-    add_bags,
-    add_output,
-    add_topics,
-    learner_config,
-)
+from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.identification import (
     MJCF_FILE,
@@ -42,7 +33,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser)
+    options.add_bags(parser)
     parser.add_argument(
         "--test",
         metavar="BAG",
@@ -51,30 +42,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bags that the files are scored on (default: the last 40 %% of each bag, with files "
         "identified on the first 60 %%)",
     )
-    parser.add_argument(
-        "--mjcf",
-        action="store_true",
-        help="write identified.xml too, for MuJoCo",
-    )
-    add_topics(parser, "what is measured")
-    add_output(parser)
+    parser.add_argument("--mjcf", action="store_true", help="write identified.xml too, for MuJoCo")
+    options.add_topics(parser, "what is measured")
+    options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Identify, write the files, and print what they gain."""
-    config = learner_config(args)
+    config = options.learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
     files = [out / URDF_FILE, out / TABLE_FILE]
     if args.mjcf:
         require("mujoco")  # before anything is read
         files.append(out / MJCF_FILE)
-    with reserved(files, overwrite=args.overwrite):
-        try:
-            with ProgressBar("reading", sys.stderr) as progress:
-                identification = identify_on_bags(bags, config, progress)
-        finally:
-            warn(bags.warnings)  # they may say why there is nothing to learn
+    with options.work(args, files, "reading", bags.warnings) as progress:
+        identification = identify_on_bags(bags, config, progress)
         write_identification(identification, out, mjcf=args.mjcf)
     print(identification_text(identification, mjcf=args.mjcf))
     print(*files, sep="\n")

@@ -6,7 +6,8 @@ import argparse
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,12 +104,7 @@ def statuses(node: str, labels: dict[str, str]) -> list[Curve]:
     name = node.removeprefix("/")
     values = f'{DIAGNOSTICS}.status[:]{{name=="{name}"}}.values[:]'
     return [
-        Curve(
-            DIAGNOSTICS,
-            label,
-            f'{values}{{key=="{key}"}}.value',
-            f"{DIAGNOSTICS}/{name}/{key}",
-        )
+        Curve(DIAGNOSTICS, label, f'{values}{{key=="{key}"}}.value', f"{DIAGNOSTICS}/{name}/{key}")
         for key, label in labels.items()
     ]
 
@@ -131,10 +127,7 @@ def contents(
     markers = f"{node}/markers"
     rviz = RVIZ.replace("MARKERS", markers).replace("BASE", json.dumps(base))
     files = {"rviz/semiparam_dynamics.rviz": rviz}
-    for target, pages in (
-        ("effort", effort_pages(node, joints)),
-        ("wrench", wrench_pages(node)),
-    ):
+    for target, pages in (("effort", effort_pages(node, joints)), ("wrench", wrench_pages(node))):
         files[f"plotjuggler/{target}.xml"] = plotjuggler_layout(pages)
         files[f"foxglove/{target}.json"] = foxglove_layout(pages, markers, base)
     return files
@@ -240,7 +233,7 @@ def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
             "color": color,
             "timestampMethod": "receiveTime" if curve.topic == DIAGNOSTICS else "headerStamp",
         }
-        for curve, color in _colored(curves, FOXGLOVE_COLORS)
+        for curve, color in zip(curves, cycle(FOXGLOVE_COLORS), strict=False)
     ]
     return {
         "foxglovePanelTitle": title,
@@ -256,10 +249,6 @@ def _panel(title: str, curves: Sequence[Curve]) -> dict[str, Any]:
         "followingViewWidth": SECONDS_SHOWN,
         "sidebarDimension": 190,
     }
-
-
-def _colored(curves: Sequence[Curve], colors: Sequence[str]) -> Iterable[tuple[Curve, str]]:
-    return ((curve, colors[k % len(colors)]) for k, curve in enumerate(curves))
 
 
 def _scene(markers: str, base: str) -> dict[str, Any]:
@@ -326,7 +315,7 @@ def plotjuggler_layout(pages: Pages) -> str:
             kind = {"mode": "TimeSeries", "style": "Lines", "flip_x": "false", "flip_y": "false"}
             drawn = add(area, "plot", kind)
             add(drawn, "limitY")
-            for curve, color in _colored(curves, PLOTJUGGLER_COLORS):
+            for curve, color in zip(curves, cycle(PLOTJUGGLER_COLORS), strict=False):
                 add(drawn, "curve", {"name": curve.series, "color": color})
     add(root[0], "currentTabIndex", {"index": "0"})
     curves = [curve for plots in pages.values() for plot in plots.values() for curve in plot]

@@ -67,9 +67,7 @@ def _fetched(key: str) -> str:
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """Add ``--overwrite``, without which no verb replaces what is there."""
     parser.add_argument(
-        "--overwrite",
-        action="store_true",
-        help="replace earlier results, kept as NAME.previous",
+        "--overwrite", action="store_true", help="replace earlier results, kept as NAME.previous"
     )
 
 

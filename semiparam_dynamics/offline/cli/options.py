@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from semiparam_dynamics.base.config_files import is_empty, load_yaml, parse_value
 from semiparam_dynamics.base.errors import ConfigurationError
+from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.parameters import Parameter, from_flat, parameters, replace, to_flat
-from semiparam_dynamics.base.progress import processes
+from semiparam_dynamics.base.progress import ProgressBar, processes
 from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED
@@ -133,6 +135,22 @@ def node_config(
         except ConfigurationError as error:
             raise ConfigurationError(f"--set {setting}: {error}") from None
     return from_flat(config_type, values)
+
+
+@contextmanager
+def work(
+    args: argparse.Namespace, files: Sequence[Path], title: str, warnings: Iterable[str]
+) -> Iterator[ProgressBar]:
+    """The progress of work that makes `files`, which are reserved.
+
+    At its end the `warnings` are printed, which may say why there is nothing to learn.
+    """
+    with reserved(files, overwrite=args.overwrite):
+        try:
+            with ProgressBar(title, sys.stderr) as progress:
+                yield progress
+        finally:
+            warn(warnings)
 
 
 def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:

@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
-from semiparam_dynamics.base.output_files import reserved
-from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.light_options import warn
-from semiparam_dynamics.offline.cli.options import (
-    add_bags,
-    add_output,
-    add_topics,
-    learner_config,
-)
+from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.training import (
     LEARNERS,
@@ -40,29 +31,25 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser)
+    options.add_bags(parser)
     parser.add_argument(
         "--learner",
         choices=tuple(LEARNERS),
         help="random_features trains the residual random_fourier, the others nystrom; "
         "default: random_features or nystrom_krls, by the parameter residual",
     )
-    add_topics(parser)
-    add_output(parser)
+    options.add_topics(parser)
+    options.add_output(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Train, write the model and its parameters, and print the training errors."""
-    config = learner_config(args)
+    config = options.learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
     files = out / MODEL_FILE, out / PARAMETERS_FILE
-    with reserved(files, overwrite=args.overwrite):
-        try:
-            with ProgressBar("reading", sys.stderr) as progress:
-                training = train_on_bags(bags, config, args.learner, progress)
-        finally:
-            warn(bags.warnings)  # they may say why there is nothing to learn
+    with options.work(args, files, "reading", bags.warnings) as progress:
+        training = train_on_bags(bags, config, args.learner, progress)
         write_training(training, out, args.urdf)
     print(training_table(training))
     print(*files, sep="\n")

@@ -5,18 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from semiparam_dynamics.base.output_files import reserved, write_files
-from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.light_options import warn
-from semiparam_dynamics.offline.cli.options import (
-    add_bags,
-    add_output,
-    add_topics,
-    add_workers,
-    learner_config,
-    workers,
-    yaml_file,
-)
+from semiparam_dynamics.base.output_files import write_files
+from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.training import node_yaml
 from semiparam_dynamics.offline.tuning.candidates import CRITERIA
@@ -38,7 +28,7 @@ EXAMPLES = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the verb's arguments."""
-    add_bags(parser)
+    options.add_bags(parser)
     parser.add_argument(
         "--keep",
         metavar="NAME",
@@ -54,33 +44,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the error that is made small: predicted half a second before it is learned "
         "(default), or with learning switched off",
     )
-    add_workers(parser, jobs="processes (default 0: one a core)")
-    add_topics(parser, "what is measured")
-    add_output(parser, "the node's YAML goes (of a folder tuned.yaml)", "FILE")
+    options.add_workers(parser, jobs="processes (default 0: one a core)")
+    options.add_topics(parser, "what is measured")
+    options.add_output(parser, "the node's YAML goes (of a folder tuned.yaml)", "FILE")
 
 
 def run(args: argparse.Namespace) -> int:
     """Tune, write the files, and print what was found."""
-    out = yaml_file(args.out, "tuned.yaml")
-    config = learner_config(args)
+    out = options.yaml_file(args.out, "tuned.yaml")
+    config = options.learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
-    with reserved([out], overwrite=args.overwrite):
-        try:
-            with workers(args) as executor, ProgressBar("tuning", sys.stderr) as progress:
-                tuning = tune_on_bags(
-                    bags,
-                    config,
-                    keep=args.keep,
-                    criterion=args.criterion,
-                    journal=out.with_suffix(".journal"),
-                    executor=executor,
-                    progress=progress,
-                )
-        except KeyboardInterrupt:
-            print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)
-            raise
-        finally:
-            warn(bags.warnings)  # they may say why there is nothing to learn
-        write_files({out: node_yaml(tuning.config, args.urdf)})
+    work = options.work(args, [out], "tuning", bags.warnings)
+    try:
+        with work as progress, options.workers(args) as executor:
+            tuning = tune_on_bags(
+                bags,
+                config,
+                keep=args.keep,
+                criterion=args.criterion,
+                journal=out.with_suffix(".journal"),
+                executor=executor,
+                progress=progress,
+            )
+            write_files({out: node_yaml(tuning.config, args.urdf)})
+    except KeyboardInterrupt:
+        print("semiparam: interrupted; the same command resumes from here", file=sys.stderr)
+        raise
     print(summary(tuning), out, sep="\n")
     return 0

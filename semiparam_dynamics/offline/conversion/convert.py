@@ -1,7 +1,4 @@
-"""Logs turned into rosbag2, which every tool of ROS 2 can read and play.
-
-Such logs are arrays over time, as scripts, MATLAB, spreadsheets and LeRobot leave them.
-"""
+"""Logs of scripts, MATLAB, spreadsheets and LeRobot turned into rosbag2."""
 
 from __future__ import annotations
 
@@ -78,8 +75,12 @@ def convert_log(
     text, actuated, slides = _describe(urdf) if urdf else ("", (), {})
     if names:
         check_names(names, joints, "the names given")
-    names = tuple(names) or data.names or _from_urdf(actuated, joints)
-    names = names or tuple(f"joint_{j + 1}" for j in range(joints))
+    names = tuple(names) or data.names or actuated or tuple(f"joint_{j + 1}" for j in range(joints))
+    if len(names) != joints:  # those of the URDF
+        raise SampleError(
+            f"the log has {joints} joints, the URDF {len(names)} that move"
+            f" ({', '.join(names)}): name the log's joints"
+        )
     # Those that follow another one (<mimic>) move as well, and joint states name them.
     unknown = [name for name in names if text and name not in slides]
     if unknown:
@@ -89,8 +90,11 @@ def convert_log(
             "which of them the log's joints are, in the log's order"
         )
     warnings = data.warnings
-    if text:
-        data = data.in_metres([slides[name] for name in names])
+    if text:  # what slides was never in degrees
+        slid = data.degrees & np.array([slides[name] for name in names])
+        factor = np.where(slid, np.rad2deg(1.0), 1.0)
+        dq = None if data.dq is None else factor[1] * data.dq
+        data = replace(data, q=factor[0] * data.q, dq=dq)
     elif data.degrees.any():
         warnings += (
             "every joint's positions and velocities were taken as degrees: with --urdf those of "
@@ -136,19 +140,9 @@ class ArmLog:
     warnings: tuple[str, ...]
     degrees: Mask
 
-    def in_metres(self, slides: Sequence[bool]) -> ArmLog:
-        """The log in which q and dq of the joints that slide never were degrees."""
-        factor = np.where(self.degrees & np.array(slides, dtype=bool), np.rad2deg(1.0), 1.0)
-        dq = None if self.dq is None else factor[1] * self.dq
-        return replace(self, q=factor[0] * self.q, dq=dq)
-
 
 def read_log(
-    path: str | Path,
-    *,
-    episode: int | None = None,
-    effort_column: str = "",
-    degrees: bool = False,
+    path: str | Path, *, episode: int | None = None, effort_column: str = "", degrees: bool = False
 ) -> ArmLog:
     """Read and check a log; SampleError says what is missing or wrong in it.
 
@@ -220,15 +214,6 @@ def _describe(urdf: str) -> tuple[str, tuple[str, ...], dict[str, bool]]:
     moving = [joint for joint in tree.below(tree.root) if joint.type in ONE_DOF]
     actuated = tuple(joint.name for joint in moving if joint.actuated)
     return text, actuated, {joint.name: joint.type == "prismatic" for joint in moving}
-
-
-def _from_urdf(actuated: tuple[str, ...], joints: int) -> tuple[str, ...]:
-    if actuated and len(actuated) != joints:
-        raise SampleError(
-            f"the log has {joints} joints, the URDF {len(actuated)} that move"
-            f" ({', '.join(actuated)}): name the log's joints"
-        )
-    return actuated
 
 
 # The arrays of an npz file, or those that were made of another log, and the names of what is not

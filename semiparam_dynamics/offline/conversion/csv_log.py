@@ -151,8 +151,7 @@ def _check_finite(
 def _joints(path: Path, found: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The joints as columns call them, in order, and their names; none where they are numbers.
 
-    Names come from elsewhere then, such as a URDF, by position: columns of which one is left out,
-    or that are sorted as text (1, 10, 2), would give a joint the readings of another.
+    Names come from elsewhere then, by position: a column left out would shift the others' readings.
     """
     last = tuple(joint.rpartition("/")[2] for joint in found)
     names = last if all(last) and len(set(last)) == len(last) else found

@@ -1,8 +1,7 @@
 """LeRobot data sets, versions 2.0, 2.1 and 3.0, as logs: one episode of a folder on this machine.
 
-Layout: ``meta/info.json`` names the columns, the rate and the files. Version 2 has one Parquet file
-an episode; version 3 puts many into one, and ``meta/episodes/`` says which
-(https://huggingface.co/docs/lerobot/lerobot-dataset-v3).
+Version 2 has one Parquet file an episode; version 3 puts many into one, and ``meta/episodes/`` says
+which (https://huggingface.co/docs/lerobot/lerobot-dataset-v3).
 """
 
 from __future__ import annotations

@@ -54,43 +54,30 @@ ROUNDS = 4  # of the noise's estimate
 
 @dataclass(frozen=True)
 class KnownLoad:
-    """The load held in the second recording.
+    """The load held in the second recording."""
 
-    Attributes
-    ----------
-    mass, mass_std: kg. center: (3,) m in the frame of `link`; None: not known. center_std: m.
-    link: of the URDF, that moves; empty: the last one's own frame.
-    """
-
-    mass: float
+    mass: float  # kg
     mass_std: float = 0.0
-    center: tuple[float, float, float] | None = None
+    center: tuple[float, float, float] | None = None  # m in the frame of `link`; None: not known
     center_std: float = 0.01
-    link: str = ""
+    link: str = ""  # of the URDF, that moves; empty: the last one's own frame
 
 
 @dataclass(frozen=True)
 class DriveGains:
     """The gains of k joints and how far they are known.
 
-    Attributes
-    ----------
-    names: of the joints. gains: (k,) N m for a unit of effort, negative where its sign is turned.
-    own_std: (k,) relative standard deviation of each beside the others. common_std: of the factor
-        that all share. told: (k,) whether the recording tells a joint's gain; one that it does not
-        has the others' geometric mean, their sign where they have one and + where not, and a
-        deviation of `own_std`.
-    absolute: whether a known load fixed the common factor; else it is the URDF's masses'.
-    notes: sentences on joints that were left out.
+    A joint whose gain the recording does not tell has the others' geometric mean, and their sign
+    where they have one, + where not.
     """
 
     names: tuple[str, ...]
-    gains: Array
-    own_std: Array
-    common_std: float
-    told: Mask
-    absolute: bool
-    notes: tuple[str, ...] = ()
+    gains: Array  # (k,) N m for a unit of effort, negative where its sign is turned
+    own_std: Array  # (k,) relative standard deviation of each beside the others
+    common_std: float  # of the factor that all share
+    told: Mask  # (k,) whether the recording tells a joint's gain
+    absolute: bool  # whether a known load fixed the common factor; else the URDF's masses did
+    notes: tuple[str, ...] = ()  # sentences on joints that were left out
 
 
 def drive_gains_of_bags(

@@ -31,7 +31,7 @@ from semiparam_dynamics.offline.doctor.messages import (
     repaired,
 )
 from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings
-from semiparam_dynamics.offline.doctor.wrench import WrenchLog, read_wrench_log, wrench_findings
+from semiparam_dynamics.offline.doctor.wrench import read_wrench_log, wrench_findings
 from semiparam_dynamics.robot.model import RobotModel, told_of_urdf
 from semiparam_dynamics.robot.urdf import ONE_DOF, parse_urdf, read_urdf
 from semiparam_dynamics.samples.bag import WRENCH, BagReader
@@ -40,27 +40,16 @@ from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
 
 @dataclass(frozen=True)
 class Examination:
-    """The findings in a log.
+    """The findings in a log."""
 
-    Attributes
-    ----------
-    log: as it was sent, efforts times the configured scale.
-    clean: without what would spoil the columns of the dynamics.
-    findings: faults first.
-    physics: None where the efforts were not compared with the dynamics; `skipped` says why.
-    not_examined: what else was left out, each with the reason.
-    config: the configuration with what parameters mend.
-    mended: the names of these parameters.
-    """
-
-    log: JointLog
-    clean: JointLog
-    findings: list[Finding]
-    physics: Physics | None
-    skipped: str
-    config: InverseDynamicsConfig
-    mended: tuple[str, ...]
-    not_examined: tuple[str, ...] = ()
+    log: JointLog  # as it was sent, efforts times the configured scale
+    clean: JointLog  # without what would spoil the columns of the dynamics
+    findings: list[Finding]  # faults first
+    physics: Physics | None  # None where the efforts were not compared with the dynamics
+    skipped: str  # why not
+    config: InverseDynamicsConfig  # with what parameters mend
+    mended: tuple[str, ...]  # the names of these parameters
+    not_examined: tuple[str, ...] = ()  # what else was left out, each with the reason
     wrenches: int = 0  # that were examined
 
 
@@ -96,22 +85,12 @@ def examine_bag(
     examination = examine(log, text, config, locked, efforts=efforts)
     if wrenches is None:
         return examination
-    return _with_wrenches(examination, wrenches, text, target != "effort", locked)
-
-
-def _with_wrenches(
-    examination: Examination,
-    wrenches: WrenchLog,
-    urdf: str,
-    learned: bool,
-    locked: Mapping[str, float],
-) -> Examination:
-    """The examination with a sensor's readings; where they are learned no efforts are needed."""
-    found, why = wrench_findings(wrenches, examination.clean, urdf, examination.config, locked)
+    learned = target != "effort"  # so that no efforts are needed
+    found, why = wrench_findings(wrenches, examination.clean, text, examination.config, locked)
     findings = [f for f in examination.findings if not learned or f.kind != "no efforts"] + found
     findings.sort(key=lambda finding: not finding.fault)
     left = (f"the wrenches beside the URDF's weight: {why}",) if why else ()
-    skipped = "" if learned and examination.log.y is None else examination.skipped
+    skipped = "" if learned and log.y is None else examination.skipped
     return replace(
         examination,
         findings=findings,
@@ -187,17 +166,9 @@ def _physics(
 
 
 def _mends(
-    findings: list[Finding],
-    names: tuple[str, ...],
-    config: InverseDynamicsConfig,
-    *,
-    efforts: bool,
+    findings: list[Finding], names: tuple[str, ...], config: InverseDynamicsConfig, *, efforts: bool
 ) -> tuple[dict[str, object], tuple[str, ...]]:
-    """The parameters' values that all findings together ask for.
-
-    They go on top of the efforts' scale, delay and limits that were given. efforts: whether limits
-    of readings are those of efforts.
-    """
+    """The parameters' values that all findings ask for, on top of those that were given."""
     values: dict[str, object] = {}
     samples, n = config.samples, len(names)
     given = one_or_each("samples.effort_scale", samples.effort_scale, n, "joints")

@@ -31,55 +31,34 @@ from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE
 
 @dataclass(frozen=True)
 class Lacks:
-    """Messages that lack something, which is made good here as it is where the robot learns.
+    """Messages that lack something, which is made good here as it is where the robot learns."""
 
-    Attributes
-    ----------
-    efforts: messages without efforts, between others that have them, which are left out.
-    elsewhere: of them those whose positions are not between those of their neighbours.
-    velocities: messages without velocities, which are filled in by differences of positions.
-    unread: first messages whose efforts have never changed though the robot moves, left out.
-    batch: messages that come at once on the mean, whose stamps are put at even times; 0: singly.
-    """
-
-    efforts: int = 0
-    elsewhere: int = 0
-    velocities: int = 0
-    unread: int = 0
-    batch: float = 0.0
+    efforts: int = 0  # without efforts, between others that have them, which are left out
+    elsewhere: int = 0  # of them those whose positions are not between those of their neighbours
+    velocities: int = 0  # without velocities, which are filled in by differences of positions
+    unread: int = 0  # first ones whose efforts never change though the robot moves, left out
+    batch: float = 0.0  # come at once on the mean, whose stamps are put at even times; 0: singly
 
 
 @dataclass(frozen=True)
 class JointLog:
     """n joint states of k joints in the order in which they came, unchecked.
 
-    Attributes
-    ----------
-    names: of the joints.
-    stamps: (n,) ns.
-    q, dq, y: (n, k) positions, velocities and efforts as they were sent, NaN where a message has
-        none; dq and y are None where no message has any.
-    unknown: names in the messages that the robot doesn't have.
-    missing: joints of the robot that no message names.
-    others: how many messages name other joints than most do.
-    doubled: joints that these messages name more than once.
-    unfit: how many of them have another number of positions, velocities or efforts than of names.
-    lacks: what the learner makes good, see `Lacks`.
-    unreadable: sentences on what of the bag could not be read.
+    Positions, velocities and efforts are as they were sent, NaN where a message has none.
     """
 
-    names: tuple[str, ...]
-    stamps: Stamps
-    q: Array
-    dq: Array | None
-    y: Array | None
-    unknown: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-    others: int = 0
-    doubled: tuple[str, ...] = ()
-    unfit: int = 0
-    lacks: Lacks = field(default_factory=Lacks)
-    unreadable: tuple[str, ...] = ()
+    names: tuple[str, ...]  # of the joints
+    stamps: Stamps  # (n,) ns
+    q: Array  # (n, k)
+    dq: Array | None  # None where no message has any
+    y: Array | None  # the same
+    unknown: tuple[str, ...] = ()  # names in the messages that the robot doesn't have
+    missing: tuple[str, ...] = ()  # joints of the robot that no message names
+    others: int = 0  # messages that name other joints than most do
+    doubled: tuple[str, ...] = ()  # joints that these messages name more than once
+    unfit: int = 0  # messages with another number of values than of names
+    lacks: Lacks = field(default_factory=Lacks)  # what the learner makes good
+    unreadable: tuple[str, ...] = ()  # sentences on what of the bag could not be read
 
     def __len__(self) -> int:
         return len(self.stamps)

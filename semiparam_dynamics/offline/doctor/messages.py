@@ -1,8 +1,4 @@
-"""Faults that messages show by themselves: stamps, columns, units of positions, rest.
-
-Each check yields its findings, whose sentences are in findings.yaml; `repaired` leaves out or puts
-right what would spoil the columns of the checks of the dynamics.
-"""
+"""Faults that messages show by themselves, whose sentences are in findings.yaml; logs repaired."""
 
 from __future__ import annotations
 
@@ -150,8 +146,7 @@ def moving(log: JointLog) -> Mask:
     before = np.interp(times - 0.1, times, np.arange(len(log))).astype(int)
     after = np.minimum(np.searchsorted(times, times + 0.1), len(log) - 1)
     span = np.maximum(times[after] - times[before], 1e-9)[:, None]
-    fast: Mask = (np.abs(log.q[after] - log.q[before]) / span > REST_VELOCITY).any(axis=1)
-    return fast
+    return np.asarray((np.abs(log.q[after] - log.q[before]) / span > REST_VELOCITY).any(axis=1))
 
 
 def degrees(log: JointLog, facts: JointFacts) -> bool:
@@ -443,8 +438,7 @@ def _emptied(log: JointLog) -> Mask:
     zero: Mask = (log.q == 0.0).all(axis=1) & (log.q.shape[1] > 1)
     near = np.concatenate((log.q[:1], log.q, log.q[-1:]))
     far = np.maximum(np.abs(near[:-2]).max(axis=1), np.abs(near[2:]).max(axis=1)) > MIN_SPIKE
-    empty: Mask = zero & far & (np.mean(zero) < 0.1)
-    return empty
+    return np.asarray(zero & far & (np.mean(zero) < 0.1))
 
 
 def _held(log: JointLog) -> Mask:
@@ -471,8 +465,7 @@ def _held(log: JointLog) -> Mask:
 
 def _equal(a: Array, b: Array) -> Mask:
     """(n,) rows that are the same; a number that is missing in both is no difference."""
-    equal: Mask = ((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1)
-    return equal
+    return np.asarray(((a == b) | (np.isnan(a) & np.isnan(b))).all(axis=1))
 
 
 def _turns(q: Array, facts: JointFacts) -> Mask:
@@ -481,16 +474,14 @@ def _turns(q: Array, facts: JointFacts) -> Mask:
     whole = np.round(steps / TURN)
     usual = np.quantile(np.abs(steps), 0.9, axis=0)
     near: Mask = np.abs(steps - TURN * whole) < np.maximum(5.0 * usual, 0.05)
-    turns: Mask = near & (whole != 0.0) & facts.turning & (usual < 1.0)
-    return turns
+    return np.asarray(near & (whole != 0.0) & facts.turning & (usual < 1.0))
 
 
 def _unwrapped(q: Array, facts: JointFacts) -> Array:
     if len(q) < 2:
         return q
     turns = np.where(_turns(q, facts), np.round(np.diff(q, axis=0) / TURN), 0.0)
-    unwrapped: Array = q - TURN * np.concatenate((0.0 * q[:1], np.cumsum(turns, axis=0)))
-    return unwrapped
+    return np.asarray(q - TURN * np.concatenate((0.0 * q[:1], np.cumsum(turns, axis=0))))
 
 
 def spikes(q: Array, least: float = MIN_SPIKE) -> Mask:

@@ -1,8 +1,7 @@
 """Columns of a recorded motion, and the faults that only the dynamics tell.
 
-Those are faults of efforts, and of joints' names. Offline there is no need to be causal: filters
-are of zero phase, on an even grid of time. As in the learner, positions and efforts pass a wide
-low-pass, the columns are computed, and both sides pass the same narrow one.
+Filters are of zero phase, on an even grid of time. As in the learner, positions and efforts pass a
+wide low-pass, the columns are computed, and both sides pass the same narrow one.
 """
 
 from __future__ import annotations
@@ -37,13 +36,10 @@ RECORD = "record a minute of varied motion"
 
 
 def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool = True) -> Columns:
-    """The columns of a log without faults in single messages; its efforts must be there.
-
-    Efforts that are no evidence are NaN.
+    """The columns of a log without faults in single messages; efforts that are no evidence are NaN.
 
     `model` is of the log's joints in their order. Without `free` bodies the URDF's torques are the
-    only inertial column, which takes a fraction of the time. Raises BagError where the log is too
-    short.
+    only inertial column, which takes a fraction of the time. Raises BagError for too short a log.
     """
     assert log.y is not None
     if len(log) < 3:
@@ -108,8 +104,7 @@ def _resting(dq: Array, rate: float) -> Mask:
     """(n,) whether the arm rests for more than a second, or did or will within half a second."""
     still = (np.abs(dq) < REST_VELOCITY).all(axis=1)
     second = np.ones(max(1, round(rate)), dtype=bool)
-    resting: Mask = binary_dilation(binary_opening(still, second), second)
-    return resting
+    return np.asarray(binary_dilation(binary_opening(still, second), second))
 
 
 def _on_grid(times: Array, values: Array, rate: float, grid: Array, cutoff: float) -> Array:
@@ -124,8 +119,7 @@ def _on_grid(times: Array, values: Array, rate: float, grid: Array, cutoff: floa
 
 
 def _low_pass(values: Array, cutoff: float, rate: float) -> Array:
-    filtered: Array = sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), values, axis=0)
-    return filtered
+    return np.asarray(sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), values, axis=0))
 
 
 @dataclass(frozen=True)
@@ -175,11 +169,7 @@ def _doubted(finding: Finding) -> Finding:
 def _renamed(
     part: JointLog, model: RobotModel, cutoff: float, used: Mask, verdict: Verdict
 ) -> tuple[list[Finding], Verdict]:
-    """Compare with the dynamics with two joints' names exchanged, if that explains the efforts.
-
-    Unlike exchanged efforts, positions are the other joint's as well: the motion is that of another
-    arm, and every joint's effort is off.
-    """
+    """Compare with the dynamics with two joints' names exchanged, in positions and efforts."""
     told, found = verdict.trial, None
     least = told.error(verdict.hypothesis)
     assert part.y is not None

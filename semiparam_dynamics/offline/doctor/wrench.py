@@ -1,9 +1,7 @@
 """Faults of a six-axis sensor's readings: messages, stuck and clipped axes, signs, axes and units.
 
-What a sensor reads of slow motion is the weight behind it and an offset. The weight that the URDF
-has there tells sign, axes and units: force f = s Q g(q) + c, with the URDF's weight g(q) at the
-sensor, an offset c, a factor s, and a rotation Q by right angles. Masses may be wrong: s is free
-within the bounds that a joint's effort has.
+Of slow motion the force is f = s Q g(q) + c, with the URDF's weight g(q) there, an offset c,
+a rotation Q by right angles, and a factor s that is free within the bounds of a joint's effort.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Stamps
+from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES, Array, Indices, Mask, Stamps
 from semiparam_dynamics.base.errors import RobotModelError, listing
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
@@ -48,16 +46,11 @@ RIGHT_ANGLES = [*np.round(Rotation.create_group("O").as_matrix()), -np.eye(3)]
 
 @dataclass(frozen=True)
 class WrenchLog:
-    """n wrenches as they were sent.
+    """n wrenches as they were sent."""
 
-    Attributes
-    ----------
-    stamps: (n,) ns. values: (n, 6) force (N) and moment (N m). frames: the messages' frame_ids.
-    """
-
-    stamps: Stamps
-    values: Array
-    frames: tuple[str, ...]
+    stamps: Stamps  # (n,) ns
+    values: Array  # (n, 6) force (N) and moment (N m)
+    frames: tuple[str, ...]  # the messages' frame_ids
 
     def __len__(self) -> int:
         return len(self.stamps)
@@ -107,8 +100,11 @@ def wrench_findings(
         findings.append(found("wrench: another clock", amount=outside, percent=100 * outside))
         return findings, "the wrenches are not of the joint states' time"
     clean = replace(clean, stamps=clean.stamps[inside], values=clean.values[inside])
-    findings += _axes(clean, joints, config.samples)
-    more, skipped = _weight(clean, joints, urdf, config, locked)
+    times = (clean.stamps - joints.stamps[0]) / SECOND
+    q = np.column_stack([np.interp(times, joints.times, column) for column in joints.q.T])
+    active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
+    findings += _axes(clean, q, active, config.samples)
+    more, skipped = _weight(clean, q, joints.names, urdf, config, locked)
     return findings + more, skipped
 
 
@@ -121,10 +117,8 @@ def _numbers(log: WrenchLog) -> Iterator[Finding]:
         yield found("wrench: several frames", frames=listing(log.frames))
 
 
-def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[Finding]:
+def _axes(log: WrenchLog, q: Array, active: Mask, samples: StreamConfig) -> Iterator[Finding]:
     """Check single axes while the arm moves."""
-    times = (log.stamps - joints.stamps[0]) / SECOND
-    active = np.interp(times, joints.times, moving(joints).astype(float)) > 0.5
     if active.sum() < 50:
         return
     constant = np.ptp(log.values[active], axis=0) == 0.0
@@ -137,7 +131,6 @@ def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[F
     held = float(np.mean(same[active]))
     if not constant.all() and held > MAX_REPEATED_SHARE:
         yield found("wrench: repeated readings", amount=held, percent=100 * held)
-    q = np.column_stack([np.interp(times, joints.times, column) for column in joints.q.T])
     faults = left_out((), log.stamps, log.values, q, samples)
     stuck = {} if held > MAX_REPEATED_SHARE else faults["wrench stuck"]
     if stuck:
@@ -156,7 +149,8 @@ def _axes(log: WrenchLog, joints: JointLog, samples: StreamConfig) -> Iterator[F
 
 def _weight(
     log: WrenchLog,
-    joints: JointLog,
+    q: Array,
+    names: tuple[str, ...],
     urdf: str,
     config: InverseDynamicsConfig,
     locked: Mapping[str, float] | None,
@@ -165,7 +159,7 @@ def _weight(
     frame = config.robot.sensor_frame or (log.frames[0] if len(log.frames) == 1 else "")
     if not frame:
         return [], "neither the messages nor sensor_frame name the sensor's frame"
-    given = {"joints": joints.names, "target": "wrench", "sensor_frame": frame}
+    given = {"joints": names, "target": "wrench", "sensor_frame": frame}
     try:
         model = RobotModel(urdf, config.robot, locked=locked, **given)
     except RobotModelError as error:
@@ -185,8 +179,6 @@ def _weight(
     if first.size < MIN_BLOCKS:
         return [], "there are too few readings"
     y = _means(log.values, of)
-    seconds = (log.stamps - joints.stamps[0]) / SECOND
-    q = np.column_stack([np.interp(seconds, joints.times, column) for column in joints.q.T])
     q = _means(q, of)
     told: Array = model.regressors(q, 0.0 * q, 0.0 * q) @ model.prior
     force, weight = _centered(y[:, :3]), _centered(told[:, :3])

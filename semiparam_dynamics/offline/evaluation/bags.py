@@ -96,9 +96,8 @@ def evaluate_bags(
     """Evaluate the learner on bags; `start` is a saved model that it resumes from.
 
     A wrench target without a `sensor_frame` takes the frame that the wrench messages name, and
-    no `joints` are those of the URDF that the joint states have. The bags are gone through in
-    order and read as streams, by the thread that learns: reading takes a quarter of what learning
-    does, and holds Python's lock, so that a thread would gain nothing.
+    no `joints` are those of the URDF that the joint states have. The bags are read as streams, by
+    the thread that learns: reading holds Python's lock, so that another would gain nothing.
     Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config, start)
@@ -142,9 +141,8 @@ def evaluate_bags(
 def differences(start: str | Path, config: InverseDynamicsConfig) -> list[str]:
     """List the parameters under which the saved model `start` was learned differently.
 
-    Its numbers mean something else then, such as under another filter. Live parameters are meant to
-    differ; others are part of the model's identity, so that it is not loaded. Raises
-    DamagedModelError where there is no whole file.
+    Live parameters are meant to differ, and others are part of the model's identity, so that it is
+    not loaded. Raises DamagedModelError where there is no whole file.
     """
     there = saved_header(start)[1]
     here = json.loads(json.dumps(to_flat(config)))
@@ -163,17 +161,19 @@ def robot_of(
     """The robot that bags are of, and the configuration with its joints and sensor frame.
 
     Joints that are not learned are locked where they are published first, or where they were in
-    the saved model `start` if that is near. Where no URDF is named the first bag's is used for all:
-    bags that hold another one are named in `bags.warnings`. Raises BagError where the joints of one
-    are others.
+    the saved model `start` if that is near. Where no URDF is named the first bag's is used for all,
+    see `bags.warnings`. Raises BagError where the joints of one are others.
     """
     urdf = bags.urdf or read_description((*bags.train, *bags.test))[1]
     tree = parse_urdf(read_urdf(urdf))
     _check_descriptions(bags, tree)
     with BagReader((*bags.train, *bags.test)[0]) as bag:
         messages = bag.first_joint_states(bag.choose(JOINT_STATE, bags.joint_states))
+        if config.robot.target == "wrench" and not config.robot.sensor_frame:
+            for _, first, _ in islice(bag.messages([bag.choose(WRENCH, bags.wrench)]), 1):
+                config = replace(config, sensor_frame=first.header.frame_id.lstrip("/"))
     published = first_positions(messages, tree.joints)
-    config = _with_joints(bags, tree, messages, published, _with_sensor_frame(bags, config))
+    config = _with_joints(bags, tree, messages, published, config)
     before = saved_header(start)[1].get(LOCKED) if start else None
     joints = config.robot.joints or tree.actuated()
     locked = locked_positions(tree, [j for j in joints if j in tree.joints], published, before)
@@ -201,15 +201,10 @@ def in_turn(progress: Callable[[float], None], parts: Sequence[float]) -> Callab
 
 
 class BagToRead:
-    """A bag's measurements in order, read anew by each iteration.
+    """A bag's measurements in order, read anew by each iteration, whose `facts` are of the last.
 
     What is to be said of the bag is put into `bags` at the end of the first one. An iteration
     raises BagError where the bag can't be read, or what is measured never varies.
-
-    Attributes
-    ----------
-    recording: the stream, with what became of its messages.
-    facts: on its measurements, by the last iteration.
     """
 
     def __init__(
@@ -263,12 +258,8 @@ class BagToRead:
 
 
 class BagFacts:
-    """Facts of a bag's measurements, kept as they pass; memory does not grow with their number.
+    """Facts of a recording's measurements, kept as they pass in little memory.
 
-    recording: of whose measurements, as it is iterated.
-
-    Attributes
-    ----------
     count: measurements until now. measured: whether one of them had efforts or a wrench.
     """
 
@@ -371,10 +362,7 @@ def samples_of(
 
 
 def _check_descriptions(bags: Bags, tree: UrdfTree) -> None:
-    """Warn of bags whose URDF has other dynamics than `tree`, of the first bag that holds one.
-
-    One URDF is used for all bags. Raises BagError where the joints of another differ.
-    """
+    """Warn of bags whose URDF has other dynamics than `tree`; BagError where its joints differ."""
     if bags.urdf:
         return
     first, used = "", ""
@@ -429,15 +417,6 @@ def _with_joints(
         f"{', '.join(there)}{told}"
     )
     return replace(config, joints=there)
-
-
-def _with_sensor_frame(bags: Bags, config: InverseDynamicsConfig) -> InverseDynamicsConfig:
-    if config.robot.target != "wrench" or config.robot.sensor_frame:
-        return config
-    with BagReader((*bags.train, *bags.test)[0]) as bag:
-        messages = [m for _, m, _ in islice(bag.messages([bag.choose(WRENCH, bags.wrench)]), 1)]
-    frame = messages[0].header.frame_id.lstrip("/") if messages else ""
-    return replace(config, sensor_frame=frame)
 
 
 MIN_MOTION = 1.5  # s: in less hardly a parameter shows

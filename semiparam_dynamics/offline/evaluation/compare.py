@@ -95,7 +95,7 @@ def _measuring(results: Sequence[Result]) -> list[str]:
 def _between(first: Result, other: Result, measuring: bool) -> Iterator[str]:
     """Sentences on why figures of two results do not compare, settings apart.
 
-    measuring: whether what is measured is treated otherwise, which changes the numbers that tell.
+    measuring: whether what is measured is treated otherwise, so that numbers of samples differ.
     """
     others = [
         what

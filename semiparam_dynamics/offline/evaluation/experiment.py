@@ -1,8 +1,4 @@
-"""Evaluate the learner on recordings, under all protocols, in one pass over the data.
-
-Recordings are gone through as streams: of measurements and samples nothing is kept but what scores
-and plots are made of.
-"""
+"""Evaluate the learner on recordings, under all protocols, in one pass over streams of them."""
 
 from __future__ import annotations
 
@@ -115,8 +111,6 @@ class Filtered:
 
     between, fast: as in `SampleFilter`.
 
-    Attributes
-    ----------
     count: measurements until now. begin, end: stamps of the first and the last, ns. covered: the
         time that they cover. dropped: as in `SampleFilter`.
     """
@@ -311,11 +305,9 @@ def evaluate(
     With `train`, the models first learn those, and `test` is scored under the three protocols;
     likewise with `start`, a saved model that the estimator continues from. (The nonparametric
     baseline is in no file: it learns `test` only, and has no frozen scores.) Without either,
-    `test` is scored from its first motion on, sequential and delayed: while the arm stands before
-    anything was learned, the learned models predict nothing. The models as they are after 60 % of
-    its time from there on are scored `frozen` on the rest; `sequential_rest` and `delayed_rest` are
-    the other two protocols' scores on that rest alone. Each of `test` is then iterated twice, first
-    for that time alone.
+    `test` is scored from its first motion on, sequential and delayed, and iterated twice, first for
+    its time alone. The models as they are after 60 % of that are scored `frozen` on the rest;
+    `sequential_rest` and `delayed_rest` are the other two protocols' scores on that rest alone.
 
     Raises NothingScoredError if nothing could be scored, and StorageError if `start` can't be read
     or is of another robot or configuration.
@@ -393,10 +385,10 @@ def _score(
         first.finish()
         if frozen is not None:
             frozen.finish()
-    for run in (first, frozen):
-        evaluation.noticed += _noticed(run, spans)
     runs = {"sequential": first, "delayed": first.delayed, "frozen": frozen}
     evaluation.runs = {name: run for name, run in runs.items() if run is not None}
+    for run in evaluation.runs.values():
+        evaluation.noticed += _noticed(run, spans)
     return last
 
 
@@ -416,13 +408,8 @@ def _frozen_run(first: ProtocolRun, learned: LearnedStates) -> ProtocolRun:
     return frozen
 
 
-def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> list[Noticed]:
-    """The changes that a run has noticed.
-
-    spans: of the recordings, number and stamps of the first and the last measurement.
-    """
-    if run is None:
-        return []
+def _noticed(run: ProtocolRun, spans: Sequence[tuple[int, int, int]]) -> list[Noticed]:
+    """The changes of a run; spans: the recordings' numbers, first and last stamps."""
     noticed = []
     for event in run.events:
         # A change that ends with a recording is reported with the next one's first sample.
@@ -430,9 +417,8 @@ def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> 
         k, start, _ = (within or spans)[-1]
         time, onset = ((stamp - start) * 1e-9 for stamp in (event.stamp, event.onset))
         names = "link", "mass", "mass_std", "center", "center_std"
-        held = run.payloads.get(event.stamp)
         payload = None
-        if held is not None:
+        if (held := run.payloads.get(event.stamp)) is not None:
             payload = {name: np.asarray(getattr(held, name)).tolist() for name in names}
         noticed.append(Noticed(run.protocol, k, time, onset, event.cause, event.name, payload))
     return noticed
@@ -441,10 +427,7 @@ def _noticed(run: ProtocolRun | None, spans: Sequence[tuple[int, int, int]]) -> 
 def _live_steps(
     take: Callable[[Sample], object], samples: Sequence[tuple[Sample, float]]
 ) -> list[float]:
-    """Measure the time (s) to filter, predict and learn these samples one by one, as a node does.
-
-    Its share of what filtering the block took stands for the filter.
-    """
+    """Times (s) to filter, predict and learn these samples one by one, as a node does."""
     times = []
     for sample, spent in samples:
         started = time.perf_counter()

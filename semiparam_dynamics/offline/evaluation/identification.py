@@ -26,6 +26,7 @@ from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot_of, samples_of
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
+from semiparam_dynamics.offline.evaluation.protocols import MAX_BLOCK
 from semiparam_dynamics.offline.evaluation.verdict import (
     MIN_PIECES,
     MIN_SECONDS,
@@ -50,7 +51,6 @@ MJCF_FILE = "identified.xml"
 COLUMNS = ("name", "urdf", "identified", "standard_deviation", "excitation", "files")
 GIVEN = "URDF given"
 _MOSTLY = 0.5  # excitation below which a parameter is rather the URDF's
-_CHUNK = 512  # states whose regressors are there at once
 
 
 @dataclass(frozen=True)
@@ -60,19 +60,14 @@ class Fit:
     full: ConsistentParameters
     filed: ConsistentParameters
 
-    @classmethod
-    def of(cls, model: RobotModel, data: AxisFactors) -> Fit:
-        """Both; see `consistent` and `effects_of_files`."""
-        return cls(
-            consistent(model, data), consistent(model, data, effects=effects_of_files(model))
-        )
+
+def _fit(model: RobotModel, data: AxisFactors) -> Fit:
+    return Fit(consistent(model, data), consistent(model, data, effects=effects_of_files(model)))
 
 
 class HeldOut:
     """Measured samples in motion that nothing was identified on, to score files by.
 
-    Attributes
-    ----------
     factors: of the same samples, to score parameters by that no file holds.
     """
 
@@ -104,7 +99,7 @@ class HeldOut:
         read = [label.startswith((WEIGHT, "offset")) for label in model.full_labels]
         own = model.base.project(np.where(read, fit.filed.values, 0.0))
         columns = np.column_stack((urdf_parameters(model), urdf_parameters(model, new), own))
-        parts = (slice(start, start + _CHUNK) for start in range(0, len(y), _CHUNK))
+        parts = (slice(start, start + MAX_BLOCK) for start in range(0, len(y), MAX_BLOCK))
         efforts = [model.regressors(q[p], dq[p], ddq[p]) @ columns for p in parts]
         given, urdf, added = np.moveaxis(np.concatenate(efforts), 2, 0)
         found = {GIVEN: given, URDF_FILE: urdf}
@@ -159,8 +154,7 @@ def identify_on_bags(
     """Identify on `bags.train`; what the files gain is scored on `bags.test`.
 
     Without those it is scored on the last part of each bag, with parameters of the first part.
-    Raises BagError, RobotModelError or ConfigurationError with
-    what is missing.
+    Raises BagError, RobotModelError or ConfigurationError with what is missing.
     """
     model, config = robot_of(bags, config)
     whole, first = (AxisFactors(model.n_axes, model.n_parameters) for _ in range(2))
@@ -177,10 +171,10 @@ def identify_on_bags(
                 first.add(sample)
         if whole.n_samples == 0:
             raise BagError(f"nothing to identify parameters on: {NOTHING_WHOLE}")
-        found = Fit.of(model, whole)
+        found = _fit(model, whole)
         trial = found if bags.test else None
         if first.n_samples:
-            trial = Fit.of(model, first)
+            trial = _fit(model, first)
     if little := check_motion(stamps):
         bags.warnings.append(little)
     return Identification(model, found, trial if len(held_out) else None, held_out)

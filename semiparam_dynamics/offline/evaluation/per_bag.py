@@ -91,8 +91,7 @@ def evaluate_each(
     """Evaluate each of `bags.test` as if it were the only one, all from the same `start`.
 
     executor : runs the bags; None: this process, one after the other. Its workers must find the
-        bags, the URDF and `start` under the same paths. What a bag costs and what it gives does
-        not depend on the others, so a worker that dies costs time only.
+        bags, the URDF and `start` under the same paths.
     Returns a result for each bag, in their order. A bag that can't be evaluated has an `error`.
     """
     alone = [

@@ -240,9 +240,7 @@ def coverage_plot(runs: Mapping[str, ProtocolRun], names: Sequence[str]) -> str:
     return draw("calibration-coverage", "Coverage per axis", plot, 320, height)
 
 
-def _normalised_errors(
-    runs: Mapping[str, ProtocolRun],
-) -> Iterator[tuple[Array, dict[str, Any]]]:
+def _normalised_errors(runs: Mapping[str, ProtocolRun]) -> Iterator[tuple[Array, dict[str, Any]]]:
     """The last samples' semiparametric errors over their predicted sd, and each run's line."""
     for (protocol, run), style in zip(runs.items(), ("-", "--", ":"), strict=False):
         _, y, values, std = run.trace.points()

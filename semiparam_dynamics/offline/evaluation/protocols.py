@@ -4,13 +4,8 @@
 - delayed: the nonparametric parts predict a whole block of 0.5 s before they learn any of it.
 - frozen: nothing is learned; the scores on motion that was never learned.
 
-With `changes.detect` a run takes every sample as a node does, a frozen one, too: changes are
-detected and corrected while nothing is learned. There is no delayed protocol then: its errors are
-not the node's, and other changes would be detected in them.
-
-`persistence` is scored with the learned models: the rigid body's prediction plus the last residual
-measured. It needs no model of the residual: a residual model with larger errors than it has learned
-nothing useful under that protocol.
+With `changes.detect` a run takes every sample as a node does, a frozen one, too. No run is delayed
+then: its errors are not the node's, and other changes would be detected in them.
 """
 
 from __future__ import annotations
@@ -38,7 +33,7 @@ from semiparam_dynamics.offline.evaluation.scored_run import Repeats, ScoredPred
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
 BLOCK = 0.5  # s that the delayed protocol predicts before it learns
-MAX_BLOCK = 512  # samples of a block where the protocol leaves its length open
+MAX_BLOCK = 512  # samples worked on at once: more are no faster
 MAX_AHEAD = 16  # blocks that wait for the worker: samples come in bursts, filtered together
 
 # Predictions of one sample: the estimator's and, if there is one that learns, the baseline's.
@@ -60,18 +55,9 @@ class ProtocolRun:
     Scores and the trace include every sample whenever they are read, which ends a delayed block,
     however short it is. A learning run's numbers are those of one sample after the other.
 
-    Parameters
-    ----------
     learner : the scores of the baseline are NaN where it has none.
     last_residual : (n_axes,) of the rigid body, of the last sample learned.
     repeats : separates repeated samples from new ones; None: they are not scored apart.
-
-    Attributes
-    ----------
-    every_sample : whether it takes also those `between` the ones that are learned, else ignored.
-    events : the changes that were detected since it was last emptied, in order.
-    payloads : by the stamp of its event, a payload as it was estimated in the end.
-    delayed : the delayed run led with this sequential one, see :meth:`add_delayed`.
     """
 
     def __init__(
@@ -82,10 +68,10 @@ class ProtocolRun:
         repeats: Repeats | None = None,
     ) -> None:
         self.learner, self.protocol, self.repeats = learner, protocol, repeats
-        self.every_sample = learner.changes is not None
-        self.events: list[ChangeEvent] = []
-        self.payloads: dict[int, PayloadStatus] = {}
-        self.delayed: ProtocolRun | None = None
+        self.every_sample = learner.changes is not None  # also those between the learned ones
+        self.events: list[ChangeEvent] = []  # since it was last emptied
+        self.payloads: dict[int, PayloadStatus] = {}  # as estimated in the end, by events' stamps
+        self.delayed: ProtocolRun | None = None  # led with this sequential one
         n_axes = learner.model.n_axes
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
         self._scored = ScoredPredictions(learner.model, protocol, repeats)
@@ -102,13 +88,10 @@ class ProtocolRun:
         return self.learner.estimator
 
     def add_delayed(self, worker: Executor | None = None) -> None:
-        """From here on lead a delayed run, too, which starts from what this sequential one knows.
+        """From here on lead a delayed run, too, unless changes are detected.
 
-        After each block both have learned the same, so that one learner serves both. There is none
-        where changes are detected.
-
-        worker : of one thread, learns and scores blocks while the next ones come. No bit of the
-            numbers changes by it.
+        After each block both have learned the same, so that one learner serves both.
+        worker : of one thread, learns and scores blocks while the next ones come.
         """
         self.catch_up()
         if not self.every_sample:
@@ -123,7 +106,6 @@ class ProtocolRun:
             self._wait(Waiting(sample, score, self._rest))
 
     def _wait(self, sample: Waiting) -> None:
-        """Have a sample wait until a block is together."""
         self._waiting.append(sample)
         whole = len(self._waiting) >= MAX_BLOCK
         if self.protocol == "delayed" or self.delayed is not None:
@@ -133,17 +115,17 @@ class ProtocolRun:
             self._advance()
 
     def _step_in_turn(self, sample: Sample, score: bool) -> None:
-        learner = self.learner
-        before = 0 if learner.changes is None else learner.changes.counts.total()
-        weighing = learner.changes is not None and learner.changes.status.phase == ESTIMATING
+        learner, changes = self.learner, self.learner.changes
+        assert changes is not None  # else blocks give the same
+        before, weighing = changes.counts.total(), changes.status.phase == ESTIMATING
         step = learner.predict_sample(sample)
         if sample.y is not None:
             self._admitting.append((score, self._rest))
         ready = learner.admit(step, learning=self.protocol != "frozen")
-        if learner.changes is not None and (new := learner.changes.counts.total() - before):
-            self.events += list(learner.changes.events)[-new:]
-        if weighing and learner.changes is not None:
-            self._weigh(learner.changes)
+        if new := changes.counts.total() - before:
+            self.events += list(changes.events)[-new:]
+        if weighing:
+            self._weigh(changes)
         self._learn_steps(ready)
 
     def _weigh(self, changes: ChangeMonitor, *, ends: bool = False) -> None:
@@ -164,10 +146,9 @@ class ProtocolRun:
 
     def finish(self) -> None:
         """After the last sample: score what still waits, too."""
-        if self.every_sample:
+        if (changes := self.learner.changes) is not None:
             self._learn_steps(self.learner.give_up())
-        if self.learner.changes is not None:
-            self._weigh(self.learner.changes, ends=True)
+            self._weigh(changes, ends=True)
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -200,11 +181,12 @@ class ProtocolRun:
     def _learn_block(self, block: SampleBlock, chosen: Mask) -> None:
         """Learn a block, and score it for this run and for a delayed one that shares it."""
         late = self if self.protocol == "delayed" else self.delayed
-        if late is not None and late._lagging is not None:
-            late._lagging.follow(self.learner)
+        lagging = None if late is None else late._lagging
+        if lagging is not None:
+            lagging.follow(self.learner)
         in_turn, rigid = _update_block(self.learner, block)
-        if late is not None and late._lagging is not None:
-            late.take(block, late._lagging.predict(block, rigid), chosen)
+        if late is not None and lagging is not None:
+            late.take(block, lagging.predict(block, rigid), chosen)
         if late is not self:
             self.take(block, in_turn, chosen)
 
@@ -253,7 +235,7 @@ class ProtocolRun:
         return self.scored.trace
 
     def score_rest(self) -> None:
-        """From here on keep scores of the rest alone as well; see `ScoredPredictions`."""
+        """From here on keep scores of the rest alone as well."""
         self._rest = True
         if self.delayed is not None:
             self.delayed.score_rest()

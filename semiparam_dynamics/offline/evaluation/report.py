@@ -20,7 +20,7 @@ from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
-from semiparam_dynamics.learner.curves import LOOKS, MEASURED
+from semiparam_dynamics.learner.curves import COMPARED, LOOKS, MEASURED, ModelLook, RerunPlots
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
 from semiparam_dynamics.offline.evaluation.findings import mean_nmse, subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import (
@@ -76,6 +76,31 @@ def write_results(evaluation: Evaluation, directory: Path) -> None:
     Raises StorageError where that fails.
     """
     write_files({directory / name: text for name, text in result_files(evaluation).items()})
+
+
+def write_rerun(evaluation: Evaluation, path: Path) -> None:
+    """Write the last samples of each protocol to the .rrd file `path`, over seconds of motion.
+
+    Each axis has what was measured, what the rigid body and the semiparametric model predicted, and
+    two standard deviations to both sides of the latter; the file says how to lay them out.
+    Raises MissingExtraError without Rerun, StorageError where the file can't be written.
+    """
+    units = list(zip(evaluation.model.axes, axis_units(evaluation.model), strict=True))
+    traces = {p: (run.trace, run.trace.points()) for p, run in evaluation.runs.items()}
+    traces = {p: (trace, points) for p, (trace, points) in traces.items() if len(points[0])}
+    tabs = {protocol: PROTOCOL_TITLES[protocol] for protocol in traces}
+    plots = RerunPlots("semiparam_dynamics evaluate", units, tabs)
+    stream = plots.recording.binary_stream()
+    band = LOOKS["semiparametric"].color + "66"
+    for protocol, (trace, (time, y, values, std)) in traces.items():
+        models = {name: values[:, k] for k, name in enumerate(trace.models)}
+        curves = {look: models.get(name, y) for name, look in COMPARED.items()}
+        for k in (-2.0, 2.0):
+            look = ModelLook(f"{k:+g} deviations", band, 0.8)
+            curves[look] = models["semiparametric"] + k * std
+        plots.send(protocol, time, curves)
+    plots.lay_out()
+    write_files({path: stream.read()})
 
 
 # -------------------------------------------------------------------------------------------------
@@ -422,19 +447,9 @@ def _run(evaluation: Evaluation) -> str:
 # -------------------------------------------------------------------------------------------------
 # The identified and the URDF's parameters, and how well the motion excited each.
 
-UNITS = {
-    "m": "kg",
-    "mcx": "kg m",
-    "mcy": "kg m",
-    "mcz": "kg m",
-    "viscous": "N m s/rad",
-    "coulomb": "N m",
-    STRIBECK: "N m",
-    ASYMMETRY: "N m",
-    LOADED: "N m/(N m)",
-    "offset": "N m",
-    "rotor_inertia": "kg m²",
-}
+UNITS = {"m": "kg", "viscous": "N m s/rad", LOADED: "N m/(N m)", "rotor_inertia": "kg m²"}
+UNITS |= dict.fromkeys(("mcx", "mcy", "mcz"), "kg m")
+UNITS |= dict.fromkeys(("coulomb", STRIBECK, ASYMMETRY, "offset"), "N m")
 WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
 BAR = 170.0  # width of a row's plot, px
 
@@ -454,7 +469,7 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
                 cell(label, style="weak" if weak else ""),
                 cell(number(identified.parameters[j])),
                 cell(f"± {number(deviations[j], 2)}"),
-                cell(_urdf_value(model, j)),
+                cell(number(model.prior[j]) if _inertial(label) else "–"),
                 cell(_unit(label), style="unit"),
                 f"<td>{_bar(*(share[:, j] / reach), from_urdf=_inertial(label))}</td>",
                 cell(f"{number(excited[j])} ×", style="weak" if weak else ""),
@@ -475,17 +490,12 @@ def parameter_table(model: RobotModel, identified: RigidBodyIdentifier) -> str:
 def excitation(model: RobotModel, identified: RigidBodyIdentifier) -> Array:
     """Factors by which the motion shrank the parameters' prior deviations, (n_parameters,)."""
     before = expected_scales(model).parameter(identified.evidence.precisions)
-    factor: Array = before / identified.standard_deviations()
-    return factor
+    return np.asarray(before / identified.standard_deviations())
 
 
 def _inertial(label: str) -> bool:
     kind = label.split()[0]
     return kind == "m" or kind.startswith(("mc", "I"))
-
-
-def _urdf_value(model: RobotModel, j: int) -> str:
-    return number(model.prior[j]) if _inertial(model.labels[j]) else "–"
 
 
 def _unit(label: str) -> str:

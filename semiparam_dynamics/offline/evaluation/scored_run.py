@@ -122,8 +122,7 @@ class Repeats:
         moved = np.any(np.abs(ways) > REST_RANGE, axis=1)
         scaled = self._scaled(states)
         distance, _ = self._tree.query(scaled, distance_upper_bound=self.radius)
-        near: Mask = np.isfinite(distance) & ~moved
-        return near
+        return np.asarray(np.isfinite(distance) & ~moved)
 
     def _scaled(self, states: Array) -> Array:
         """The moving entries over their deviations, within their periods."""
@@ -230,8 +229,6 @@ MIN_PART = 0.05  # of the samples: fewer aren't scored apart
 class ScoredPredictions:
     """Scores of a protocol's predictions as they come, in blocks.
 
-    Attributes
-    ----------
     scores : of all samples.
     rest : of those that were told to be part of it, None before the first.
     repeated, new : of the samples that `repeats` knows, and of the others, if there is one.

@@ -1,8 +1,7 @@
 """Training in batch, of an estimator that then continues sample by sample, and its files.
 
-The rigid body is identified first, by the recursion. Then the residual's models are trained by any
-batch estimator on what it leaves, and their centers, hyperparameters and weights become the
-recursion's state (see `learning.recursive_rls`).
+The rigid body is identified by the recursion, and the residual's models by any batch estimator on
+what that leaves, which then become the recursion's state (see `learning.recursive_rls`).
 """
 
 from __future__ import annotations
@@ -64,8 +63,6 @@ def batch_start(data: TrainingData, learner: str = "") -> BatchStart:
 
     learner : a name in `LEARNERS`; empty: the one for the residual. It is fitted with the
     configuration's hyperparameters, on the centers that the recursion would choose.
-
-    The configuration of the estimator is `estimator.config`; a file of its `save` needs just it.
     Raises ConfigurationError for an unknown name.
     """
     name = learner or DEFAULTS[data.config.residual]

@@ -70,15 +70,12 @@ def _percent(ratio: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The model to use, why, what to do next, and what it gains.
-
-    gains: by baseline and protocol the ratio of that model's error to the baseline's.
-    """
+    """The model to use, why, what to do next, and what it gains."""
 
     use: str  # `LEARNER`, `RIGID_BODY` or `NOTHING`
     why: str  # a sentence, which names it
     advice: str
-    gains: Mapping[str, Mapping[str, Ratio]]
+    gains: Mapping[str, Mapping[str, Ratio]]  # of errors, by baseline and protocol
 
 
 def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
@@ -150,11 +147,8 @@ IDENTIFY = (
 
 
 def _doubt(model: RobotModel, run: ProtocolRun) -> str:
-    """The verdict where efforts contradict the URDF; empty where they do not.
-
-    A six-axis sensor's offset alone may put a true reading as far away.
-    """
-    if model.config.target != "effort":
+    """The verdict where efforts contradict the URDF; empty where they do not."""
+    if model.config.target != "effort":  # a sensor's offset may put a true reading as far away
         return ""
     nmse, rigid = run.scores.nmse("urdf"), run.scores.nmse("rigid_body")
     contrary = np.flatnonzero(_out_of_scale(run))
@@ -189,8 +183,6 @@ def _out_of_scale(run: ProtocolRun) -> Mask:
 class Pieces:
     """Squared errors in pieces of the motion that the frozen run is scored on, by protocol.
 
-    Attributes
-    ----------
     count: of the frozen run's pieces; 0 without one.
     """
 
@@ -214,8 +206,7 @@ class Pieces:
         row = self._runs[protocol].trace.models.index(model)
         with np.errstate(invalid="ignore"):  # of a model that diverged
             sums = weights @ (squares[:, row, self._axes] / self._variance[self._axes])
-        errors: Array = (sums / np.maximum(weights @ counts[:, self._axes], 1.0)).mean(axis=1)
-        return errors
+        return np.asarray((sums / np.maximum(weights @ counts[:, self._axes], 1.0)).mean(axis=1))
 
     def error(self, model: str) -> float:
         """Mean nmse of the frozen run's pieces; NaN where no axis has one."""

@@ -1,8 +1,7 @@
 """Distances of a moving robot's links from one another and from a floor.
 
-The shapes are the URDF's collision elements, read by pinocchio; coal gives the distances (GJK; EPA
-for the depth where shapes overlap). A mesh counts as its convex hull, which is never smaller: a
-distance of two meshes of some thousand corners takes a hundred times as long.
+The shapes are the URDF's collision elements, read by pinocchio; coal gives the distances. A mesh
+counts as its convex hull, which is never smaller: two meshes take a hundred times as long.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _EXACT_RANGE = 0.05  # m beyond the smallest distance up to which others are com
 _SEARCH_RANGE = 0.2  # m beyond the clearance within which a pair takes part in a search
 _SHARPNESS = 500.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
 _SMOOTHING_RANGE = 0.03  # m beyond the minimum, where a distance counts exp(-15) of the nearest
-_INSTANTS_PER_CYCLE = 40  # of the highest harmonic, before intervals are halved
+INSTANTS_PER_CYCLE = 40  # of the highest harmonic, where limits are checked and nearness begins
 
 
 @dataclass(frozen=True)
@@ -59,16 +58,12 @@ class CollisionConfig:
 
 @dataclass(frozen=True)
 class Approach:
-    """The nearest that a motion comes to a collision.
+    """The nearest that a motion comes to a collision."""
 
-    distance: m between the two links (of their hulls; negative: the depth of the overlap). margin:
-    m, that distance minus what is kept. time: s.
-    """
-
-    distance: float
-    margin: float
+    distance: float  # m between the two links' hulls; negative: the depth of the overlap
+    margin: float  # m, that distance minus what is kept
     links: tuple[str, str]
-    time: float
+    time: float  # s
 
     def text(self) -> str:
         """The distance and the links in words."""
@@ -85,26 +80,19 @@ class Collisions:
     moves, bodies without a shape passed over), and pairs nearer than 2 cm in the neutral posture
     (all joints at 0, or at the limit next to it) and also in the middle of the ranges. Pairs nearer
     than the clearance in both must only not touch. For the floor, where those that touch are left
-    out, eight more postures count.
-    Not thread-safe.
+    out, eight more postures count. Not thread-safe.
 
-    Parameters
-    ----------
     model: the robot with target effort; joints that it does not learn stand where it locks them.
-    config: clearance and floor.
     folders: in which ``package://NAME/...`` and relative mesh files are looked for, before those of
         AMENT_PREFIX_PATH and ROS_PACKAGE_PATH.
     limits: of the motions, with the range of sliding joints that have no limits in the URDF;
         None: those of `motion_limits`.
 
-    Attributes
-    ----------
-    pairs: names of the two links of each pair. kept: (n_pairs,) m, the distance each has to keep.
-    notes: sentences on what is not checked.
+    Attributes: `pairs`, names of the two links; `kept`, (n_pairs,) m, which each has to keep;
+    `notes`, sentences on what is not checked.
 
     Raises RobotModelError where a collision element is no valid one, or a sliding joint has no
     limits at all; ConfigurationError for a floor that is neither a height nor one of the words.
-
     """
 
     def __init__(
@@ -249,10 +237,9 @@ class Collisions:
         self._geometry_data = self._geometry.createData()
 
     def _by_build(self, ground: Mask) -> Array:
-        """(n_pairs,) m in the one of two postures, neutral and middle, where a pair is farther.
+        """(n_pairs,) m, the larger in two postures; from the floor (`ground`) of ten.
 
-        From the floor (`ground`), of eight random ones too: an arm at 0 may lie along it and yet
-        leave it.
+        An arm at 0 may lie along the floor and yet leave it.
         """
         apart = np.maximum(self._distances(self._neutral), self._distances(self._middle))
         only = np.flatnonzero(ground)
@@ -313,8 +300,7 @@ class Collisions:
         for index in np.flatnonzero(wanted):
             result = pin.computeDistance(self._geometry, self._geometry_data, int(index))
             apart[index] = result.min_distance
-        distances: Array = apart
-        return distances
+        return np.asarray(apart)
 
     def margins(self, q: Array, below: float = np.inf) -> Array:
         """(n,) m, the smallest distance minus what is kept, at postures q (n, n_joints).
@@ -331,7 +317,7 @@ class Collisions:
         No point moves faster than the joints' speeds times their lever arms, so an interval of
         time whose ends are far enough from everything is clear throughout; others are halved.
         """
-        count = _INSTANTS_PER_CYCLE * trajectory.harmonics
+        count = INSTANTS_PER_CYCLE * trajectory.harmonics
         times = np.linspace(0.0, trajectory.period, count + 1)
         best, when = np.inf, 0.0
 

@@ -18,7 +18,11 @@ from threadpoolctl import threadpool_limits
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import parameter
-from semiparam_dynamics.offline.identification.collisions import Approach, Collisions
+from semiparam_dynamics.offline.identification.collisions import (
+    INSTANTS_PER_CYCLE,
+    Approach,
+    Collisions,
+)
 from semiparam_dynamics.offline.identification.joint_motion import (
     FourierTrajectory,
     MotionLimits,
@@ -36,8 +40,7 @@ _MAX_FAILURES = 4  # of these in a row, after which it ends
 _MIN_IMPROVEMENT = 1e-3  # by which the objective has to fall
 _CLEARANCE_STEP = 0.005  # m that it keeps more after each failure
 _DISTANCE_SCALE = 0.1  # m, of the constraint on distances
-_INSTANTS_PER_CYCLE = 40  # of the highest harmonic, on the grid that checks the limits
-_SEARCH_INSTANTS_PER_CYCLE = 16  # on the search's own
+_SEARCH_INSTANTS_PER_CYCLE = 16  # of the highest harmonic, on the search's grid
 _MOTION_FACTORS = 0.9 ** np.arange(60)  # by which a random motion is made smaller until it fits
 _RESULT_FACTORS = 0.99 ** np.arange(30)  # and the search's result
 # Of the Schatten norms that stand for the extreme singular values: smooth where those change
@@ -77,9 +80,8 @@ class ExcitationConfig:
 class Excitation:
     """An exciting trajectory and its properties.
 
-    conditions: condition numbers of the scaled base regressor over one period, evaluated on a grid
-    finer than the search's: of the result, of the motion that its search started from, and of
-    `N_RANDOM_MOTIONS` random ones within the limits and free of collisions.
+    Condition numbers are of the scaled base regressor over one period, on a grid finer than the
+    search's; random motions are within the limits and free of collisions.
     """
 
     trajectory: FourierTrajectory
@@ -88,8 +90,8 @@ class Excitation:
     limits: MotionLimits  # that the motion may use
     use: LimitUse
     condition: float
-    start_condition: float
-    random_conditions: tuple[float, ...]
+    start_condition: float  # of the motion that the search started from
+    random_conditions: tuple[float, ...]  # of `N_RANDOM_MOTIONS`
     approach: Approach | None = None  # to a collision; None where none was checked
 
 
@@ -105,17 +107,13 @@ def optimize_excitation(
 
     Sequential quadratic programming (scipy's SLSQP) from the best of the random motions.
 
-    Parameters
-    ----------
     model: the robot with the columns that the learner identifies.
     effort_model: the same joints with target effort; `model` itself where that is its target.
     limits: everything the joints can do (`motion_limits`); `config` says how much may be used.
-    progress: called with the share done, from 0 to 1.
     collisions: what the motion has to keep away from; None: nothing is checked.
 
     Raises ConfigurationError where no motion keeps the effort limits, or none that keeps them is
     free of collisions.
-
     """
     config = config or ExcitationConfig()
     usable = limits.scaled(config.position_margin, config.velocity_scale, config.effort_scale)
@@ -212,8 +210,8 @@ def _toward(problem: ExcitationProblem, start: Array, x: Array) -> Array:
 
 
 def _condition(problem: ExcitationProblem, x: Array) -> float:
-    n = _INSTANTS_PER_CYCLE * problem.harmonics
-    states = problem.trajectory(x)(problem.period / n * np.arange(n))
+    trajectory = problem.trajectory(x)
+    states = trajectory(trajectory.instants(INSTANTS_PER_CYCLE))
     return condition_number(problem.regressors(states) * problem.scaling)
 
 
@@ -242,7 +240,8 @@ def random_unknowns(problem: ExcitationProblem, rng: np.random.Generator) -> Arr
         use = _use(problem, x)
         if use.kept:
             return _clear(problem, x, lambda x: not problem.collides(x)).ravel()
-        worst = use.worst_effort
+        joint = int(np.argmax(use.effort))
+        worst = f"{use.joint_names[joint]} needs {use.effort[joint]:.2f} of what it may use"
     raise ConfigurationError(
         f"no motion was found that keeps the effort limits, not even a small one: {worst};"
         " allow more with effort_scale, or narrow the joints' ranges"
@@ -290,16 +289,14 @@ def _use(problem: ExcitationProblem, x: Array) -> LimitUse:
 class LimitUse:
     """Largest values over a period relative to the limits, each (n_joints,); 1 is the limit.
 
-    position: distance from the middle of the range. velocity: |dq|. acceleration, jerk: of its
-    derivatives. effort: |torque| of the URDF's rigid body, without friction. The last three are 0
-    where they are not limited.
+    The last three are 0 where they are not limited.
     """
 
-    position: Array
+    position: Array  # distance from the middle of the range
     velocity: Array
     acceleration: Array
     jerk: Array
-    effort: Array
+    effort: Array  # of the URDF's rigid body, without friction
     joint_names: tuple[str, ...]
 
     @property
@@ -312,12 +309,6 @@ class LimitUse:
         """True where no limit is passed."""
         return bool(max(self.position.max(), self.rates.max(), self.effort.max()) <= 1.0)
 
-    @property
-    def worst_effort(self) -> str:
-        """In words, the joint that passes its effort limit most."""
-        worst = int(np.argmax(self.effort))
-        return f"{self.joint_names[worst]} needs {self.effort[worst]:.2f} of what it may use"
-
 
 def limit_use(
     trajectory: FourierTrajectory, limits: MotionLimits, effort_model: RobotModel
@@ -326,8 +317,7 @@ def limit_use(
 
     effort_model: the robot with target effort. A maximum between two instants can be 0.3 % higher.
     """
-    n = _INSTANTS_PER_CYCLE * trajectory.harmonics
-    times = trajectory.period / n * np.arange(n)
+    times = trajectory.instants(INSTANTS_PER_CYCLE)
     q, dq, ddq = trajectory(times)
     efforts = effort_model.regressors(q, dq, ddq) @ effort_model.exerted
     position, velocity, acceleration, jerk, effort = (
@@ -346,11 +336,8 @@ def limit_use(
 class ExcitationProblem:
     """Value, gradient, constraints and their Jacobian at a vector of unknowns.
 
-    The objective is smooth and has few constraints. Positions, velocities and accelerations are
-    linear in the series' coefficients. Regressor and efforts at one instant have as many arguments
-    as the state has entries, so their finite differences are taken there, three per joint, and
-    carried to the coefficients by the chain rule: several times cheaper than differences by every
-    coefficient, and exact in accelerations.
+    Differences of regressor and efforts are taken by the state at each instant, and carried to the
+    coefficients, in which the state is linear: several times cheaper than by every coefficient.
 
     The unknowns x, (n_joints * (2 harmonics - 1),), are coordinates of the coefficients among
     those that start at rest, in units of half of each joint's allowed range, the offset counted
@@ -360,14 +347,7 @@ class ExcitationProblem:
     With `collisions` there is another: the smooth minimum of the distances, minus what is to be
     kept, in units of 0.1 m.
 
-    Parameters
-    ----------
-    model: the robot whose regressor is to be well conditioned.
-    effort_model: the same joints with target effort; the URDF's parameters give the efforts.
-    limits: that the motion may use.
-    period: s. harmonics: at least 2.
-    collisions: with at least one pair; None: not checked.
-
+    The arguments are those of `optimize_excitation`; `collisions` have at least one pair.
     """
 
     def __init__(
@@ -438,9 +418,8 @@ class ExcitationProblem:
         """True where it collides at one of 40 instants per cycle of the highest harmonic."""
         if self.collisions is None:
             return False
-        n = _INSTANTS_PER_CYCLE * self.harmonics
-        times = self.period / n * np.arange(n)
-        return self.collisions.collides(self.trajectory(x.ravel())(times)[0])
+        trajectory = self.trajectory(x.ravel())
+        return self.collisions.collides(trajectory(trajectory.instants(INSTANTS_PER_CYCLE))[0])
 
     def collision_text(self, posture: Array) -> str:
         """The collision at `posture` in words."""

@@ -53,9 +53,8 @@ def sample_times(excitation: Excitation, config: ExportConfig) -> Array:
 def lead_in(excitation: Excitation) -> float:
     """s to reach the start from anywhere in the URDF's ranges, within the limits of motion allowed.
 
-    A controller goes there from where the arm is on a quintic polynomial, from rest to rest; its
-    highest speed is 1.875 times its mean speed. Rounded up to a second. The motion's own range may
-    be narrower, but says nothing of where the arm is parked; see `MotionLimits.parked`.
+    A controller goes there from where the arm is parked on a quintic polynomial, from rest to rest.
+    Rounded up to a second.
     """
     limits = excitation.limits
     lower, upper = limits.parked or (limits.lower, limits.upper)

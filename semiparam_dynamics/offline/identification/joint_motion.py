@@ -47,10 +47,14 @@ class FourierTrajectory:
         q, dq, ddq = (basis @ self.coefficients for basis in bases[:3])
         return q, dq, ddq
 
+    def instants(self, per_cycle: int) -> Array:
+        """Times (s) of a period, evenly, so many in a cycle of the highest harmonic."""
+        n = per_cycle * self.harmonics
+        return np.asarray(self.period / n * np.arange(n), dtype=np.float64)
+
     def jerk(self, t: npt.ArrayLike) -> Array:
         """The third derivative at times t (s), (len(t), n_joints) in rad/s^3."""
-        jerk: Array = series_basis(t, self.harmonics, self.period)[3] @ self.coefficients
-        return jerk
+        return np.asarray(series_basis(t, self.harmonics, self.period)[3] @ self.coefficients)
 
 
 def series_basis(
@@ -78,8 +82,7 @@ def resting_directions(harmonics: int) -> Array:
     offset; all columns are orthonormal. With one harmonic alone no motion starts at rest.
     """
     k = np.arange(1.0, harmonics + 1.0)
-    directions: Array = block_diag([[1.0]], null_space(k[None]), null_space((k**2)[None]))
-    return directions
+    return np.asarray(block_diag([[1.0]], null_space(k[None]), null_space((k**2)[None])))
 
 
 # -------------------------------------------------------------------------------------------------
@@ -100,32 +103,22 @@ class FreeJointsConfig:
         high=100.0,
     )
     free_velocity: float = parameter(
-        1.0,
-        "velocity limit of joints without one",
-        unit="rad/s or m/s",
-        low=0.001,
-        high=100.0,
+        1.0, "velocity limit of joints without one", unit="rad/s or m/s", low=0.001, high=100.0
     )
 
 
 @dataclass(frozen=True)
 class MotionLimits:
-    """Bounds of each joint, each (n_joints,).
+    """Bounds of each joint, each (n_joints,); the last three are infinite where there are none."""
 
-    lower, upper: position, rad or m. velocity: of |dq|, rad/s or m/s. acceleration, jerk: of its
-    first and second derivative. effort: of the rigid body's |torque|, N m or N. The last three are
-    infinite where they are not limited. warnings: sentences on limits that the URDF lacks. parked:
-    lower and upper ends of where a joint may stand before the motion, which may be outside the
-    motion's own range; None: within lower and upper.
-    """
-
-    lower: Array
+    lower: Array  # rad or m
     upper: Array
-    velocity: Array
+    velocity: Array  # of |dq|, rad/s or m/s
     acceleration: Array
     jerk: Array
-    effort: Array
-    warnings: tuple[str, ...] = ()
+    effort: Array  # of the rigid body's |torque|, N m or N
+    warnings: tuple[str, ...] = ()  # sentences on limits that the URDF lacks
+    # Ends of where a joint may stand before the motion, perhaps outside of its range; None: within.
     parked: tuple[Array, Array] | None = None
 
     @property
@@ -139,11 +132,9 @@ class MotionLimits:
         return 0.5 * (self.upper - self.lower)
 
     def scaled(self, margin: float, velocity: float, effort: float) -> MotionLimits:
-        """The part of these limits that a motion may use.
+        """The part of these limits that a motion may use, see `ExcitationConfig`.
 
-        margin: share of each joint's range that is kept free at either end; velocity, effort:
-        shares of those limits that may be used. Accelerations and jerks may be as high as their
-        limits. Where joints may be parked remains.
+        Accelerations and jerks may be as high as their limits. Where joints may be parked remains.
         """
         free = margin * (self.upper - self.lower)
         return replace(
@@ -166,11 +157,9 @@ def motion_limits(
     """The limits of the joints of `model`, of which `urdf` is the text.
 
     ranges: narrower position limits by joint name, as a table or a cable may ask for.
-    free: limits where the URDF has none. A joint without an effort limit is not limited in effort,
-        which the result's warnings say; nor one without the limits of acceleration, deceleration
-        and jerk of URDF 1.2. Of a motion that goes to and fro the lower of the first two is kept.
-
-    A rotary joint whose limits are wider than two turns gets that part of them which `free` leaves.
+    free: limits where the URDF has none, and the part of those wider than two turns that is used. A
+        joint without limits of effort, or of acceleration, deceleration and jerk (URDF 1.2), is not
+        limited in these. Of acceleration and deceleration the lower is kept.
 
     Raises RobotModelError for a limit that is no number and for a prismatic joint without position
     limits; ConfigurationError for a range of an unknown joint, without extent or beyond the URDF's.
@@ -201,7 +190,11 @@ def motion_limits(
     instead = f"{reach:g} rad to either side of 0 are used"
     warnings = (
         _warning(joints, endless & ~wide, "position", instead),
-        *_wide_warnings(joints, wide, stops, lower, upper),
+        *(
+            f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
+            f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
+            for i in np.flatnonzero(wide)
+        ),
         _warning(joints, np.isinf(velocity), "velocity", f"{free.free_velocity:g} is used"),
         _warning(joints, np.isinf(effort), "effort", "effort is not limited there"),
     )
@@ -258,16 +251,6 @@ def _free_part(reach: float, low: float, high: float) -> tuple[float, float]:
     # Where that end is beyond the reach, or nearly, hardly any part would be left.
     wider = float(max(upper, min(high, lower + reach)))
     return float(min(lower, max(low, upper - reach))), wider
-
-
-def _wide_warnings(
-    joints: list[UrdfJoint], wide: Mask, stops: Array, lower: Array, upper: Array
-) -> list[str]:
-    return [
-        f"the URDF's position limits of {joints[i].name}, {stops[0, i]:g} to {stops[1, i]:g},"
-        f" are wider than two turns: of them {lower[i]:g} to {upper[i]:g} rad are used"
-        for i in np.flatnonzero(wide)
-    ]
 
 
 def _warning(joints: list[UrdfJoint], missing: np.ndarray, kind: str, instead: str) -> str:

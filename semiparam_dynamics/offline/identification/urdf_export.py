@@ -18,11 +18,7 @@ from semiparam_dynamics.dynamics.consistent import (
     ConsistentParameters,
     effect_labels,
 )
-from semiparam_dynamics.robot.inertia import (
-    inertial_parameters,
-    is_body,
-    pseudo_inertia,
-)
+from semiparam_dynamics.robot.inertia import inertial_parameters, is_body, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK
 from semiparam_dynamics.robot.urdf import INERTIA_ENTRIES, parse_urdf
@@ -35,13 +31,9 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
 
     A body is a link with all that is fixed to it, and motion does not show how its mass is divided
     among them. If the body's pseudo-inertia went from P0 to T P0 T', each link's goes from P0_k to
-    T P0_k T': they add up to the body's, each is a real body again, their masses all change by the
-    same factor, and where the data said nothing, T = 1, they are the URDF's. Where a link with mass
-    is no body that can exist (a point mass, a plate), there is nothing to divide by: the link
-    nearest to the base then has all of it, and the others none.
-
-    Links that don't move, and links without mass, are left out: they stay as they are, unless the
-    URDF's body can't exist: then the nearest takes its place.
+    T P0_k T': they add up to the body's, and each is a real body again. Where a link with mass is
+    no body that can exist (a point mass, a plate), the link nearest to the base has all of it.
+    Links that don't move or have no mass stay as they are, unless their body can't exist.
     """
     tree = parse_urdf(model.urdf_text)
     inertials = tree.inertials
@@ -71,10 +63,8 @@ def link_inertias(model: RobotModel, found: ConsistentParameters) -> dict[str, A
 def effects_of_files(model: RobotModel) -> Mask:
     """(n_effects,) which effects a file of the robot can hold, or hold as friction or not at all.
 
-    Offsets of efforts, and what dry friction has more near standstill, in one of the directions or
-    under load, have no place in a URDF or in MuJoCo's XML. A file that is identified without them
-    is better than one that leaves them out afterwards: what bodies and friction can do of them,
-    they do. Not so of motors that turn with two joints: friction of one cannot stand for them.
+    A file that is identified without the others is better than one that leaves them out afterwards:
+    what bodies and friction can do of them, they do. Not so of motors that turn with two joints.
     """
     parts = (label.partition(" ") for label in effect_labels(model))
     return np.array(
@@ -87,8 +77,7 @@ def joint_dynamics(model: RobotModel, parameters: Array) -> dict[str, dict[str, 
 
     parameters: (10 * bodies + n_effects,) in the order of `model.full_labels`. Units: N m s/rad
     and N m, of prismatic joints N s/m and N. Friction is what is left after a long way: Coulomb's
-    and all that builds up. Over which way it does, rotor inertias and the columns of coupled joints
-    have no place in a URDF, nor has what `effects_of_files` leaves out.
+    and all that builds up.
     """
     values = dict(zip(model.full_labels, parameters, strict=True))
     for label, value in list(values.items()):

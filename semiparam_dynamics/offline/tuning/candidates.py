@@ -15,12 +15,12 @@ from semiparam_dynamics.base.parameters import Value, replace
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig, SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion
 from semiparam_dynamics.dynamics.scores import variances
+from semiparam_dynamics.offline.evaluation.protocols import MAX_BLOCK
 from semiparam_dynamics.offline.evaluation.verdict import number_of_pieces
 from semiparam_dynamics.offline.tuning.recordings import Fold
 from semiparam_dynamics.robot.model import RobotModel
 
 CRITERIA = ("delayed", "frozen")
-TRAIN_BLOCK = 512  # samples learned at once: larger blocks are no faster
 WINDOW_SHARE = 0.25  # of a short training motion, to standardize the residual's inputs by
 SIGNIFICANCE = 0.01  # of the one-sided paired test; small, as many candidates are tried
 AXIS_LIMIT = 1.02  # times the rigid body's frozen error, that the worst axis may have
@@ -142,7 +142,7 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
     with threadpool_limits(limits=1):  # candidates fill the cores
         estimator = SemiparametricEstimator(model, _with_window(config, fold))
         for motion in fold.train:
-            for block in motion.blocks(TRAIN_BLOCK):
+            for block in motion.blocks(MAX_BLOCK):
                 estimator.update_block(block)
         y = np.concatenate([motion.y for motion in fold.scored])
         frozen = [_predict(estimator, motion) for motion in fold.scored]
@@ -152,26 +152,20 @@ def evaluate(model: RobotModel, config: EstimatorConfig, fold: Fold, delay: floa
         ]
     variance = variances(y)
     varied = np.isfinite(variance)
-    squares: dict[str, dict[str, Array]] = {}
-    for protocol, parts in (("frozen", frozen), ("delayed", delayed)):
-        squares[protocol] = {
-            of: (y - np.concatenate([part[of] for part in parts]))[:, varied] ** 2
-            / variance[varied]
-            for of in ("semiparametric", "rigid_body")
-        }
+    (still, rigid_still), (late, rigid_late) = (
+        (y - np.concatenate(predicted, axis=1))[..., varied] ** 2 / variance[varied]
+        for predicted in (frozen, delayed)
+    )
     pieces = _pieces(fold.scored)
-    axes, rigid_axes = (squares["frozen"][of].mean(axis=0) for of in MODELS)
+    axes, rigid_axes = still.mean(axis=0), rigid_still.mean(axis=0)
     return FoldScore(
         fold=fold.name,
-        delayed=_means(squares["delayed"]["semiparametric"], pieces),
-        frozen=_means(squares["frozen"]["semiparametric"], pieces),
-        rigid_delayed=float(np.mean(_means(squares["delayed"]["rigid_body"], pieces))),
-        rigid_frozen=float(np.mean(_means(squares["frozen"]["rigid_body"], pieces))),
+        delayed=_means(late, pieces),
+        frozen=_means(still, pieces),
+        rigid_delayed=float(np.mean(_means(rigid_late, pieces))),
+        rigid_frozen=float(np.mean(_means(rigid_still, pieces))),
         worst_axis=float(np.max(axes / np.maximum(rigid_axes, 1e-300), initial=0.0)),
     )
-
-
-MODELS = ("semiparametric", "rigid_body")
 
 
 def _with_window(config: EstimatorConfig, fold: Fold) -> EstimatorConfig:
@@ -181,31 +175,32 @@ def _with_window(config: EstimatorConfig, fold: Fold) -> EstimatorConfig:
     return replace(config, **{f"{config.residual}.window": window})
 
 
-def _predict(estimator: SemiparametricEstimator, motion: Motion) -> dict[str, Array]:
-    parts = [estimator.predict_block(block).values for block in motion.blocks(TRAIN_BLOCK)]
-    return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
+def _predict(estimator: SemiparametricEstimator, motion: Motion) -> Array:
+    """(2, n, n_axes) of the semiparametric model and of the rigid body."""
+    parts = [estimator.predict_block(block).values for block in motion.blocks(MAX_BLOCK)]
+    both = [[part[of] for part in parts] for of in ("semiparametric", "rigid_body")]
+    return np.array([np.concatenate(of) for of in both])
 
 
 def _delayed(
     estimator: SemiparametricEstimator, scored: Motion, learned: Motion, delay: float
-) -> dict[str, Array]:
-    """Predict each block of `scored`, then learn the same time of `learned`."""
+) -> Array:
+    """Predict each block of `scored`, then learn the same time of `learned`; see `_predict`."""
     origin = int(scored.stamps[0])
     numbers, later = (_spans(motion.stamps, origin, delay) for motion in (scored, learned))
     parts = []
     for number in np.unique(numbers):
         parts.append(_predict(estimator, scored.take(numbers == number)))
         if (rows := later == number).any():
-            for block in learned.take(rows).blocks(TRAIN_BLOCK):
+            for block in learned.take(rows).blocks(MAX_BLOCK):
                 estimator.update_block(block)
-    return {of: np.concatenate([part[of] for part in parts]) for of in MODELS}
+    return np.concatenate(parts, axis=1)
 
 
 def _spans(stamps: Indices, origin: int, seconds: float) -> Indices:
     """The number of the span of time that each stamp is in; clocks set back add to the last one."""
     numbers = np.floor((stamps - origin) * 1e-9 / seconds).astype(np.int64)
-    running: Indices = np.maximum.accumulate(numbers)
-    return running
+    return np.asarray(np.maximum.accumulate(numbers))
 
 
 def _pieces(motions: Sequence[Motion]) -> Indices:

@@ -1,8 +1,7 @@
 """Recordings to tune on, and the motion of them that is held out.
 
-Held-out samples in between those that are learned flatter a kernel: motion repeats, and neighbours
-in time are neighbours in space. So whole recordings are held out in turn, or long parts of the only
-one, each with all that repeats it: what comes back is no motion that was not learned.
+Samples between those that are learned would flatter a kernel. So whole recordings are held out in
+turn, or long parts of the only one, each with all that repeats it.
 """
 
 from __future__ import annotations
@@ -37,15 +36,14 @@ SEARCH_RATE = 3.0
 class Fold:
     """Motion that is learned, and motion that is held out, one for each recording of it.
 
-    scored : the held-out motion as the configuration to begin with filters it, by which all
-        cut-offs are judged: errors of signals that are filtered more are smaller whatever the model
-        is worth. learned : the same motion as a candidate filters it.
+    Errors of signals that are filtered more are smaller whatever the model is worth: all cut-offs
+    are judged on the same ones.
     """
 
     name: str
     train: tuple[Motion, ...]
-    scored: tuple[Motion, ...]
-    learned: tuple[Motion, ...]
+    scored: tuple[Motion, ...]  # held out, as the configuration to begin with filters it
+    learned: tuple[Motion, ...]  # the same motion as a candidate filters it
 
     @property
     def seconds(self) -> float:
@@ -77,12 +75,8 @@ class Recordings:
         """Each recording held out in turn, or each third of the only one, and the others learned.
 
         More than `MAX_FOLDS` recordings are held out in as many groups.
-
-        cutoff : Hz, of the low-pass before what is learned. thinned : leave out samples that
-            repeat their neighbours, see `SEARCH_RATE`.
-
-        Raises BagError, with the recording's name, where there is nothing to learn in one, or the
-        only one is too short.
+        cutoff : Hz, of the low-pass before what is learned. thinned : to `SEARCH_RATE`.
+        Raises BagError where there is nothing to learn in one, or the only one is too short.
         """
         scored = self._parts(self.config.filter.cutoff, thinned)
         learned = scored

@@ -1,8 +1,7 @@
 """The choice of the learner's hyperparameters by Optuna, stage after stage, and its files.
 
-Each stage searches a few parameters around the configured values. Trials and scores are kept in
-Optuna's journal, from which the same command resumes. The sampler is seeded by the number of
-trials, so that an interruption changes nothing.
+Trials and scores are kept in Optuna's journal, from which the same command resumes. The sampler is
+seeded by the number of trials, so that an interruption changes nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from semiparam_dynamics.base.parameters import Value, parameters, replace, to_fl
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
+from semiparam_dynamics.offline.evaluation.protocols import BLOCK
 from semiparam_dynamics.offline.tuning.candidates import (
     Candidate,
     FoldScore,
@@ -38,7 +38,6 @@ Progress = Callable[[float], None]
 
 BATCH = 8  # trials proposed together, for as many processes; a confirmation takes as long
 SEARCH_DELAY = 2.0  # s, of a search's blocks: longer than the protocol's, as each block costs time
-DELAY = 0.5  # s, of the delayed protocol, by which the choice is confirmed
 MAX_CUTOFF = 0.2  # of the messages' rate: nearer to half of it the filter hardly filters
 MEMORIES = (0.0, 30.0, 60.0, 120.0, 300.0)  # s; 0: for ever
 MIN_MEMORIES = 10.0  # of a memory in the recordings, for it to be tried: they show what it loses
@@ -47,16 +46,12 @@ AT_BOUND = 0.9  # of the logarithmic range: a choice beyond it is at the bound
 
 @dataclass(frozen=True)
 class Stage:
-    """Parameters searched together.
-
-    ranges : by name the factor by which a value may be smaller or larger than the configured one.
-    choices : by name the values tried.
-    """
+    """Parameters searched together, by their names."""
 
     title: str
     trials: int
-    ranges: Mapping[str, float]
-    choices: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    ranges: Mapping[str, float]  # factors by which values may be smaller or larger than configured
+    choices: Mapping[str, tuple[float, ...]] = field(default_factory=dict)  # the values tried
 
 
 def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
@@ -77,10 +72,7 @@ def stages(config: InverseDynamicsConfig, seconds: float) -> list[Stage]:
 
 @dataclass(frozen=True)
 class Search:
-    """A stage's trials, and the candidate taken: `own`, with which it began, or one of them.
-
-    ranges : see `Stage`.
-    """
+    """A stage's trials, and the candidate taken: `own`, with which it began, or one of them."""
 
     title: str
     ranges: Mapping[str, float]
@@ -98,7 +90,7 @@ class Tuning:
     folds: list[Fold]
     criterion: str
     searches: list[Search] = field(default_factory=list)
-    # Both configurations, with all samples and blocks of `DELAY`: "configured" and "tuned".
+    # Both configurations, with all samples by the delayed protocol: "configured" and "tuned".
     confirmed: dict[str, Candidate] = field(default_factory=dict)
     # What the searches chose and the confirmation took back: parameters, and both values.
     refused: dict[str, tuple[Value, Value]] = field(default_factory=dict)
@@ -170,15 +162,17 @@ def tune(
     keep : parameters, or groups of them, that stay as they are.
     criterion : of `candidates.CRITERIA`, the error that is made small.
     journal : a file to resume from; results of other recordings in it stay.
-    executor : of concurrent.futures, evaluates candidates.
-    progress : called with the share done.
+    executor : evaluates candidates. progress : called with the share done.
 
     Raises BagError where the recordings don't suffice, ConfigurationError for unknown names,
     StorageError where the journal can't be used, MissingExtraError without Optuna.
     """
     require("tune", "tune")
     config = recordings.config
-    check_keep(keep, config)
+    for name in keep:
+        if not any(is_kept(known, [name]) for known in to_flat(config)):
+            told = f"--keep {name}: there is no such parameter or group of them"
+            raise ConfigurationError(told)
     folds = recordings.folds(config.filter.cutoff, thinned=False)
     tuning = Tuning(config, config, folds, criterion)
     judge = _Judge(recordings, _storage(journal), executor, criterion)
@@ -212,13 +206,6 @@ def is_kept(name: str, keep: Sequence[str]) -> bool:
     return any(name == k or name.startswith(f"{k}.") for k in keep)
 
 
-def check_keep(keep: Sequence[str], config: InverseDynamicsConfig) -> None:
-    """Raise ConfigurationError for a name that is neither a parameter nor a group."""
-    for name in keep:
-        if not any(is_kept(known, [name]) for known in to_flat(config)):
-            raise ConfigurationError(f"--keep {name}: there is no such parameter or group of them")
-
-
 # -------------------------------------------------------------------------------------------------
 # One stage.
 
@@ -232,10 +219,12 @@ def _search(
     progress: Progress,
 ) -> tuple[InverseDynamicsConfig, Candidate]:
     """The configuration after a stage, and its scores; both as they were where none is better."""
+    from optuna.samplers import TPESampler
+
     space = _space(stage, config, keep, judge.recordings.rate)
     study = judge.study(stage.title, to_flat(config), sorted(space))
     while (done := len(_settings(study))) < stage.trials:
-        study.sampler = _sampler(config.estimator.seed + done)
+        study.sampler = TPESampler(n_startup_trials=BATCH, seed=config.estimator.seed + done)
         trials = [study.ask(space) for _ in range(min(BATCH, stage.trials - done))]
         settings = [_rounded(trial.params) for trial in trials]
         tried = judge.scores([replace(config, **each) for each in settings], own)
@@ -289,30 +278,19 @@ def _settings(study: Any) -> list[dict[str, float]]:
     return [_rounded(trial.params) for trial in study.trials if trial.state.is_finished()]
 
 
-def _sampler(seed: int) -> Any:
-    from optuna.samplers import TPESampler
-
-    return TPESampler(n_startup_trials=BATCH, seed=seed)
-
-
 # -------------------------------------------------------------------------------------------------
 # Scores, each of which is worked out once.
 
 
 class _Judge:
-    """Evaluates configurations on the folds, and keeps scores and trials in the storage.
-
-    Attributes
-    ----------
-    searches : of the stages so far. computed : scores that weren't in the storage.
-    """
+    """Evaluates configurations on the folds, and keeps scores and trials in the storage."""
 
     def __init__(
         self, recordings: Recordings, storage: Any, executor: Executor | None, criterion: str
     ) -> None:
         self.recordings, self.criterion = recordings, criterion
         self.searches: list[Search] = []
-        self.computed = 0
+        self.computed = 0  # scores that weren't in the storage
         self._storage, self._executor = storage, executor
         model, own = recordings.model, recordings.config
         robot = model.urdf_sha256, to_flat(own.robot), to_flat(own.filter)
@@ -359,7 +337,7 @@ class _Judge:
                     if cutoff not in folds:
                         folds[cutoff] = self.recordings.folds(cutoff, thinned=thinned)
                     tasks[key] = configs[k].estimator, folds[cutoff][number]
-            self._evaluate(tasks, SEARCH_DELAY if thinned else DELAY)
+            self._evaluate(tasks, SEARCH_DELAY if thinned else BLOCK)
             known = self._kept.user_attrs
             for (k, _), key in keys.items():
                 candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))

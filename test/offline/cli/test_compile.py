@@ -9,15 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
-import pytest
-
 from semiparam_dynamics.base import jit
 from semiparam_dynamics.offline.cli.main import main
 
 
-def test_says_where_it_was_kept_and_what_hinders_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_says_where_it_was_kept_and_what_hinders_it(tmp_path, monkeypatch, capsys) -> None:
     called = []
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import subprocess
-from pathlib import Path
 
 import numpy as np
-import pytest
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
@@ -23,9 +21,7 @@ from ...robot import standing_arm
 from ..doctor.logs import arm_log, write_log
 
 
-def test_a_turned_sign_is_told_shown_and_mended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_turned_sign_is_told_shown_and_mended(tmp_path, capsys) -> None:
     """Beside it is a joint that the URDF has not."""
     log, out = arm_log(15.0), tmp_path / "out"
     joint = log.names[1]
@@ -53,9 +49,7 @@ def test_a_turned_sign_is_told_shown_and_mended(
     assert "No fault was found." in said and "1500 joint states, 15.0 s at 100 Hz" in said
 
 
-def test_a_bag_of_another_robot_is_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bag_of_another_robot_is_refused(tmp_path, capsys) -> None:
     bag = write_log(tmp_path / "bag", arm_log(2.0))
     urdf = tmp_path / "other.urdf"
     urdf.write_text(URDF.read_text().replace('"lift"', '"hoist"').replace('"reach"', '"extend"'))
@@ -68,9 +62,7 @@ def test_a_bag_of_another_robot_is_refused(
     assert "names a joint of the URDF" in capsys.readouterr().err
 
 
-def test_a_wrench_that_is_to_be_learned_has_to_be_there(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrench_that_is_to_be_learned_has_to_be_there(tmp_path, capsys) -> None:
     log = arm_log(2.0)
     bag = str(write_log(tmp_path / "bag", log, URDF.read_text()))
     for options in (["--target", "wrench"], ["--wrench", "/ft"]):
@@ -90,9 +82,7 @@ def test_a_wrench_that_is_to_be_learned_has_to_be_there(
     assert "no efforts:" in capsys.readouterr().out
 
 
-def test_a_torso_that_is_not_learned_stands_where_it_is_published(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_torso_that_is_not_learned_stands_where_it_is_published(tmp_path, capsys) -> None:
     """Taken to stand at 0, it would tilt the base."""
     names, tilt = ("tilt", *standing_arm.LEARNED), 0.3
     with BagWriter(tmp_path / "bag") as writer:
@@ -107,9 +97,7 @@ def test_a_torso_that_is_not_learned_stands_where_it_is_published(
     assert "No fault was found." in said and "names not in the URDF" not in said
 
 
-def test_names_with_a_prefix_are_told_the_remedy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_names_with_a_prefix_are_told_the_remedy(tmp_path, capsys) -> None:
     log = arm_log(2.0)
     longer = tuple(f"panda_{name}" for name in log.names)
     write_log(tmp_path / "bag", dataclasses.replace(log, names=longer))

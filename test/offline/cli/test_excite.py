@@ -21,9 +21,7 @@ FAST = ["--period", "8", "--set", "search.harmonics=2", "--set", "search.starts=
 FAST += ["--set", "search.iterations=10"]
 
 
-def test_files_that_hold_the_same_motion(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_files_that_hold_the_same_motion(tmp_path, capsys) -> None:
     out = tmp_path / "new" / "out"
     options = [*FAST, "--rate", "20", "--repeat", "2", "--joints", "lift,slew"]
     options += ["--range", "slew=-0.5:0.75"]
@@ -86,9 +84,7 @@ def test_a_sensor_s_wrench_and_the_node_s_yaml(tmp_path: Path) -> None:
     assert found[0] != found[1]  # what excites efforts is another motion
 
 
-def test_a_folder_that_is_no_bag_is_left_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_that_is_no_bag_is_left_alone(tmp_path, capsys) -> None:
     base = ["excite", "--urdf", str(URDF), *FAST]
     (tmp_path / "trajectory_bag").mkdir()
     (tmp_path / "trajectory_bag" / "thesis.tex").write_text("")

@@ -27,9 +27,7 @@ def write(path: Path, log: JointLog, urdf: str = "") -> Path:
     return write_log(path, dataclasses.replace(log, y=log.y / GAINS), urdf)
 
 
-def test_they_are_absolute_by_a_known_load(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_they_are_absolute_by_a_known_load(tmp_path, capsys) -> None:
     bare, out = write(tmp_path / "bare", arm_log(20.0)), tmp_path / "gains.yaml"
     held = write(tmp_path / "held", loaded_log())
     given = ["--loaded", str(held), "--load-mass", str(MASS), "--out", str(out)]
@@ -43,27 +41,19 @@ def test_they_are_absolute_by_a_known_load(
     assert told.sum() >= 3
     assert np.allclose(np.array(config.samples.effort_scale)[told], GAINS[told], rtol=0.05)
     assert 0.0 < config.changes.effort_gain_common_std < 0.1
-    # With the file the same efforts are in N m.
-    assert main(["gains", str(bare), "--urdf", str(URDF), "--params", str(out)]) == 0
 
 
-def test_the_robot_description_in_the_bag_is_enough(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_robot_description_in_the_bag_is_enough(tmp_path, capsys) -> None:
     bare, described = (write(tmp_path / n, arm_log(14.0), u) for n, u in FOLDERS.items())
     assert main(["gains", str(described)]) == 0
-    said = capsys.readouterr().out
-    assert main(["gains", str(bare), "--urdf", str(URDF)]) == 0
-    assert capsys.readouterr().out == said
-    assert "relative: their common factor is that of the URDF's masses" in said
+    told = "relative: their common factor is that of the URDF's masses"
+    assert told in capsys.readouterr().out
     assert main(["gains", str(bare)]) == 2
     assert f"{bare} holds no robot_description: add --urdf FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("apart", [True, False])
-def test_a_joint_without_efforts_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], apart: bool
-) -> None:
+def test_a_joint_without_efforts_is_left_out(tmp_path, capsys, apart: bool) -> None:
     """A gripper's state comes in messages of its own, or with the arm's and without an effort."""
     log, path, out = arm_log(20.0), tmp_path / "bag", tmp_path / "gains.yaml"
     y = log.y / GAINS

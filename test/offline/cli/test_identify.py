@@ -51,9 +51,7 @@ def errors(text: str, name: str) -> list[float]:
     return [float(value) for value in line.split()[1:]]
 
 
-def test_the_files_and_the_table(
-    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_files_and_the_table(bag, tmp_path, capsys) -> None:
     out = tmp_path / "out"
     options = ["--urdf", str(URDF), "--mjcf", "--out", str(out)]
     assert main(["identify", str(bag), *options]) == 0
@@ -110,9 +108,7 @@ def test_a_joint_without_efforts_is_named_where_nothing_can_be_learned(
         assert "left out of the parameter joints" in said
 
 
-def test_what_is_said_of_a_file_is_what_pinocchio_makes_of_it(
-    bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_said_of_a_file_is_what_pinocchio_makes_of_it(bag, tmp_path, capsys) -> None:
     assert main(["identify", str(bag), "--test", str(bag), "--out", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "first 60 %" not in said

@@ -61,9 +61,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("command", "said"), MISTAKES)
-def test_a_mistake_is_one_line(
-    command: str, said: str, bag: Path, tmp_path: Path, monkeypatch, capsys
-) -> None:
+def test_a_mistake_is_one_line(command: str, said: str, bag, tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("file").write_text("")

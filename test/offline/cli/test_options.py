@@ -67,9 +67,7 @@ def test_one_parameter_is_set(setting, expected) -> None:
 @pytest.mark.parametrize(
     ("text", "empty"), [("", True), ("# frame: tool\n\n", True), ("{}", True), ("frame: ''", False)]
 )
-def test_a_file_that_sets_nothing_is_told(
-    text: str, empty: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_file_that_sets_nothing_is_told(text: str, empty: bool, tmp_path, capsys) -> None:
     path = tmp_path / "params.yaml"
     path.write_text(text)
     assert parse("--params", str(path)) == Config()

@@ -31,9 +31,7 @@ VERBS = [
 
 
 @pytest.mark.parametrize(("verb", "file"), VERBS, ids=lambda text: text)
-def test_earlier_results_stay(
-    verb: str, file: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_earlier_results_stay(verb: str, file: str, tmp_path, capsys) -> None:
     command = verb.replace("URDF", str(URDF)).split()
     earlier = tmp_path / file
     earlier.parent.mkdir(exist_ok=True)

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-
-import pytest
 
 from semiparam_dynamics.base import extras
 from semiparam_dynamics.base.errors import MissingExtraError
 from semiparam_dynamics.offline.cli.main import main
 
 
-def test_only_a_camera_needs_opencv_before_anything_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_only_a_camera_needs_opencv_before_anything_starts(tmp_path, monkeypatch, capsys) -> None:
     def missing(command: str, *needed: str) -> None:
         raise MissingExtraError(f"{command} needs {' and '.join(needed)}")
 
@@ -26,9 +21,7 @@ def test_only_a_camera_needs_opencv_before_anything_starts(
     assert "0 .. 65535" in capsys.readouterr().err
 
 
-def test_a_source_that_is_not_there_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_source_that_is_not_there_starts_nothing(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr(extras, "require", lambda *_: None)
     monkeypatch.setitem(sys.modules, "semiparam_dynamics.recognition.nodes.teaching", None)
     assert main(["teach", str(tmp_path / "no.mp4"), "--out", str(tmp_path / "out")]) == 2

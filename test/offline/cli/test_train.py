@@ -20,8 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_figures")
 
 
 @pytest.mark.parametrize(
-    ("learner", "residual"),
-    [("falkon", "nystrom"), ("nytro", "nystrom"), ("random_features", "random_fourier")],
+    ("learner", "residual"), [("falkon", "nystrom"), ("random_features", "random_fourier")]
 )
 def test_a_node_starts_from_what_was_trained_and_learns_on(
     learner: str, residual: str, bag: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -73,9 +72,7 @@ def trained(bag: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_trained_model_is_evaluated_as_it_is_and_going_on(
-    bag: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_trained_model_is_evaluated_as_it_is_and_going_on(bag, trained, tmp_path, capsys) -> None:
     start = ["--params", str(trained / "params.yaml"), "--model", str(trained / "model.npz")]
     assert main(["evaluate", str(bag), *start, "--out", str(tmp_path)]) == 0
     assert "was learned under" not in capsys.readouterr().err
@@ -89,9 +86,7 @@ def test_a_trained_model_is_evaluated_as_it_is_and_going_on(
     assert frozen["semiparametric"] < 0.1 * frozen["rigid_body"]  # it has learned this bag
 
 
-def test_a_model_of_another_configuration_is_not_evaluated(
-    bag: Path, trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_of_another_configuration_is_not_evaluated(bag, trained, tmp_path, capsys) -> None:
     options = ["--model", str(trained / "model.npz"), "--set", "nystrom.max_centers=150"]
     options += ["--set", "nystrom.novelty=0.7"]
     assert main(["evaluate", str(bag), *options, "--out", str(tmp_path / "on")]) == 2

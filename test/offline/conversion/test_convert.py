@@ -60,13 +60,6 @@ def test_times_count_from_the_start_whatever_they_begin_with(log, tmp_path: Path
     np.testing.assert_allclose(stamps, 5e9 + (t - t[0]) * 1e9, atol=1)
 
 
-def test_the_same_log_gives_the_same_file(log, tmp_path: Path) -> None:
-    for folder in ("one", "two"):
-        convert_log(log(), tmp_path / folder / "bag")
-    one, two = ((tmp_path / folder / "bag" / "bag.mcap") for folder in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
-
-
 def test_a_log_of_one_joint_may_be_flat(log, tmp_path: Path) -> None:
     q, tau = np.arange(5.0), np.ones(5)
     assert convert_log(log(q=q, tau=tau), tmp_path / "bag").names == ("joint_1",)
@@ -212,9 +205,7 @@ def test_a_joint_that_follows_another_is_one_of_the_urdf(log, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["t", "q", "dq", "tau", "wrench", "names", "dt"])
-def test_an_unused_column_of_an_array_s_name_takes_no_array_s_place(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_unused_column_of_an_array_s_name_takes_no_array_s_place(tmp_path, name: str) -> None:
     path = tmp_path / "log.csv"
     path.write_text(f"time,q1,tau1,{name}\n0,1,2,7\n0.1,3,4,8\n")
     log = read_log(path)

@@ -74,13 +74,6 @@ def test_units_in_brackets_and_blanks_in_names() -> None:
     np.testing.assert_array_equal(bare["degrees"][0], [0, 1])
 
 
-def test_degrees_are_converted_once(tmp_path: Path) -> None:
-    path = tmp_path / "log.csv"
-    path.write_text("t,q1 [deg],tau1 [Nm]\n0,90,1\n0.1,180,2\n")
-    for degrees in (False, True):
-        np.testing.assert_allclose(read_log(path, degrees=degrees).q[:, 0], [np.pi / 2, np.pi])
-
-
 @pytest.mark.parametrize(
     ("unit", "factor"),
     [
@@ -106,9 +99,7 @@ def test_efforts_are_scaled_by_their_unit(unit: str, factor: float) -> None:
         (" [Deg]", np.pi / 180, " [deg / s]", np.pi / 180),
     ],
 )
-def test_positions_and_velocities_are_scaled_by_their_unit(
-    q: str, q_factor: float, dq: str, dq_factor: float
-) -> None:
+def test_positions_and_velocities_are_scaled_by_their_unit(q, q_factor, dq, dq_factor) -> None:
     rows = [row[:4] for row in ROWS]
     arrays, names, _ = read_csv(Path("x"), table(f"t,q1{q},dq1{dq},tau1", rows))
     assert names == ()
@@ -263,12 +254,6 @@ def test_comments_and_empty_columns_around_the_names(above: str, header: str, en
     assert names == () and unused == []
     np.testing.assert_array_equal(arrays["q"], np.array(ROWS)[:, 1:3])
     np.testing.assert_array_equal(arrays["tau"], np.array(ROWS)[:, 3:])
-
-
-def test_lines_count_from_the_top_of_the_file() -> None:
-    text = "# a\n# b\n" + table("t,q1,q2,tau1,tau2", [*ROWS[:2], [0.02, 1.0, 2.0, 3.0]])
-    with pytest.raises(SampleError, match="x: line 6 has 4 values for 5 columns"):
-        read_csv(Path("x"), text)
 
 
 def test_a_column_without_a_name_is_not_used() -> None:

@@ -157,9 +157,7 @@ def test_efforts_and_velocities_of_other_columns_are_told_by_their_names(tmp_pat
         (["left_a_q", "left_b_q", "left_c_q"], ["left_c.effort", "left_a.effort", "left_b.effort"]),
     ],
 )
-def test_names_match_without_what_all_of_a_column_have(
-    tmp_path: Path, state: list[str], effort: list[str]
-) -> None:
+def test_names_match_without_what_all_of_a_column_have(tmp_path, state, effort) -> None:
     log = read_log(write(tmp_path, "v3.0", names=state, names_of={EFFORT: effort}))
     np.testing.assert_array_equal(log.q, values(0, 0, 3))
     np.testing.assert_array_equal(log.tau, values(0, 1, 3)[:, [1, 2, 0]])
@@ -176,9 +174,7 @@ def test_names_match_without_what_all_of_a_column_have(
         (["a"], ["b"]),
     ],
 )
-def test_names_that_do_not_match_are_refused(
-    tmp_path: Path, state: list[str], effort: list[str]
-) -> None:
+def test_names_that_do_not_match_are_refused(tmp_path, state: list[str], effort: list[str]) -> None:
     with pytest.raises(SampleError, match="Write names that agree into meta/info.json") as told:
         read_log(write(tmp_path, "v2.1", names=state, names_of={EFFORT: effort}))
     joints = ", ".join(name.removesuffix(".pos") for name in state)
@@ -227,9 +223,7 @@ def test_an_episode_that_does_not_exist(tmp_path: Path, version: str) -> None:
         (["action", EFFORT], "", "no column observation.state; it has: action, observation.effort"),
     ],
 )
-def test_a_missing_column_is_told_with_those_there(
-    tmp_path: Path, columns: list[str], effort: str, message: str
-) -> None:
+def test_a_missing_column_is_told_with_those_there(tmp_path, columns, effort, message) -> None:
     with pytest.raises(SampleError, match=message):
         read_log(write(tmp_path, "v2.1", columns), effort_column=effort)
 
@@ -249,9 +243,7 @@ def test_a_missing_column_is_told_with_those_there(
         ({"chunks_size": "many", "data_path": PATHS["v3"]}, "unknown field {chunk_index:03d}"),
     ],
 )
-def test_malformed_data_sets_are_refused(
-    tmp_path: Path, info: dict[str, Any], message: str
-) -> None:
+def test_malformed_data_sets_are_refused(tmp_path, info: dict[str, Any], message: str) -> None:
     with pytest.raises(SampleError, match=message):
         read_log(write(tmp_path, "v2.1", info=info))
 

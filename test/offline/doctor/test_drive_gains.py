@@ -103,10 +103,7 @@ def wandering_last(log: JointLog) -> JointLog:
     return dataclasses.replace(log, y=y)
 
 
-@pytest.mark.parametrize(
-    ("turned", "expected"),
-    [((0, 1, 2), -1.0), ((1,), 1.0)],
-)
+@pytest.mark.parametrize(("turned", "expected"), [((0, 1, 2), -1.0), ((1,), 1.0)])
 def test_a_sign_that_is_not_told_is_the_others_or_plus(turned, expected: float) -> None:
     log = wandering_last(arm_log(20.0, 50.0))
     signs = np.ones(MODEL.n_joints)

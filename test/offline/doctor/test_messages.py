@@ -65,12 +65,6 @@ def test_stamps() -> None:
     ]
 
 
-def test_degrees_are_named_and_put_right() -> None:
-    log = changed(q=np.degrees(LOG.q), dq=np.degrees(LOG.dq))
-    assert kinds(log) == ["degrees"]
-    assert np.allclose(repaired(log, facts(log)).q, LOG.q)
-
-
 def test_a_joint_without_limits_that_turns_many_times_is_not_in_degrees() -> None:
     t = np.arange(0.0, 20.0, 0.01)
     rate, reach = np.array([0.7, 1.3]), np.array([30.0, 1.2])  # a pan that is continuous, a tilt

@@ -57,12 +57,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_bags_are_gone_through_in_the_order_they_are_named(folder: Path) -> None:
-    errors = []
-    for order in (("mike", "zulu", "alpha"), ("zulu", "alpha", "mike")):
-        found = evaluate_bags(Bags([folder / name for name in order], urdf=URDF), CONFIG)
-        assert found.tested_on == order
-        errors.append(found.scores()["sequential"].rmse("semiparametric"))
-    assert np.all(errors[0] != errors[1])  # the order counts
+    order = ("zulu", "alpha")  # neither that of their names nor of their stamps
+    found = evaluate_bags(Bags([folder / name for name in order], urdf=URDF), CONFIG)
+    assert found.tested_on == order
     expected = evaluate(small_arm(), CONFIG, [motion(name) for name in order])
     assert found.samples == expected.samples
     for protocol, scores in expected.scores().items():
@@ -266,9 +263,7 @@ def recorded(path: Path, seconds: float, efforts: Callable[[Any], Any]) -> Path:
         (evaluate_bags, -0.0),
     ],
 )
-def test_efforts_that_never_vary_are_refused(
-    tmp_path: Path, learn: Callable[..., Any], value: float
-) -> None:
+def test_efforts_that_never_vary_are_refused(tmp_path, learn, value) -> None:
     path = recorded(tmp_path / "same", 6.0, lambda y: np.full(len(y), value))
     bags = Bags([path]) if learn is evaluate_bags else Bags((), [path])
     joint = small_arm().joint_names[0]
@@ -280,14 +275,13 @@ def test_efforts_that_never_vary_are_refused(
 
 
 @pytest.mark.parametrize("learn", [identify_on_bags, train_on_bags])
-def test_much_too_little_motion_is_refused_and_little_is_told(
-    tmp_path: Path, learn: Callable[..., Any]
-) -> None:
+def test_much_too_little_motion_is_refused_and_little_is_told(tmp_path, learn) -> None:
     with pytest.raises(BagError, match=r"samples in 0\.\d s of motion are too few, 1.5 s are"):
         learn(Bags((), [recorded(tmp_path / "blink", 0.8, lambda y: y)]), InverseDynamicsConfig())
     bags = Bags((), [recorded(tmp_path / "short", 5.0, lambda y: y)])
     learn(bags, InverseDynamicsConfig())
     assert [w for w in bags.warnings if "s only, so that little is known of it: record" in w]
+    assert check_motion([20_000_000 * k for k in range(600)]) == ""
 
 
 def check_varies(y: list[list[float]], target: str = "effort") -> None:
@@ -305,7 +299,3 @@ def test_one_axis_that_varies_is_enough() -> None:
     check_varies([[nothing, nothing]] * n)  # told elsewhere
     with pytest.raises(BagError, match=r"every axis of the wrench in bag is always .*\(b 3\)"):
         check_varies([[nothing, 3.0]] * n, "wrench")
-
-
-def test_enough_motion_has_no_warning() -> None:
-    assert check_motion([20_000_000 * k for k in range(600)]) == ""

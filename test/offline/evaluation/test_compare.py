@@ -93,9 +93,9 @@ def test_the_command_prints_what_compares(tmp_path: Path, capsys) -> None:
 
 
 def test_axes_without_errors_have_no_part() -> None:
-    after = other(nonparametric=[None, 1.0])  # type: ignore[list-item]
+    after = other(nonparametric=[None, 1.0])
     assert mean_ratio(ratios(FIRST, after, "frozen", "nonparametric")) == pytest.approx(0.25)
-    none, part = (other(urdf=rmse) for rmse in ([None, None], [None, 1.0]))  # type: ignore[list-item]
+    none, part = (other(urdf=rmse) for rmse in ([None, None], [None, 1.0]))
     assert re.search("Delayed +URDF +–\n", comparison_text([FIRST, none]))
     assert re.search(r"URDF +0\.250 +0\.250 to 0\.250\n", comparison_text([FIRST, part]))
 
@@ -143,8 +143,8 @@ def test_axes_are_compared_by_their_names() -> None:
 
 
 def test_an_axis_that_was_never_measured_has_no_part_in_the_words() -> None:
-    first = other("before", semiparametric=[1.0, None])  # type: ignore[list-item]
-    same, worse = (other(semiparametric=[x, None]) for x in (1.0, 2.0))  # type: ignore[list-item]
+    first = other("before", semiparametric=[1.0, None])
+    same, worse = (other(semiparametric=[x, None]) for x in (1.0, 2.0))
     assert all(one.endswith("has the same errors.") for one in verdicts([first, same]))
     assert "worst axis shoulder: 4.00 ×" in verdicts([first, worse])[0]
 

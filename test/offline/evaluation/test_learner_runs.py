@@ -37,7 +37,7 @@ QUICK = {"nystrom.window": 3.0, "nystrom.wide_max_centers": 0, "filter.learn_rat
 QUICK["nystrom.max_centers"] = 200
 DETECTING = QUICK | {"changes.detect": True, "changes.settle": 5.0, "changes.payload_time": 3.0}
 BODY = compact_body(0.5, np.array([0.05, 0.02, 0.03]))
-ON, END = 10.0, 18.0  # s
+ON, END = 8.0, 14.0  # s
 PUSH = largest_weight() * np.ones(4)
 
 
@@ -45,7 +45,7 @@ def bag(folder: Path, change: Change) -> Path:
     """One joint's effort is missing for some seconds, and another's all the while."""
     stream = list(moving(END, change))
     for k, m in enumerate(stream):
-        m.y[[1, 2] if 700 <= k < 850 else 2] = np.nan
+        m.y[[1, 2] if 560 <= k < 680 else 2] = np.nan
     write_measurements(folder / "bag", MODEL.joint_names, stream, "effort")
     return folder / "bag"
 

@@ -60,9 +60,8 @@ def test_a_torso_is_locked_where_it_is_published(bag: Path) -> None:
 
 def test_a_joint_that_follows_a_learned_one_is_warned_of(bag: Path) -> None:
     bags = Bags([bag], urdf=FOLLOWING)
-    found = evaluate_bags(bags, CONFIG)
+    robot_of(bags, CONFIG)
     assert any("finger moves with elbow (<mimic>)" in warning for warning in bags.warnings)
-    assert not found.skipped[MOVED]
 
 
 def test_without_the_parameter_joints_it_is_one_of_the_learned(bag: Path) -> None:

@@ -61,18 +61,13 @@ def each(bags: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_every_bag_has_a_folder_of_its_own() -> None:
+def test_every_bag_has_a_folder_of_its_own(tmp_path) -> None:
     assert _names(["a/run", "b/run", "c/run"]) == ["run", "run.2", "run.3"]
     assert _names(["a/run.2.mcap", "a/run.mcap", "b/run.mcap"]) == ["run.2", "run", "run.3"]
     assert _names(["a/run", "b/run", "c/run.2.mcap"]) == ["run", "run.3", "run.2"]
     assert _names(["a/run.2.db3.zstd", "b/run.2.db3"]) == ["run.2", "run.2.2"]
-
-
-def test_a_bag_s_folder_keeps_its_name_whole(tmp_path: Path) -> None:
-    names = ["run.1", "run.2", "run", "2026-01-01.mcap"]
-    for name in names:
-        (tmp_path / name).mkdir()
-    assert _names([tmp_path / name for name in names]) == names
+    (tmp_path / "2026-01-01.mcap").mkdir()  # a folder's name is kept whole
+    assert _names([tmp_path / "2026-01-01.mcap"]) == ["2026-01-01.mcap"]
 
 
 def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Path) -> None:
@@ -92,9 +87,7 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Pa
     assert all(f'href="{folder}/report.html"' in page for folder in ("run", "run.2"))
 
 
-def test_a_cluster_gives_the_same(
-    bags: list[str], each: Path, tmp_path: Path, near_scheduler: str
-) -> None:
+def test_a_cluster_gives_the_same(bags: list[str], each, tmp_path, near_scheduler: str) -> None:
     command = ["evaluate", *bags, "--each", *SETTINGS, "--cluster", near_scheduler]
     assert main([*command, "--out", str(tmp_path)]) == 0
     for folder in ("run", "run.2"):
@@ -109,9 +102,7 @@ def test_each_goes_on_from_a_saved_model(bags: list[str], tmp_path: Path) -> Non
     assert results(tmp_path / "each" / "run") == results(tmp_path / "alone")
 
 
-def test_a_bag_that_can_t_be_read_stops_no_other(
-    bags: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bag_that_can_t_be_read_stops_no_other(bags: list[str], tmp_path, capsys) -> None:
     broken = tmp_path / "broken.mcap"
     broken.write_bytes(b"no bag")
     command = ["evaluate", str(broken), bags[1], "--each", "--jobs", "1", "--table", *SETTINGS]

@@ -133,9 +133,7 @@ def test_the_guide_explains_the_same_sections_in_order(repository: Path) -> None
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_the_light_and_in_the_dark(
-    browser: Browser, repeated: Path, scheme: str
-) -> None:
+def test_text_can_be_read_in_the_light_and_in_the_dark(browser, repeated, scheme) -> None:
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.call("Emulation.setEmulatedMedia", features=features)
     browser.open(repeated / "report.html", 390)

@@ -146,15 +146,15 @@ def test_an_arm_that_never_moved_tells_nothing() -> None:
 
 
 def repeated(times: int) -> list[Measurement]:
-    """Two seconds of motion, again and again."""
-    once = list(measurements(small_arm(), 2.0, extra=1.0))
+    """A second and a half of motion, again and again."""
+    once = list(measurements(small_arm(), 1.5, extra=1.0))
     shift = once[-1].stamp - once[0].stamp + 10_000_000
     return [Measurement(m.stamp + k * shift, m.q, m.dq, m.y) for k in range(times) for m in once]
 
 
 def test_repeated_motion_is_scored_apart_and_said() -> None:
     model = small_arm()
-    other = list(measurements(model, 3.0, extra=1.0, seed=5))
+    other = list(measurements(model, 2.0, extra=1.0, seed=5))
     found = evaluate(model, CONFIG, [repeated(1), other], [repeated(2)])
     frozen = found.runs["frozen"]
     share = found.repeated_share()
@@ -186,7 +186,7 @@ def test_a_test_on_nothing_new_says_so_and_one_on_new_motion_says_nothing() -> N
     assert again.repeated_share() == pytest.approx(1.0, abs=0.05)
     assert only(again)
     fresh = evaluate(
-        model, CONFIG, [list(measurements(model, 3.0, extra=1.0, seed=5))], [repeated(1)]
+        model, CONFIG, [list(measurements(model, 2.0, extra=1.0, seed=5))], [repeated(1)]
     )
     share = fresh.repeated_share()
     assert share is not None and share < 0.05

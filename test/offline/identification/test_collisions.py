@@ -51,7 +51,7 @@ ARM = (
 
 def made(text: str = ARM, **options: object) -> tuple[RobotModel, Collisions]:
     model = RobotModel(text)
-    return model, Collisions(model, CollisionConfig(**options))  # type: ignore[arg-type]
+    return model, Collisions(model, CollisionConfig(**options))
 
 
 def motion(seed: int, n: int = 3, size: float = 0.5) -> FourierTrajectory:

@@ -79,7 +79,7 @@ def test_nothing_else_changes(arm: Arm) -> None:
     urdf = {e.get("name"): e for e in ET.fromstring(text).findall("link")}
     masses = [
         float(urdf[name].find("inertial/mass").get("value")) for name in ("boom_root", "boom")
-    ]  # type: ignore[union-attr, arg-type]
+    ]
     assert masses[1] / masses[0] == pytest.approx(1.1 / 0.8)
     assert urdf["mark"].find("inertial") is None
 

@@ -10,13 +10,7 @@ import pytest
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion, Sample
-from semiparam_dynamics.offline.tuning.candidates import (
-    Candidate,
-    FoldScore,
-    choose,
-    evaluate,
-    unpacked,
-)
+from semiparam_dynamics.offline.tuning.candidates import Candidate, FoldScore, choose, evaluate
 from semiparam_dynamics.offline.tuning.recordings import Fold
 
 from ...dynamics.arms import small_arm
@@ -34,7 +28,7 @@ def fold(delayed: float, frozen: float = 0.9, axis: float = 0.9, noise: int = 0)
 
 
 def scored(*delayed: float, **others: float) -> Candidate:
-    return Candidate({}, tuple(fold(error, **others) for error in delayed))  # type: ignore[arg-type]
+    return Candidate({}, tuple(fold(error, **others) for error in delayed))
 
 
 OWN = scored(0.6, 0.6)
@@ -89,10 +83,6 @@ def test_harm_that_the_configuration_does_may_stay_but_not_grow() -> None:
     own = scored(0.6, 0.6, axis=1.1)
     assert scored(0.5, 0.5, axis=1.1).betters(own, "delayed")
     assert not scored(0.5, 0.5, axis=1.2).betters(own, "delayed")
-
-
-def test_scores_pass_through_json() -> None:
-    assert unpacked(dataclasses.asdict(OWN.scores[0])) == OWN.scores[0]
 
 
 # -------------------------------------------------------------------------------------------------

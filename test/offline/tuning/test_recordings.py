@@ -16,7 +16,7 @@ from .recorded import CONFIG, recordings
 
 
 def stamps(motions: object) -> np.ndarray:
-    return np.concatenate([motion.stamps for motion in motions])  # type: ignore[attr-defined]
+    return np.concatenate([motion.stamps for motion in motions])
 
 
 def test_each_recording_is_held_out_once_and_not_learned_meanwhile() -> None:

@@ -40,14 +40,15 @@ def tuned(
     config: InverseDynamicsConfig = TOO_NARROW,
     keep: list[str] = QUICK,
     stop: float = 2.0,
+    seconds: float = 10.0,
     **others: object,
 ) -> Tuning:
     def progress(share: float) -> None:
         if share >= stop:
             raise InterruptedHereError
 
-    given = recordings(2, 10.0, config, same=True)
-    return tune(given, keep, journal=journal, progress=progress, **others)  # type: ignore[arg-type]
+    given = recordings(2, seconds, config, same=True)
+    return tune(given, keep, journal=journal, progress=progress, **others)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +65,7 @@ def test_a_poor_configuration_is_bettered_with_all_samples_too(result: Tuning) -
     before, after = result.confirmed["configured"], result.confirmed["tuned"]
     assert after.betters(before, "delayed")
     assert after.ratio("delayed") < 0.8 * before.ratio("delayed") and after.harm == 0.0
-    assert result.changes["nystrom.length_scale"][1] > 0.2  # type: ignore[operator]
+    assert result.changes["nystrom.length_scale"][1] > 0.2
     assert not set(QUICK) & set(result.changes)
     assert all(name.split(".")[0] in ("rigid_body", "nystrom") for name in result.changes)
     assert headline(result).startswith("On motion that was held out, the tuned learner makes 0.")
@@ -88,7 +89,7 @@ def test_what_the_confirmation_does_not_bear_out_is_taken_back(
 
 def test_the_configured_residual_is_searched() -> None:
     config = replace(CONFIG, residual="random_fourier", **{"random_fourier.n_features": 40})
-    found = tuned(None, config, ["filter", "rigid_body", "random_fourier.penalty"])
+    found = tuned(None, config, ["filter", "rigid_body", "random_fourier.penalty"], seconds=4.0)
     assert [search.title for search in found.searches] == ["residual"]
     assert [len(search.tried) for search in found.searches] == [4]
     assert found.changes.keys() <= {"random_fourier.length_scale"}
@@ -110,9 +111,7 @@ def same(one: Tuning, other: Tuning) -> bool:
     )
 
 
-def test_from_its_journal_it_gives_the_same_without_computing(
-    result: Tuning, journal: Path, tmp_path: Path
-) -> None:
+def test_from_its_journal_it_gives_the_same_without_computing(result, journal, tmp_path) -> None:
     """Also from one whose last line a crash has cut short."""
     copy = shutil.copy(journal, tmp_path / "tuned.journal")
     copy.write_bytes(copy.read_bytes() + b'{"op_code": 8, "cut sho')
@@ -131,9 +130,7 @@ def test_interrupted_it_resumes_and_ends_the_same(result: Tuning, tmp_path: Path
     assert same(again, result) and 0 < again.computed < result.computed
 
 
-def test_results_of_other_recordings_are_not_taken_and_stay(
-    result: Tuning, journal: Path, tmp_path: Path
-) -> None:
+def test_results_of_other_recordings_are_not_taken_and_stay(result, journal, tmp_path) -> None:
     everything = ["filter", "rigid_body", "nystrom", "random_fourier", "residual"]
     copy = shutil.copy(journal, tmp_path / "tuned.journal")
     before = copy.read_bytes()
