@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from changes import UR10, learner_of
+from closed_loop import plan_of
 from contact import URDFS, Watched
 from output import make_parser, markdown, parse
 
@@ -23,7 +24,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Approach, Plan, Reference, trajectory_of
+from semiparam_dynamics.control.plan import Approach, Reference, trajectory_of
 from semiparam_dynamics.samples.measurement import Measurement
 from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion
@@ -33,7 +34,6 @@ LEARN, LASTS, BETWEEN = 45.0, 0.6, 3.0  # s
 STIFFNESS, LOSS = 1e4, 50.0  # N/m, N s/m
 BRAKING = 0.1  # s in which the desired motion comes to rest
 APPROACH = 0.3  # rad/s, back to the motion
-INSTANTS = 10  # of a block of the plan
 
 
 class Trial(NamedTuple):
@@ -85,8 +85,7 @@ class Robot:
         self._follow(Braking(self.now, self._q, self._dq))
 
     def _follow(self, reference: Reference) -> None:
-        period = self.arm.period
-        self._plan = Plan(self._model, reference, period, INSTANTS, period, INSTANTS * period)
+        self._plan = plan_of(self._model, reference, self.arm.period)
 
     def hand(self) -> tuple[Array, Array]:
         """Position and velocity (3,) of the hand."""
