@@ -40,6 +40,7 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 LEARN = 60.0  # s before anything happens
 SIX = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))  # the entries Ixx, Ixy, Iyy, Ixz, Iyz, Izz
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
+URDFS = {"ur10": "ur10/ur10_robot.urdf", "xmate": "xmate7p/xmate7p.urdf"}
 # Friction, elasticity and noise of the size of an industrial arm's, and its encoders.
 UR10 = {
     "hand_frame": "tool0",
@@ -91,13 +92,12 @@ def main() -> None:
             print(f"   in {np.isfinite(values).sum()} of {len(rows)} runs")
 
 
-def arm_of(args: argparse.Namespace, seed: int, **overrides: Any) -> ArmSimulator:
-    if args.robot == "ur10":
-        urdf = args.data / "robots" / "ur10" / "ur10_robot.urdf"
-        return ArmSimulator(str(urdf), seed=seed, **UR10 | overrides)
-    if args.calibrated:
-        overrides |= {"effects__nonlinearity": 0.0, "effects__crosstalk": 0.0}
-    return ArmSimulator(seed=seed, **overrides)
+def arm_of(robot: str, data: Path, **values: Any) -> ArmSimulator:
+    """The iCub's arm, or another one with the effects of an industrial arm."""
+    if robot == "icub":
+        return ArmSimulator(**values)
+    hand = {"hand_frame": HANDS.get(robot, "")}
+    return ArmSimulator(str(data / "robots" / URDFS[robot]), **UR10 | hand | values)
 
 
 def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
@@ -112,9 +112,12 @@ def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
 class Run:
     """An arm and its learner; of every step the time and the error are kept."""
 
-    def __init__(self, arm: ArmSimulator, learner: InverseDynamicsLearner) -> None:
-        self.arm, self.learner = arm, learner
-        self.source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
+    def __init__(self, args: argparse.Namespace, seed: int) -> None:
+        exact = {"effects__nonlinearity": 0.0, "effects__crosstalk": 0.0}
+        values = exact if args.calibrated and args.robot == "icub" else {}
+        self.arm = arm = arm_of(args.robot, args.data, seed=seed, **values)
+        self.learner = learner_of(arm)
+        self.source: Iterator[Measurement] = simulated(arm, self.learner.model.config.target)
         self.times: list[float] = []
         self.errors: list[np.ndarray] = []
 
@@ -155,10 +158,9 @@ def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
     Without it: of the same motion by the same arm, which holds nothing, at the same time.
     """
     mass, center, inertia = drawn_load(seed, args.mass)
-    arm = arm_of(args, seed)
-    run = Run(arm, learner := learner_of(arm))
+    run, bare = Run(args, seed), Run(args, seed)
+    arm, learner = run.arm, run.learner
     on, off = LEARN, LEARN + 30.0
-    bare = Run(unloaded := arm_of(args, seed), learner_of(unloaded))
     bare.until(off + 15.0)
     run.until(on)
     arm.hand.attach(mass, center, inertia)
@@ -221,8 +223,7 @@ def drawn_load(seed: int, mass: float = 0.0) -> tuple[float, np.ndarray, np.ndar
 
 def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """Nothing happens: what is named, an hour."""
-    arm = arm_of(args, seed)
-    run = Run(arm, learner_of(arm))
+    run = Run(args, seed)
     run.until(LEARN + 60.0 * args.minutes)
     alarms = run.alarms(LEARN, np.inf)
     kinds = ("payload", "friction", "offset", "contact")
