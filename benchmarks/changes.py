@@ -40,6 +40,7 @@ from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 LEARN = 60.0  # s before anything happens
 SIX = ((0, 0, 1, 0, 1, 2), (0, 1, 1, 2, 2, 2))  # the entries Ixx, Ixy, Iyy, Ixz, Iyz, Izz
 HANDS = {"icub": "r_hand_dh_frame", "ur10": "tool0"}
+URDFS = {"ur10": "ur10/ur10_robot.urdf", "xmate": "xmate7p/xmate7p.urdf"}
 # Friction, elasticity and noise of the size of an industrial arm's, and its encoders.
 UR10 = {
     "hand_frame": "tool0",
@@ -83,21 +84,20 @@ def main() -> None:
             shown = "  ".join(f"{k} {v:.3g}" for k, v in row.items())
             print(f"seed {seed:>3} {shown}", flush=True)
         print("median, worst (of shares: mean, least):")
-        for name in rows[0]:
-            values = np.array([row[name] for row in rows])
+        for name in max(rows, key=len):  # of a run that estimated no payload some are not there
+            values = np.array([row.get(name, np.nan) for row in rows])
             share = name.endswith("within 2 std") or name.startswith("share")
             middle, worst = (np.nanmean, np.nanmin) if share else (np.nanmedian, np.nanmax)
             print(f"  {name:<28}{middle(values):>10.3g}{worst(values):>10.3g}", end="")
             print(f"   in {np.isfinite(values).sum()} of {len(rows)} runs")
 
 
-def arm_of(args: argparse.Namespace, seed: int, **overrides: Any) -> ArmSimulator:
-    if args.robot == "ur10":
-        urdf = args.data / "robots" / "ur10" / "ur10_robot.urdf"
-        return ArmSimulator(str(urdf), seed=seed, **UR10 | overrides)
-    if args.calibrated:
-        overrides |= {"effects__nonlinearity": 0.0, "effects__crosstalk": 0.0}
-    return ArmSimulator(seed=seed, **overrides)
+def arm_of(robot: str, data: Path, **values: Any) -> ArmSimulator:
+    """The iCub's arm, or another one with the effects of an industrial arm."""
+    if robot == "icub":
+        return ArmSimulator(**values)
+    hand = {"hand_frame": HANDS.get(robot, "")}
+    return ArmSimulator(str(data / "robots" / URDFS[robot]), **UR10 | hand | values)
 
 
 def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
@@ -112,15 +112,17 @@ def learner_of(arm: ArmSimulator, **values: Any) -> InverseDynamicsLearner:
 class Run:
     """An arm and its learner; of every step the time and the error are kept."""
 
-    def __init__(self, arm: ArmSimulator, learner: InverseDynamicsLearner) -> None:
-        self.arm, self.learner = arm, learner
-        self.source: Iterator[Measurement] = simulated(arm, learner.model.config.target)
+    def __init__(self, args: argparse.Namespace, seed: int) -> None:
+        exact = {"effects__nonlinearity": 0.0, "effects__crosstalk": 0.0}
+        values = exact if args.calibrated and args.robot == "icub" else {}
+        self.arm = arm = arm_of(args.robot, args.data, seed=seed, **values)
+        self.learner = learner_of(arm)
+        self.source: Iterator[Measurement] = simulated(arm, self.learner.model.config.target)
         self.times: list[float] = []
         self.errors: list[np.ndarray] = []
 
     @property
     def changes(self) -> ChangeMonitor:
-        assert self.learner.changes is not None
         return self.learner.changes
 
     def until(self, end: float) -> None:
@@ -137,8 +139,7 @@ class Run:
     def rms(self, begin: float, end: float) -> np.ndarray:
         """(n_axes,) of the semiparametric errors within a stretch of time."""
         first, last = np.searchsorted(self.times, (begin, end))
-        rms: np.ndarray = np.sqrt(np.mean(np.square(self.errors[first:last]), axis=0))
-        return rms
+        return np.sqrt(np.mean(np.square(self.errors[first:last]), axis=0))
 
     def first(self, cause: str, since: float, name: str = "") -> float:
         """The time of the first such event since a time, NaN where there is none."""
@@ -157,10 +158,9 @@ def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
     Without it: of the same motion by the same arm, which holds nothing, at the same time.
     """
     mass, center, inertia = drawn_load(seed, args.mass)
-    arm = arm_of(args, seed)
-    run = Run(arm, learner := learner_of(arm))
+    run, bare = Run(args, seed), Run(args, seed)
+    arm, learner = run.arm, run.learner
     on, off = LEARN, LEARN + 30.0
-    bare = Run(unloaded := arm_of(args, seed), learner_of(unloaded))
     bare.until(off + 15.0)
     run.until(on)
     arm.hand.attach(mass, center, inertia)
@@ -194,11 +194,6 @@ def payload(args: argparse.Namespace, seed: int) -> dict[str, float]:
             ("inertia", estimate.inertia - about[SIX], estimate.inertia_std),
         ):
             row[f"{name} within 2 std"] = float(np.mean(np.abs(error) <= 2.0 * std))
-    else:
-        names = ("mass error %", "mass std %", "centre error mm", "centre std mm")
-        names += ("inertia error g m2",)
-        names += tuple(f"{name} within 2 std" for name in ("mass", "centre", "inertia"))
-        row |= dict.fromkeys(names, float("nan"))
     for name, begin, end in (
         ("error at once x", on, on + 1.0),
         ("error from 3 s x", on + 3.0, on + 10.0),
@@ -228,8 +223,7 @@ def drawn_load(seed: int, mass: float = 0.0) -> tuple[float, np.ndarray, np.ndar
 
 def quiet(args: argparse.Namespace, seed: int) -> dict[str, float]:
     """Nothing happens: what is named, an hour."""
-    arm = arm_of(args, seed)
-    run = Run(arm, learner_of(arm))
+    run = Run(args, seed)
     run.until(LEARN + 60.0 * args.minutes)
     alarms = run.alarms(LEARN, np.inf)
     kinds = ("payload", "friction", "offset", "contact")
@@ -264,7 +258,6 @@ def on_logs(data: Path, settle: float = 5.0) -> None:
             nmse += [float(run.scores.nmse("semiparametric").mean()) for run in runs]
             scores.append(nmse)
         cells = "".join(f"{on / off:>12.4f}" for off, on in zip(*scores, strict=True))
-        assert learner.changes is not None
         named = dict(learner.changes.counts)
         print(f"{split.name:<9}{cells}  {named}, {sum(learner.dropped.values())}", flush=True)
 
@@ -317,7 +310,6 @@ def estimate_in_other_half(
             step = learner.predict(m)
             if step is not None and step.y is not None:
                 learner.update(learner.admit(step))
-        assert learner.changes is not None
         events = [(e.cause, e.name, (e.stamp - begin) * 1e-9) for e in learner.changes.events]
         reported = (
             "; ".join(f"{cause} {name} {after:.1f}" for cause, name, after in events) or "nothing"

@@ -19,7 +19,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, replace
 from semiparam_dynamics.control.computed_torque import BOUNDED, ComputedTorque
 from semiparam_dynamics.control.config import FEEDFORWARDS, ControlConfig
-from semiparam_dynamics.control.plan import Answer, Approach, Plan, trajectory_of
+from semiparam_dynamics.control.plan import Answer, Approach, Plan, Reference, trajectory_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
@@ -99,23 +99,25 @@ def compare(
         arm = ArmSimulator(urdf, simulator)
         given = with_wrong_masses(arm.urdf, *mass_error, simulator.seed)
         model = RobotModel(given, config.learner.robot, joints=arm.joint_names, target="effort")
-        reference = trajectory_of(
-            arm.urdf,
-            arm.joint_names,
-            simulator.motion,
-            simulator.seed,
-            simulator.hand_frame,
-            simulator.hand_offset,
-        )
-        approach = Approach(arm.advance().q_motor, reference, APPROACH_SPEED)
-        plan = Plan(
-            model, approach, arm.period, BLOCK_INSTANTS, arm.period, BLOCK_INSTANTS * arm.period
-        )
+        plan = plan_of(model, motion_of(arm), arm.period)
         controller = ComputedTorque(model, replace(config.controller, feedforward=name))
         learner = None if name == "urdf" else _learner(model, config.learner, name)
         runs[name] = run(arm, plan, controller, learner, seconds)
     bound = config.controller.bounds.following_error
     return Comparison(arm.joint_names, since, runs, bound)
+
+
+def motion_of(arm: ArmSimulator) -> Approach:
+    """The arm's configured motion, approached from where it stands."""
+    config = arm.config
+    hand = config.hand_frame, config.hand_offset
+    reference = trajectory_of(arm.urdf, arm.joint_names, config.motion, config.seed, *hand)
+    return Approach(arm.advance().q_motor, reference, APPROACH_SPEED)
+
+
+def plan_of(model: RobotModel, motion: Reference, period: float) -> Plan:
+    """A plan of a motion, a command each period (s)."""
+    return Plan(model, motion, period, BLOCK_INSTANTS, period, BLOCK_INSTANTS * period)
 
 
 def _learner(
@@ -155,8 +157,7 @@ class ClosedLoop:
     def rms(self, since: float, links: bool = False) -> Array:
         """Root mean square error (n_joints,) in rad, from a time in s on."""
         chosen = (self.link_error if links else self.error)[self.time >= since]
-        rms: Array = np.sqrt(np.mean(chosen**2, axis=0))
-        return rms
+        return np.sqrt(np.mean(chosen**2, axis=0))
 
 
 def run(

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from arms import LOGS, log_splits, measurements
-from changes import UR10, learner_of
+from changes import arm_of, learner_of
 from output import make_parser, parse
 
 from semiparam_dynamics.base.arrays import Array
@@ -49,10 +49,6 @@ WARM_S = 600.0  # time constant of friction that warms
 TURNED_S = 1.0  # s before an alarm, within which a joint that turned round is reported
 USUAL_S = 20.0  # before the first push, whose errors a fixed threshold is relative to
 THRESHOLDS = (4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 17.0)  # standard deviations, of a curve
-URDFS = {
-    "ur10": ("ur10/ur10_robot.urdf", "tool0"),
-    "xmate": ("xmate7p/xmate7p.urdf", ""),
-}
 
 
 class Push(NamedTuple):
@@ -137,7 +133,7 @@ def main() -> None:
         return logs(arguments.data)
     if arguments.study == "again":
         return again(arguments.kept)
-    arm = arm_of(arguments)
+    arm = arm_of(arguments.robot, arguments.data, rate=arguments.rate, seed=arguments.seed)
     detect = {"changes.detect": arguments.detect, "filter.cutoff": 5.0}
     watched = Watched(learner_of(arm, **detect), keep=arguments.keep is not None)
     pushes: list[Push] = []
@@ -159,16 +155,6 @@ def main() -> None:
         shown_to = np.array(watched.kept.shown)
         np.savez_compressed(arguments.keep, shown=shown_to, pushes=times, scales=scales)
     return None
-
-
-def arm_of(arguments: argparse.Namespace) -> ArmSimulator:
-    values: dict[str, Any] = {"rate": arguments.rate, "seed": arguments.seed}
-    if arguments.robot == "icub":
-        return ArmSimulator(**values)
-    urdf, hand = URDFS[arguments.robot]
-    return ArmSimulator(
-        str(arguments.data / "robots" / urdf), **UR10 | {"hand_frame": hand} | values
-    )
 
 
 def pushed(arm: ArmSimulator, watched: Watched, arguments: argparse.Namespace) -> Iterator[Push]:

@@ -236,7 +236,6 @@ def undone(
     fault: str, truth: Truth, log: JointLog, config: InverseDynamicsConfig, delay: float
 ) -> InverseDynamicsConfig:
     """The configuration that undoes a fault; delay: what the log seems to have without it."""
-    assert log.y is not None and truth.log.y is not None
     if fault in ("sign", "unit"):
         size = np.abs(truth.log.y).max(axis=0)
         scale = np.abs(log.y).max(axis=0) / np.where(size > 0.0, size, 1.0)
@@ -281,7 +280,6 @@ def weight_of(log: JointLog, urdf: str, config: InverseDynamicsConfig) -> Array:
 def of_a_sensor(tables: Tables, name: str, urdf: str, path: Path) -> None:
     """The same of a wrench as it is and mounted otherwise, whose weight is the URDF's."""
     data = read_log(path)
-    assert data.wrench is not None
     config = replace(InverseDynamicsConfig(), joints=data.names, sensor_frame="sensor")
     config = replace(config, target="wrench")
     stamps, down = data.time + SECOND, np.array(config.robot.gravity)
@@ -388,7 +386,6 @@ def is_mended(truth: Truth, log: JointLog, examination: Examination, delay: floa
     if truth.finding == "effort delay":
         return abs(config.samples.effort_delay - delay - truth.amount) < DELAY
     if truth.finding in ("effort sign", "effort scale"):
-        assert log.y is not None and truth.log.y is not None
         scale = np.broadcast_to(config.samples.effort_scale, (len(log.names),))
         ratio = scale * truth.log.y.std(axis=0) / np.maximum(log.y.std(axis=0), 1e-300)
         signs = np.array([-1.0 if name in truth.joints else 1.0 for name in log.names])

@@ -8,7 +8,7 @@ still for an hour at 1 kHz. Without forgetting the weights are compared with the
 rows and targets are whole numbers times powers of two, so that their sums of products are exact in
 float64, and the equations are solved in extended precision.
 
-Columns: the least entry of R's diagonal, in units of the ridge's; the largest prediction at rows
+Columns: the least entry of R's diagonal, the ridge's being 1; the largest prediction at rows
 just learned, of the largest target; the trace of (R'R)^-1, of its trace before anything was
 learned; the error on the rows shown first, relative to them without noise; the difference of
 weights and of predictions from the batch solution, relative to it.
@@ -93,7 +93,6 @@ def run(
     *,
     size: float = 1.0,
     memory: float = 1e5,
-    penalty: float = 1.0,
 ) -> Outcome:
     """Learn `phases` (rows in whole numbers, updates) one after the other.
 
@@ -104,7 +103,7 @@ def run(
     first = phases[0][0]
     d = first.shape[1]
     truth = np.random.default_rng(1).standard_normal(d) / np.sqrt(d)
-    core = RecursiveLeastSquares(d, 1, penalty)
+    core = RecursiveLeastSquares(d, 1, 1.0)
     out = Outcome(name, forgetting, sum(updates for _, updates in phases))
     gram, moment, largest = np.zeros((d, d)), np.zeros(d), 0.0
     due, looks = 0.0, 0
@@ -127,14 +126,14 @@ def run(
                 due = 0.0
             looks += 1
             if looks % 50 == 0:
-                look(core, out, rows * scale, penalty)
-    look(core, out, rows * scale, penalty)
+                look(core, out, rows * scale)
+    look(core, out, rows * scale)
     out.largest /= largest
     W = core.weights()[:, 0]
     clean = first @ truth * UNIT
     out.error = relative(first * scale @ W, clean)
     if forgetting == "none":
-        exact = batch_solution(phases, gram, moment, scale, penalty)
+        exact = batch_solution(phases, gram, moment, scale)
         out.weights = relative(W, exact)
         Z = np.concatenate([rows[:2000] for rows, _ in phases]).astype(np.longdouble) * scale
         out.predictions = relative(Z @ W, Z @ exact)
@@ -153,7 +152,7 @@ def cycles(Z: Array, updates: int, step: int) -> Iterator[tuple[Array, int]]:
         start = (start + len(rows)) % len(Z)
 
 
-def look(core: RecursiveLeastSquares, out: Outcome, rows: Array, penalty: float) -> None:
+def look(core: RecursiveLeastSquares, out: Outcome, rows: Array) -> None:
     """Note the extremes of what the recursion is now, and says of the last rows."""
     core.apply_pending()
     diagonal = np.diagonal(core.R)
@@ -161,20 +160,20 @@ def look(core: RecursiveLeastSquares, out: Outcome, rows: Array, penalty: float)
     said = rows @ core.weights()
     out.finite &= bool(np.isfinite(core.R).all() and np.isfinite(core.U).all())
     out.finite &= bool(np.isfinite(variances).all() and np.isfinite(said).all())
-    out.diagonal = min(out.diagonal, float(diagonal.min()) / np.sqrt(penalty))
-    out.trace = float(np.fmax(out.trace, variances.mean() * penalty))
+    out.diagonal = min(out.diagonal, float(diagonal.min()))
+    out.trace = float(np.fmax(out.trace, variances.mean()))
     out.largest = max(out.largest, float(np.abs(said).max()))
 
 
 def batch_solution(
-    phases: Sequence[tuple[Array, int]], gram: Array, moment: Array, scale: float, penalty: float
+    phases: Sequence[tuple[Array, int]], gram: Array, moment: Array, scale: float
 ) -> Any:
-    """(scale^2 gram + penalty I)^-1 scale moment, (D,), in extended precision."""
+    """(scale^2 gram + I)^-1 scale moment, (D,), in extended precision."""
     B = moment.astype(np.longdouble) * scale * UNIT
     if len(phases) == 1 and len(np.unique(phases[0][0], axis=0)) == 1:
-        # One row z: no factor of A = n z'z + penalty I has that many digits, but A^-1 z' is known.
-        return B / (penalty + np.trace(gram.astype(np.longdouble)) * scale**2)
-    A = gram.astype(np.longdouble) * scale**2 + penalty * np.eye(len(gram))
+        # One row z: no factor of A = n z'z + I has that many digits, but A^-1 z' is known.
+        return B / (1.0 + np.trace(gram.astype(np.longdouble)) * scale**2)
+    A = gram.astype(np.longdouble) * scale**2 + np.eye(len(gram))
     factor = cho_factor(A.astype(float))
     W = np.zeros(len(gram), np.longdouble)
     for _ in range(30):

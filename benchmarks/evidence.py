@@ -82,7 +82,6 @@ def with_rest(log: JointLog, where: str, seconds: float) -> JointLog:
     at = begin + int(np.abs(steps).max(axis=1).argmin())
     step = int(np.median(np.diff(log.stamps)))
     n = round(seconds * SECOND / step)
-    assert log.y is not None
     noise = np.diff(log.y, axis=0).std(axis=0) / np.sqrt(2.0)
     here, rng = slice(at, at + 1), np.random.default_rng(0)
     held = log.y[here] + noise * rng.standard_normal((n, log.y.shape[1]))

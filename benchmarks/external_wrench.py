@@ -129,7 +129,6 @@ class Methods:
 
     def estimate(self, sample: Sample, efforts: Efforts, truth: Array | None, acts: bool) -> None:
         """Estimate it from the residual of each model; truth (6,) None: is not counted."""
-        assert sample.y is not None
         J = self.motion.jacobian(sample.q)
         known = np.isfinite(sample.y)
         for name, (predicted, stds) in efforts.items():
@@ -219,7 +218,6 @@ def wrenches_along(log: JointLog, seed: int = 0) -> tuple[Array, Array]:
 
 def pushed(log: JointLog, wrenches: Array, motion: FrameMotion) -> JointLog:
     """The log as it would be with these wrenches (n, 6) at the frame."""
-    assert log.y is not None
     added = [motion.jacobian(q).T @ w for q, w in zip(log.q, wrenches, strict=True)]
     return dataclasses.replace(log, y=log.y - np.array(added))
 
@@ -268,7 +266,6 @@ def on_arm(name: str, args: argparse.Namespace) -> None:
         whole.print_rows(f"{name}, {load}")
         known.print_rows(f"{name}, {load} known")
         detecting.print_rows(f"{name}, {load}, changes.detect")
-    assert learning.changes is not None
     payload = learning.changes.payload
     reported = "none" if payload is None else f"{payload.mass:.2f} kg"
     print(f"| {name} | payload reported: {reported} | | | | | | |", flush=True)

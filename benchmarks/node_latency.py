@@ -33,7 +33,15 @@ from pathlib import Path
 
 import numpy as np
 import rclpy
-from node_peer import Exchange, Peer, Stream, cpu_seconds, resident_mb, stolen_seconds
+from node_peer import (
+    STARTING,
+    Exchange,
+    Peer,
+    Stream,
+    cpu_seconds,
+    resident_mb,
+    stolen_seconds,
+)
 from output import make_parser, parse, row
 from serial_arm import serial_arm_urdf
 from threadpoolctl import threadpool_limits
@@ -43,7 +51,6 @@ from semiparam_dynamics.base.nodes.processes import NodeProcess, answers, free_p
 from semiparam_dynamics.robot.model import RobotModel
 
 PROGRAM = Path(__file__).resolve().parent / "node_process.py"
-STARTING = 120.0  # s that the node may take, compiling included
 SENSOR = "joint3"  # with the target wrench
 PAUSE = 2.0  # s in which diagnostics come
 LEFT_OUT = f"dropped: {LATE}"
@@ -217,13 +224,9 @@ def measure(
         NodeProcess(node, parameters(arguments, node, urdf), log, program=program) as process,
         ExitStack() as beside,
     ):
-        first = peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
+        peer.meet(stream, log)
         startup = time.monotonic() - started
-        process.check()
-        if not all(first.heard):
-            sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
         page = beside.enter_context(watched(arguments, node, urdf))
-        stream.rewind()
         peer.send(stream, rate, round(arguments.first * rate))
         patience = 20.0 if node == "learner" else 0.0
         before = peer.listen(Exchange(arguments.arms), PAUSE, patience)

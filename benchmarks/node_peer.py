@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import struct
+import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +29,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.nodes.messages import joint_state_message, wrench_message
 from semiparam_dynamics.robot.model import RobotModel
 
+STARTING = 120.0  # s that a node may take, compiling included
 SPIN = 100e-6  # s before a message is due that are waited for without sleeping
 QUEUE = 2000  # answers that may wait to be taken
 PIECE = 30.0  # s of motion that are made at once
@@ -176,6 +178,13 @@ class Peer:
             if until_heard and all(done.heard):
                 break
         return done
+
+    def meet(self, stream: Stream, log: Path) -> None:
+        """Send slowly until each node has answered. Ends the program where one does not."""
+        done = self.send(stream, 100.0, round(100.0 * STARTING), until_heard=True)
+        if not all(done.heard):
+            sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
+        stream.rewind()
 
     def listen(
         self, done: Exchange, seconds: float, patience: float = 0.0

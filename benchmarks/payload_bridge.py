@@ -17,13 +17,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from arms import SEVEN, SEVEN_JOINTS
 from changes import UR10
-from closed_loop import APPROACH_SPEED, BLOCK_INSTANTS, START_NS
+from closed_loop import START_NS, motion_of, plan_of
 from output import make_parser, parse
 
 from semiparam_dynamics.base.arrays import Array
@@ -33,7 +34,6 @@ from semiparam_dynamics.changes.load import LoadFrame
 from semiparam_dynamics.changes.payload_bridge import Call, PayloadBridge, PayloadBridgeConfig
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Approach, Plan, trajectory_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.robot.model import RobotModel
@@ -62,23 +62,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "the same, weight only": {"compensated": True, "weight_only": True},
     "without it, not said so": {"excluded": True},
 }
-COLUMNS = (
-    "before, rms mm",
-    "before, mm",
-    "before, rad",
-    "taken, mm",
-    "taken, rad",
-    "held, rms mm",
-    "held, mm",
-    "held, rad",
-    "released, mm",
-    "after, rms mm",
-    "told after s",
-    "back after s",
-    "calls",
-    "step %",
-    "mass error %",
-)
 
 
 def main() -> None:
@@ -95,17 +78,17 @@ def main() -> None:
         "seven": (str(SEVEN), "hand", {**SEVEN_JOINTS, "hand_frame": "hand"}, 0.1),
         "ur10": (ur10, "tool0", dotted, 0.3),
     }
-    print("columns: " + "; ".join(COLUMNS))
-    for arm in args.arms:
-        for mass in args.masses:
-            for kind in args.kinds:
-                rows = []
-                for seed in range(args.seeds):
-                    rows.append(trial(*arms[arm], mass, seed, **KINDS[kind]))
-                    show(f"{arm} {mass:g} kg, {kind}, {seed}", np.array(rows[-1]))
-                if len(rows) > 1:
-                    show(f"{arm} {mass:g} kg, {kind}, median", np.median(rows, axis=0))
-                    show(f"{arm} {mass:g} kg, {kind}, worst", np.max(rows, axis=0))
+    for first, (arm, mass, kind) in enumerate(product(args.arms, args.masses, args.kinds)):
+        rows, title = [], f"{arm} {mass:g} kg, {kind}"
+        for seed in range(args.seeds):
+            found = trial(*arms[arm], mass, seed, **KINDS[kind])
+            if not first and not seed:
+                print("columns: " + "; ".join(found))
+            rows.append(list(found.values()))
+            show(f"{title}, {seed}", np.array(rows[-1]))
+        if len(rows) > 1:
+            show(f"{title}, median", np.median(rows, axis=0))
+            show(f"{title}, worst", np.max(rows, axis=0))
 
 
 def show(name: str, row: np.ndarray) -> None:
@@ -122,8 +105,8 @@ def trial(
     *,
     compensated: bool = False,
     **options: Any,
-) -> list[float]:
-    """The columns' values."""
+) -> dict[str, float]:
+    """The columns and their values."""
     values = {**COMMON, **effects, "seed": seed, "driver.gains.rotor_inertia": (rotor,)}
     values["bridge.compensated"] = compensated
     run = PayloadTrial(urdf, from_flat(TrialConfig, values), frame, **options)
@@ -133,31 +116,27 @@ def trial(
     run.until(RELEASED)
     run.arm.hand.attach(0.0, np.zeros(3), np.zeros((3, 3)))
     run.until(END)
-    before, held, after = (TAKEN - 15.0, TAKEN), (TAKEN + 5.0, RELEASED), (RELEASED + 5.0, END)
-    largest = {name: record.largest(*part) for name, part in (("before", before), ("held", held))}
-    taken = record.largest(TAKEN, TAKEN + 5.0)
+    before, taken, held = (TAKEN - 15.0, TAKEN), (TAKEN, TAKEN + 5.0), (TAKEN + 5.0, RELEASED)
+    after = (RELEASED + 5.0, END)
     masses = [told for told in record.told if TAKEN < told[0] < RELEASED]
     back = [at for at, told in record.told if at > RELEASED and told == 0.0]
     # The first time at which all of it was told, but for a tenth.
     told = [at for at, value in masses if value > 0.9 * mass]
-    nothing = float("nan")
-    return [
-        1e3 * record.rms(*before)[1],
-        1e3 * largest["before"][1],
-        largest["before"][0],
-        1e3 * taken[1],
-        taken[0],
-        1e3 * record.rms(*held)[1],
-        1e3 * largest["held"][1],
-        largest["held"][0],
-        1e3 * record.largest(RELEASED, RELEASED + 5.0)[1],
-        1e3 * record.rms(*after)[1],
-        told[0] - TAKEN if told else nothing,
-        back[0] - RELEASED if back else nothing,
-        float(len([at for at, _ in record.told if at > TAKEN])),
-        1e2 * record.step,
-        1e2 * abs(masses[-1][1] / mass - 1.0) if masses else nothing,
-    ]
+    columns = {}
+    for name, part in (("before", before), ("taken", taken), ("held", held)):
+        if name != "taken":
+            columns[f"{name}, rms mm"] = 1e3 * record.rms(*part)[1]
+        joint, hand = record.largest(*part)
+        columns |= {f"{name}, mm": 1e3 * hand, f"{name}, rad": joint}
+    return columns | {
+        "released, mm": 1e3 * record.largest(RELEASED, RELEASED + 5.0)[1],
+        "after, rms mm": 1e3 * record.rms(*after)[1],
+        "told after s": told[0] - TAKEN if told else np.nan,
+        "back after s": back[0] - RELEASED if back else np.nan,
+        "calls": float(len([at for at, _ in record.told if at > TAKEN])),
+        "step %": 1e2 * record.step,
+        "mass error %": 1e2 * abs(masses[-1][1] / mass - 1.0) if masses else np.nan,
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,8 +202,7 @@ class PayloadTrial:
         excluded: bool | None = None,
     ) -> None:
         config = replace(config, control="effort", driver__feedforward="urdf")
-        simulator = config.simulator
-        self.arm = arm = ArmSimulator(urdf, simulator)
+        self.arm = arm = ArmSimulator(urdf, config.simulator)
         names = arm.joint_names
         model = RobotModel(arm.urdf, config.learner.robot, joints=names, target="effort")
         self.learner = InverseDynamicsLearner(model, config.learner)
@@ -232,14 +210,11 @@ class PayloadTrial:
         bridge = replace(config.bridge, tool_mass=0.0)
         self.bridge = PayloadBridge(self._frame, bridge) if bridged else None
         self._excluded = config.bridge.compensated if excluded is None else excluded
-        hand = simulator.hand_frame, simulator.hand_offset
-        reference = trajectory_of(arm.urdf, names, simulator.motion, simulator.seed, *hand)
         self._weight_only = weight_only
-        self._motion = start = Approach(arm.advance().q_motor, reference, APPROACH_SPEED)
-        period = arm.period
+        self._motion = motion_of(arm)
         part = SimulatedArm(arm.urdf, names, "", frame).moving_part()
         self._hand = HandKinematics(part, names, frame)
-        self._plan = Plan(model, start, period, BLOCK_INSTANTS, period, BLOCK_INSTANTS * period)
+        self._plan = plan_of(model, self._motion, arm.period)
         self._controller = ComputedTorque(model, config.driver)
         self._load = np.zeros(10)  # that the driver compensates, in the flange's frame
         self._added = np.zeros(len(names))  # to the efforts that act now
@@ -319,8 +294,7 @@ class PayloadTrial:
         first, still = 10 * self._frame.body, np.zeros(len(state[0]))
         q, dq, ddq = state if len(state) == 3 else (state[0], still, still)
         columns = self.learner.model.inertial_regressor(q, dq, ddq)[:, first : first + 10]
-        effort: Array = columns @ self._frame.in_body(load)
-        return effort
+        return columns @ self._frame.in_body(load)
 
     def _distance(self, desired: Array, actual: Array) -> float:
         """Metres between where the flange is to be and where it is."""

@@ -104,7 +104,6 @@ def instants() -> Iterator[Instant]:
 
 def instant(step: Step, push: Array, external: ExternalWrench, joints: list[Array]) -> Instant:
     """The arm's joints at a step, with the estimated and the true force."""
-    assert step.y is not None
     left, std = step.y - step.prediction.semiparametric, step.prediction.semiparametric_std
     estimate = external.estimate(step.sample.q, left, std, step.stamp)
     shown = wrench_markers(external, step.sample.q, estimate)

@@ -216,8 +216,7 @@ class StreamingLDA:
             W = cho_solve(factor, self._means.T, check_finite=False)
             self._weights = W, 0.5 * np.sum(self._means.T * W, axis=0)
         W, c = self._weights
-        scores: Array = X @ W - c
-        return scores
+        return X @ W - c
 
     def predict(self, X: Array) -> Indices:
         """Labels (n,) of rows (n, d)."""

@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from changes import UR10, learner_of
-from contact import URDFS, Watched
+from changes import arm_of, learner_of
+from closed_loop import plan_of
+from contact import Watched
 from output import make_parser, markdown, parse
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.control.computed_torque import ComputedTorque
 from semiparam_dynamics.control.config import ControlConfig
-from semiparam_dynamics.control.plan import Approach, Plan, Reference, trajectory_of
+from semiparam_dynamics.control.plan import Approach, Reference, trajectory_of
 from semiparam_dynamics.samples.measurement import Measurement
-from semiparam_dynamics.simulation.arm import ArmSimulator
 from semiparam_dynamics.simulation.trajectories import HandKinematics, Motion
 from semiparam_dynamics.simulation.urdf import SimulatedArm
 
@@ -33,7 +33,6 @@ LEARN, LASTS, BETWEEN = 45.0, 0.6, 3.0  # s
 STIFFNESS, LOSS = 1e4, 50.0  # N/m, N s/m
 BRAKING = 0.1  # s in which the desired motion comes to rest
 APPROACH = 0.3  # rad/s, back to the motion
-INSTANTS = 10  # of a block of the plan
 
 
 class Trial(NamedTuple):
@@ -60,14 +59,13 @@ class Braking:
 class Robot:
     """The simulated arm, its controller, and a learner that detects contacts."""
 
-    def __init__(self, urdf: Path, hand: str, seed: int) -> None:
-        values = UR10 | {"hand_frame": hand, "rate": 1000.0, "seed": seed, "control": "effort"}
-        self.arm = arm = ArmSimulator(str(urdf), **values)
+    def __init__(self, data: Path, seed: int) -> None:
+        self.arm = arm = arm_of("ur10", data, rate=1000.0, seed=seed, control="effort")
         self.watched = Watched(learner_of(arm, **{"changes.detect": False, "filter.cutoff": 5.0}))
         self._model = self.watched.learner.model
         controller = {"feedforward": "urdf", "gains.rotor_inertia": (0.3,)}
         self._controller = ComputedTorque(self._model, from_flat(ControlConfig, controller))
-        config = arm.config
+        config, hand = arm.config, arm.config.hand_frame
         self._motion = trajectory_of(arm.urdf, arm.joint_names, config.motion, seed, hand)
         part = SimulatedArm(arm.urdf, arm.joint_names, "", hand).moving_part()
         self._hand = HandKinematics(part, arm.joint_names, hand)
@@ -85,8 +83,7 @@ class Robot:
         self._follow(Braking(self.now, self._q, self._dq))
 
     def _follow(self, reference: Reference) -> None:
-        period = self.arm.period
-        self._plan = Plan(self._model, reference, period, INSTANTS, period, INSTANTS * period)
+        self._plan = plan_of(self._model, reference, self.arm.period)
 
     def hand(self) -> tuple[Array, Array]:
         """Position and velocity (3,) of the hand."""
@@ -136,8 +133,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parse(parser)
-    urdf, hand = URDFS["ur10"]
-    robot = Robot(arguments.data / "robots" / urdf, hand, arguments.seed)
+    robot = Robot(arguments.data, arguments.seed)
     rng = np.random.default_rng(arguments.seed)
     robot.until(LEARN)
     alarms, trials = robot.watched.learner.contacts.total, []

@@ -39,7 +39,6 @@ from semiparam_dynamics.base.nodes.managed import LATE, UNSENT
 from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network
 from semiparam_dynamics.robot.model import RobotModel
 
-STARTING = 120.0  # s that the node may take, compiling included
 LOOK = 0.005  # s in which diagnostics are taken; nothing is sent meanwhile
 COUNTS = ("samples seen", "samples predicted", "samples learned")
 LOST = "learning could not keep up"
@@ -87,9 +86,7 @@ def main() -> None:
         given = {"urdf": urdf, "model_file": folder / "model.npz", "save_interval": arguments.save}
         with NodeProcess("inverse_dynamics", given, log) as process:
             peer = Peer()
-            if not all(peer.send(stream, 100.0, round(100.0 * STARTING), until_heard=True).heard):
-                sys.exit(f"no prediction within {STARTING:g} s: {log.read_text()}")
-            stream.rewind()
+            peer.meet(stream, log)
             visitors = Visitors(arguments.visitors, arguments.stay)
             with contextlib.closing(visitors):
                 soaked = np.array(list(watched(arguments, peer, stream, process, visitors)))

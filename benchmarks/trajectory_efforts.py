@@ -213,8 +213,7 @@ class Trial:
             reading = arm.advance()
             square = square + (motion(now) - reading.q_motor) ** 2
             count += 1
-        rms: Array = np.sqrt(square / count)
-        return rms
+        return np.sqrt(square / count)
 
 
 class Gains:

@@ -38,8 +38,7 @@ def rnea(model: pin.Model, joints: tuple[str, ...], state: np.ndarray) -> np.nda
         q[joint.idx_q : joint.idx_q + joint.nq] = pose
         dq[joint.idx_v], ddq[joint.idx_v] = velocity, acceleration
         rows.append(joint.idx_v)
-    efforts: np.ndarray = pin.rnea(model, model.createData(), q, dq, ddq)[rows]
-    return efforts
+    return pin.rnea(model, model.createData(), q, dq, ddq)[rows]
 
 
 def compared(path: Path) -> tuple[str, str]:

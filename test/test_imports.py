@@ -6,6 +6,7 @@ import ast
 import graphlib
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,23 +16,10 @@ import semiparam_dynamics
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "semiparam_dynamics"
-ROS = {
-    "ament_index_python",
-    "builtin_interfaces",
-    "diagnostic_msgs",
-    "geometry_msgs",
-    "launch",
-    "launch_ros",
-    "lifecycle_msgs",
-    "rcl_interfaces",
-    "rclpy",
-    "rosbag2_py",
-    "rosgraph_msgs",
-    "sensor_msgs",
-    "std_msgs",
-    "std_srvs",
-    "trajectory_msgs",
-}
+# What rosdep knows by its own name, but for a library that needs no ROS.
+DEPENDENCIES = ElementTree.parse(ROOT / "package.xml").getroot().findall("exec_depend")
+ROS = {one.text for one in DEPENDENCIES if not one.text.startswith("python3-")} - {"pinocchio"}
+ROS |= {"ament_index_python", "rosbag2_py"}
 EXTRAS = {
     "cupy",
     "dask",

@@ -123,8 +123,7 @@ def _is_numeric(value: ast.expr) -> bool:
 
 def budget() -> dict[str, int]:
     """The sizes that are allowed."""
-    loaded: dict[str, int] = yaml.safe_load(BUDGET.read_text(encoding="utf-8"))
-    return loaded
+    return yaml.safe_load(BUDGET.read_text(encoding="utf-8"))
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ the share of each log's samples that is learned of the messages of drivers.py.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -90,9 +91,8 @@ def main(argv: list[str] | None = None) -> int:
 
 def without_velocities(split: LogSplit) -> LogSplit:
     """The same without the driver's velocities."""
-    train = [JointLog(log.names, log.stamps, log.q, None, log.y) for log in split.train]
-    test = JointLog(split.test.names, split.test.stamps, split.test.q, None, split.test.y)
-    return LogSplit(split.name, split.urdf, split.config, train, test)
+    *train, test = (dataclasses.replace(log, dq=None) for log in (*split.train, split.test))
+    return dataclasses.replace(split, train=train, test=test)
 
 
 def rows(split: LogSplit, chosen: list[Condition], seed: int, width: int) -> Iterator[str]:

@@ -77,6 +77,12 @@ def _with(log: JointLog, **arrays: object) -> JointLog:
     return dataclasses.replace(log, **arrays)
 
 
+def _each(log: JointLog, change: Callable[[Array], Array]) -> dict[str, Array | None]:
+    """Positions, velocities and efforts (n, k), each changed, where the log has them."""
+    given = {name: getattr(log, name) for name in ("q", "dq", "y")}
+    return {name: None if values is None else change(values) for name, values in given.items()}
+
+
 def _joint(log: JointLog, rng: np.random.Generator) -> int:
     return int(rng.integers(len(log.names)))
 
@@ -147,16 +153,12 @@ def uneven_stamps(log: JointLog, rng: np.random.Generator, model: RobotModel) ->
     jitter = rng.uniform(-0.4, 0.4, len(log)) * _step(log)
     jitter[[0, -1]] = 0.0
     at = np.maximum.accumulate(times + jitter)
+    stamps = np.round(at).astype(np.int64)
 
-    def moved(values: Array | None) -> Array | None:
-        if values is None:
-            return None
+    def moved(values: Array) -> Array:
         return np.column_stack([np.interp(at, times, column) for column in values.T])
 
-    stamps = np.round(at).astype(np.int64)
-    return Truth(
-        _with(log, stamps=stamps, q=moved(log.q), dq=moved(log.dq), y=moved(log.y)), "uneven stamps"
-    )
+    return Truth(_with(log, stamps=stamps, **_each(log, moved)), "uneven stamps")
 
 
 def _missing(share: float) -> Change:
@@ -226,11 +228,8 @@ def second_publisher(log: JointLog, rng: np.random.Generator, model: RobotModel)
     order = np.argsort(stamps, kind="stable")
     pose = np.broadcast_to(0.5 * (log.q.min(axis=0) + log.q.max(axis=0)), log.q[at].shape)
     none = np.full(pose.shape, np.nan)
-
-    def both(values: Array | None, others: Array) -> Array | None:
-        return None if values is None else np.concatenate((values, others))[order]
-
-    changed = {"q": both(log.q, pose), "dq": both(log.dq, none), "y": both(log.y, none)}
+    changed = _each(log, lambda values: np.concatenate((values, none))[order])
+    changed["q"] = np.concatenate((log.q, pose))[order]
     return Truth(_with(log, stamps=stamps[order], **changed), "two publishers", amount=len(at))
 
 
@@ -259,17 +258,10 @@ def repeated_readings(log: JointLog, rng: np.random.Generator, model: RobotModel
     """A driver that sends its last reading again and again while the arm moves on."""
     start = _middle(log, rng)
     stop = int(np.searchsorted(log.stamps, log.stamps[start] + 2 * SECOND))
-
-    def held(values: Array | None) -> Array | None:
-        if values is None:
-            return None
-        values = values.copy()
-        values[start:stop] = values[start]
-        return values
-
-    return Truth(
-        _with(log, q=held(log.q), dq=held(log.dq), y=held(log.y)), "repeated readings", amount=2.0
-    )
+    rows = np.arange(len(log))
+    rows[start:stop] = start
+    held = _each(log, lambda values: values[rows])
+    return Truth(_with(log, **held), "repeated readings", amount=2.0)
 
 
 @_condition("one position 1 rad wrong", **event)
@@ -281,18 +273,8 @@ def wrong_position(log: JointLog, rng: np.random.Generator, model: RobotModel) -
 
 @_condition("one message of zeros", **event)
 def zeros(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
-    row = _middle(log, rng)
-
-    def emptied(values: Array | None) -> Array | None:
-        if values is None:
-            return None
-        values = values.copy()
-        values[row] = 0.0
-        return values
-
-    return Truth(
-        _with(log, q=emptied(log.q), dq=emptied(log.dq), y=emptied(log.y)), "messages of zeros"
-    )
+    kept = (np.arange(len(log)) != _middle(log, rng))[:, None]
+    return Truth(_with(log, **_each(log, lambda values: values * kept)), "messages of zeros")
 
 
 @_condition("a joint passes +-pi", **lasting)
@@ -319,7 +301,6 @@ def quantised(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Tru
 @_condition("efforts in steps of a tenth", **lasting)
 def quantised_efforts(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Steps of a fifth of the standard deviation of each joint's effort."""
-    assert log.y is not None
     step = np.maximum(0.2 * log.y.std(axis=0), 1e-12)
     return Truth(_with(log, y=step * np.round(log.y / step)), "coarse steps")
 
@@ -405,14 +386,12 @@ def degrees(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth
 
 @_condition("efforts as currents", **lasting)
 def currents(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
-    assert log.y is not None
     factor = rng.uniform(5.0, 15.0, len(log.names))
     return Truth(_with(log, y=log.y / factor), "effort scale", amount=float(np.median(factor)))
 
 
 @_condition("sign of one effort turned", **lasting)
 def sign(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
-    assert log.y is not None
     joint = _joint(log, rng)
     y = log.y.copy()
     y[:, joint] *= -1.0
@@ -423,7 +402,6 @@ def sign(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
 def exchanged(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     if len(log.names) < 2:
         return Truth(log, "")
-    assert log.y is not None
     first = int(rng.integers(len(log.names) - 1))
     order = np.arange(len(log.names))
     order[[first, first + 1]] = first + 1, first
@@ -434,7 +412,6 @@ def exchanged(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Tru
 def _late(seconds: float) -> Change:
     def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         """The effort of an instant comes with a later instant's positions."""
-        assert log.y is not None
         times = log.times
         y = np.column_stack([np.interp(times - seconds, times, column) for column in log.y.T])
         return Truth(_with(log, y=y), "effort delay", amount=seconds)
@@ -472,14 +449,12 @@ _condition("base tilted by 30 degrees", **lasting)(_tilt(30.0))
 @_condition("gravity left out of efforts", **lasting)
 def without_gravity(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
     """Efforts less what holds the arm up, by parameters fitted to the log itself."""
-    assert log.y is not None
     return Truth(_with(log, y=log.y - gravity_efforts(log, model)), "gravity left out")
 
 
 def _contacts(count: int) -> Change:
     def change(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
         """Pushes of 200 ms, of twice the spread of each joint's effort, in random directions."""
-        assert log.y is not None
         y, times = log.y.copy(), log.times
         for _ in range(count):
             t = (times - times[_middle(log, rng)]) / 0.2
@@ -498,7 +473,6 @@ _condition("ten contacts", **event)(_contacts(10))
 
 @_condition("efforts clipped at 60 %", **lasting)
 def clipped(log: JointLog, rng: np.random.Generator, model: RobotModel) -> Truth:
-    assert log.y is not None
     most = 0.6 * np.abs(log.y).max(axis=0)
     return Truth(_with(log, y=np.clip(log.y, -most, most)), "clipped efforts", amount=0.6)
 
@@ -507,9 +481,9 @@ def _slides(model: RobotModel, name: str) -> bool:
     return parse_urdf(model.urdf_text).joints[name].type == "prismatic"
 
 
-def gravity_efforts(log: JointLog, model: RobotModel, cutoff: float = 5.0) -> Array:
+def gravity_efforts(log: JointLog, model: RobotModel) -> Array:
     """(n, k) efforts that hold the arm up at each message, by parameters fitted to the log."""
-    columns = make_columns(log, model, cutoff)
+    columns = make_columns(log, model, 5.0)
     fit = FreeFit(columns, np.ones(model.n_joints, dtype=bool), columns.seen)
     gravity = np.array(model.config.gravity)
     found = fit.solve(gravity, columns.y)[0][: columns.prior.size]

@@ -55,8 +55,7 @@ class Scaled:
 
     def output(self, T: torch.Tensor) -> Array:
         """Residuals in their own units."""
-        values: Array = T.double().numpy() * self.units[3] + self.units[2]
-        return values
+        return T.double().numpy() * self.units[3] + self.units[2]
 
 
 def _spread(values: Array) -> Array:

@@ -48,17 +48,12 @@ def arm_name(arm: str) -> str:
     return ARMS[arm].name if arm in ARMS else SIMULATED_NAMES[arm]
 
 
-def ratios(
-    figures: Figures, arm: str, protocol: str, model: str, other: str = PLAIN
-) -> list[float]:
-    """A model's errors over another's, of an arm's cases; none where one of the cases lacks it."""
-    found = []
-    for case in figures["cases"].get(arm, {}).values():
-        models = case.get(protocol, {})
-        if model not in models or other not in models:
-            return []
-        found.append(models[model]["nmse"] / models[other]["nmse"])
-    return found
+def ratios(figures: Figures, arm: str, protocol: str, model: str) -> list[float]:
+    """A model's errors over the plain rigid body's, of an arm's cases; none where one lacks it."""
+    cases = [case.get(protocol, {}) for case in figures["cases"].get(arm, {}).values()]
+    if not all(model in models and PLAIN in models for models in cases):
+        return []
+    return [models[model]["nmse"] / models[PLAIN]["nmse"] for models in cases]
 
 
 def mean(values: Sequence[float]) -> float:

@@ -165,7 +165,6 @@ def contact_score(case: Case, prepared: Prepared, values: Array) -> float:
     A sample is called a contact by its largest error, each axis in units of what the rigid body
     leaves of what is learned; 0.5 is chance.
     """
-    assert case.pushed is not None
     scale = np.sqrt(np.nanmean(prepared.train.residual**2, axis=0))
     size = np.nanmax(np.abs(prepared.test.y - values) / scale, axis=1)
     truth = np.isin(prepared.test_block.stamps, case.test.stamps[case.pushed])
@@ -210,5 +209,4 @@ def _parts(before: Array, times: Array, length: float) -> Iterator[slice]:
 
 def _nmse(predicted: Array, y: Array) -> Array:
     """(n_axes,) mean squared error over variance, of the samples that were measured."""
-    nmse: Array = np.nanmean((predicted - y) ** 2, axis=0) / np.nanvar(y, axis=0)
-    return nmse
+    return np.nanmean((predicted - y) ** 2, axis=0) / np.nanvar(y, axis=0)

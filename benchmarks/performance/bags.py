@@ -6,7 +6,6 @@ import argparse
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
@@ -32,9 +31,13 @@ DESCRIPTION = """\
 How many times faster than real time a bag of a seven-joint arm is evaluated, and what its parts
 cost a message. Only samples that are learned go beyond the filter, as in an evaluation: at 1 kHz
 every tenth. Parts are measured once each, alone, by the processor's time of one core: protocols is
-sequential and delayed with their scores, of which learning is a part. whole is `semiparam evaluate`
-but for its report, by the clock, and cores whole by the processor's time."""
+sequential and delayed with their scores, of which learning, of the rigid body, the residual and the
+nonparametric model beside them, is a part; frozen is all of these samples by the models as they are
+after that. whole is `semiparam evaluate` but for its report, by the clock, and cores whole by the
+processor's time."""
 RESIDUALS = ("random_fourier", "nystrom")
+PARTS = ("read", "filter", "learning", "protocols", "frozen", "whole", "cores whole")
+HEADER = ("residual", "features", *(f"{part}, µs" for part in PARTS), "times real time")
 WARM_UP = 2.0  # s of the bag, evaluated once before, so that everything is compiled
 
 
@@ -62,50 +65,14 @@ def run(args: argparse.Namespace) -> str:
     """Measure; the table."""
     if args.seconds * args.rate < 10.0 or args.rate < 4.0:
         raise ConfigurationError("A bag needs ten messages, and four a second: ask for more.")
-    cases = measure_bags(args.seconds, args.rate, args.features, args.residuals)
-    return f"{bag_table(cases)}\n"
-
-
-@dataclass(frozen=True)
-class BagTimes:
-    """Seconds of a core that a bag's parts take, each measured once and alone; and the whole.
-
-    Attributes
-    ----------
-    read : its messages to measurements.
-    filter : measurements to the samples that are learned; the others are left out.
-    learning : rigid body, residual, and the nonparametric model that they are compared with.
-    protocols : sequential and delayed, scored: `learning` is part of it.
-    frozen : all of these samples by the models as they are after that, scored.
-    whole : `semiparam evaluate` without its report, by the clock: all of these, frozen on the last
-        40 %, on as many cores as it takes.
-    cores_whole : the same by the processor's time.
-    """
-
-    read: float
-    filter: float
-    learning: float
-    protocols: float
-    frozen: float
-    whole: float
-    cores_whole: float
-
-
-@dataclass(frozen=True)
-class BagCase:
-    """A residual and what it took; `duration` of the bag in s, `n_features` in the end."""
-
-    residual: str
-    duration: float
-    n_messages: int
-    n_features: int
-    times: BagTimes
+    rows = measure_bags(args.seconds, args.rate, args.features, args.residuals)
+    return f"{markdown(HEADER, rows)}\n"
 
 
 def measure_bags(
     seconds: float, rate: float, features: int, residuals: Sequence[str]
-) -> list[BagCase]:
-    """Write a bag of a seven-joint arm at `rate` Hz, and evaluate it with each residual.
+) -> list[list[str]]:
+    """Write a bag of a seven-joint arm at `rate` Hz, and evaluate it with each residual: rows.
 
     features : random features, or centres at most; a second level keeps its own default.
     """
@@ -138,7 +105,8 @@ def _write(bag: Path, seconds: float, rate: float) -> None:
     convert_log(log, bag, urdf=urdf)
 
 
-def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
+def _measure(bag: Path, config: InverseDynamicsConfig) -> list[str]:
+    """A row of the table: microseconds a message of each part, and the whole's speed."""
     model = RobotModel(serial_arm_urdf(), config.robot)
     clock = [time.process_time()]
     measurements = read_measurements(bag, model.joint_names).measurements
@@ -166,13 +134,14 @@ def _measure(bag: Path, config: InverseDynamicsConfig) -> BagCase:
     started, used = time.perf_counter(), time.process_time()
     evaluate_bags(Bags((bag,)), config)
     whole, cores = time.perf_counter() - started, time.process_time() - used
-    return BagCase(
+    duration = (measurements[-1].stamp - measurements[0].stamp) * 1e-9
+    times = (read, filtered, learning, protocols, asked, whole, cores)
+    return [
         config.estimator.residual,
-        (measurements[-1].stamp - measurements[0].stamp) * 1e-9,
-        len(measurements),
-        first.estimator.residual.n_features,
-        BagTimes(read, filtered, learning, protocols, asked, whole, cores),
-    )
+        str(first.estimator.residual.n_features),
+        *(f"{1e6 * seconds / len(measurements):.1f}" for seconds in times),
+        f"{duration / whole:.1f}",
+    ]
 
 
 def _learning(model: RobotModel, config: InverseDynamicsConfig, samples: Sequence[Sample]) -> float:
@@ -181,17 +150,3 @@ def _learning(model: RobotModel, config: InverseDynamicsConfig, samples: Sequenc
     SemiparametricEstimator(model, config.estimator).update_block(block)
     NonparametricBaseline(model, config.estimator).update_block(block)
     return time.process_time() - began
-
-
-def bag_table(cases: Sequence[BagCase]) -> str:
-    """A line for each residual, in Markdown: microseconds a message, and the whole's speed."""
-    parts = [field.name for field in fields(BagTimes)]
-    header = ["residual", "features"]
-    header += [*(f"{name.replace('_', ' ')}, µs" for name in parts), "times real time"]
-    lines = []
-    for case in cases:
-        each = [getattr(case.times, name) / case.n_messages * 1e6 for name in parts]
-        cells = [case.residual, str(case.n_features)]
-        cells += [f"{microseconds:.1f}" for microseconds in each]
-        lines.append([*cells, f"{case.duration / case.times.whole:.1f}"])
-    return markdown(header, lines)

@@ -63,8 +63,7 @@ def _function(X: Array) -> Array:
     d = X.shape[1]
     signs = np.where(np.arange(d) % 2, -1.0, 1.0).astype(X.dtype)
     along, across = X.sum(axis=1) / math.sqrt(d), X @ signs / math.sqrt(d)
-    result: Array = np.sin(along) + 0.5 * np.tanh(across)
-    return result
+    return np.sin(along) + 0.5 * np.tanh(across)
 
 
 @dataclass(frozen=True)
@@ -252,8 +251,7 @@ def _pass(X: Array, C: Array, size: int, both: bool) -> None:
             own.K = np.empty((size, len(C)), X.dtype)
         K = np.matmul(part, transposed, out=own.K[: len(part)])
         u = K @ v if both else np.ones(len(K), X.dtype)
-        result: Array = u @ K
-        return result
+        return u @ K
 
     for _ in map_in_order(block, range(0, len(X), size)):
         pass

@@ -6,8 +6,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 from output import markdown
@@ -23,10 +22,10 @@ from semiparam_dynamics.learning.recursion.rotation import ROWS, note_row, predi
 DESCRIPTION = """\
 The recursive step, a prediction with its variance, its score and learning the row, beside the
 limit: reading and writing each number of the factor's triangle once, by a compiled loop in the
-same process. Medians in microseconds; all of a line are measured in turns. A compiled step is one
-that is called from compiled code, without Python between."""
-HEADER = ["D", "T", "limit, µs", "copy, µs", "compiled step, µs", "/ limit"]
-HEADER += ["step, µs", "/ limit"]
+same process; copy: as many numbers to another place. Medians in microseconds of D features and T
+outputs; all of a line are measured in turns. A compiled step is one that is called from compiled
+code, without Python between."""
+HEADER = ("D", "T", "limit, µs", "copy, µs", "compiled step, µs", "/ limit", "step, µs", "/ limit")
 N_ROWS = 32  # different rows, learned in turn
 BATCH = 1e-3  # s: as many repetitions as take so long are measured together
 ROUNDS = 5  # at least
@@ -55,37 +54,23 @@ def run(args: argparse.Namespace) -> str:
     if min(*args.sizes, *args.outputs) < 1:
         raise ConfigurationError("Features and outputs are at least 1: ask for more.")
     cases = [(D, T) for D in args.sizes for T in args.outputs]
-    times: list[StepTimes] = []
+    rows: list[list[str]] = []
     with ProgressBar("step", sys.stderr) as progress:
         for case in cases:
-            progress(len(times) / len(cases))
-            times.append(measure(*case, args.seconds))
-    return f"{step_table(times)}\n"
+            progress(len(rows) / len(cases))
+            limit, copy, kernel, step = measure(*case, args.seconds)
+            times = [f"{limit:.1f}", f"{copy:.1f}"]
+            for one in (kernel, step):
+                times += [f"{one:.1f}", f"{one / limit:.2f}"]
+            rows.append([*map(str, case), *times])
+    return f"{markdown(HEADER, rows)}\n"
 
 
-@dataclass(frozen=True)
-class StepTimes:
-    """One size's figures: medians, in microseconds.
+def measure(n_features: int, n_outputs: int, seconds: float) -> list[float]:
+    """Medians of the limit, the copy, the compiled step and the step, in microseconds.
 
-    Attributes
-    ----------
-    n_features, n_outputs : D and T.
-    limit : reading and writing each number of R's triangle once, in place.
-    copy : copying as many numbers to another place.
-    kernel : the step called from compiled code: prediction with its leverage, and learning.
-    step : the same through RecursiveLeastSquares, with the error's score.
+    All in turns for `seconds` in all, so that other work on the machine meets all.
     """
-
-    n_features: int
-    n_outputs: int
-    limit: float
-    copy: float
-    kernel: float
-    step: float
-
-
-def measure(n_features: int, n_outputs: int, seconds: float) -> StepTimes:
-    """Measure all in turns for `seconds` in all, so that other work on the machine meets all."""
     draw = np.random.default_rng(0)
     rows = draw.standard_normal((N_ROWS, n_features)) / np.sqrt(n_features)
     targets = draw.standard_normal((N_ROWS, n_outputs))
@@ -113,8 +98,7 @@ def measure(n_features: int, n_outputs: int, seconds: float) -> StepTimes:
             squares[:] += error**2 / (1.0 + leverage)
             core.update(row, target)
 
-    medians = medians_of([limit, copy, kernel, step], seconds)
-    return StepTimes(n_features, n_outputs, *medians)
+    return medians_of([limit, copy, kernel, step], seconds)
 
 
 class _Loop:
@@ -184,21 +168,3 @@ def medians_of(functions: list[Callable[[int], None]], seconds: float) -> list[f
             function(count)
             found.append((time.perf_counter() - start) / count)
     return [1e6 * statistics.median(found) for found in times]
-
-
-def step_table(found: Sequence[StepTimes]) -> str:
-    """A row for each size."""
-    rows = [
-        (
-            str(one.n_features),
-            str(one.n_outputs),
-            f"{one.limit:.1f}",
-            f"{one.copy:.1f}",
-            f"{one.kernel:.1f}",
-            f"{one.kernel / one.limit:.2f}",
-            f"{one.step:.1f}",
-            f"{one.step / one.limit:.2f}",
-        )
-        for one in found
-    ]
-    return markdown(HEADER, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from semiparam_dynamics.base.arrays import Array  # noqa: E402
 from semiparam_dynamics.learning.selection import select  # noqa: E402
 
 T = TypeVar("T")
+PUBLISHED_SETTINGS = ", published settings"  # of rows with those of the authors' code
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ SCALINGS: dict[str, Callable[[Split], Split]] = {
 
 def best_scaling(
     part: Split, estimator: Any, grid: Mapping[str, Sequence[Any]], error: str = "rmse"
-) -> tuple[str, dict[str, float]]:
-    """The first scaling within 1 % of the smallest error on a fifth of the training rows; errors.
+) -> tuple[str, str]:
+    """The first scaling within 1 % of the smallest error on a fifth of the training rows.
 
-    The first is the unit range, which the sets that do tell them apart all ask for.
+    The first is the unit range, which the sets that do tell them apart all ask for. Also a sentence
+    with the errors.
     """
     errors = {}
     for name, scaled in SCALINGS.items():
@@ -75,7 +78,17 @@ def best_scaling(
         chosen = select(estimator, X, part.y, grid, error=error, random_state=0, refit=False)
         errors[name] = chosen.best_error
     smallest = min(errors.values())
-    return next(name for name, e in errors.items() if e <= 1.01 * smallest), errors
+    best = next(name for name, e in errors.items() if e <= 1.01 * smallest)
+    tried = ", ".join(f"{e:.4g} ({name})" for name, e in errors.items())
+    return best, f"Inputs as {best}: of validation errors {tried}."
+
+
+def chosen(model: Any, part: Split, name: str, values: Sequence[Any], error: Any = "rmse") -> Any:
+    """The value of a parameter with the smallest error on a fifth of the training rows."""
+    inner = held_out(part)
+    given, grid = (inner.X_test, inner.y_test), {name: values}
+    found = select(model, inner.X, inner.y, grid, error=error, validation=given, refit=False)
+    return found.best[name]
 
 
 def load(data: Path, name: str) -> dict[str, Array]:
@@ -161,6 +174,23 @@ def measured(function: Callable[[], T]) -> tuple[T, Cost]:
     with cost() as spent:
         answer = function()
     return answer, spent
+
+
+class Trials(defaultdict[str, list[float]]):
+    """Of one method a value for each trial, by name: seconds, megabytes, and errors."""
+
+    def __init__(self) -> None:
+        super().__init__(list)
+
+    def add(self, spent: Cost, **values: float) -> None:
+        """Add a trial."""
+        for name, value in {**vars(spent), **values}.items():
+            self[name].append(value)
+
+    @property
+    def peak(self) -> str:
+        """The largest rise of memory, MB."""
+        return f"{max(self['megabytes']):.0f}"
 
 
 def _resident(field: str) -> float:

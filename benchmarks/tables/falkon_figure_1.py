@@ -22,8 +22,8 @@ import numpy as np
 from common import (
     Split,
     adult,
+    chosen,
     data_parser,
-    held_out,
     load,
     parse,
     print_table,
@@ -41,7 +41,6 @@ from semiparam_dynamics.learning.kernels import Gaussian
 from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.ridge import conjugate_gradient
-from semiparam_dynamics.learning.selection import select
 from semiparam_dynamics.learning.sgm import SGM, NystromSGM
 
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
@@ -86,8 +85,7 @@ def coefficient_curves(problem: Problem, penalty: float, iterations: int) -> Cur
     curves: Curves = {"conjugate gradient": [], "gradient descent": []}
 
     def product(alpha: Array) -> Array:
-        result: Array = K.T @ (K @ alpha) / n + penalty * (K_mm @ alpha)
-        return result
+        return K.T @ (K @ alpha) / n + penalty * (K_mm @ alpha)
 
     def follow(number: int, alpha: Array) -> bool:
         curves["conjugate gradient"].append(mean_squared_error(y_test, K_test @ alpha))
@@ -110,12 +108,8 @@ def run(
 ) -> tuple[Curves, float]:
     """Print the table; the curves, and the direct Nyström solution's test error."""
     part, kernel, centers = problem.part, problem.kernel, problem.centers
-    inner = held_out(part)
-    given = (inner.X_test, inner.y_test)
     direct = NystromKRLS(kernel, centers=centers)
-    grid = {"penalty": PENALTIES}
-    found = select(direct, inner.X, inner.y, grid, validation=given, refit=False)
-    penalty = found.best["penalty"]
+    penalty = chosen(direct, part, "penalty", PENALTIES)
     direct.set_params(penalty=penalty).fit(part.X, part.y)
     floor = float(np.mean((direct.predict(part.X_test) - part.y_test) ** 2))
     tested, curves = problem.tested, {}
@@ -138,8 +132,7 @@ def run(
             continue
         model.set_params(max_iter=min(passes, 3))
         scale = 1.0 if label == "Nyström SGM" else 0.3
-        tried = {"step": [scale * s for s in STEPS]}
-        step = select(model, inner.X, inner.y, tried, validation=given, refit=False).best["step"]
+        step = chosen(model, part, "step", [scale * s for s in STEPS])
         model.set_params(step=step, max_iter=passes)
         curves[label] = list(model.fit(part.X, part.y, validation_data=tested).validation_errors_)
         steps.append(f"{label} {step:.2g}")

@@ -46,12 +46,8 @@ def seconds(inner: Split, sigma: float, m: int, seed: int) -> dict[str, float]:
     """Of model selection on the inner split by each method."""
     kernel, given = Gaussian(sigma), (inner.X_test, inner.y_test)
     ridge = NystromKRLS(kernel, n_centers=m, random_state=seed)
-    grid = {"penalty": PENALTIES}
-    spent = {
-        "NKRLS": measured(
-            lambda: select(ridge, inner.X, inner.y, grid, validation=given, refit=False)
-        )[1]
-    }
+    given_grid = {"grid": {"penalty": PENALTIES}, "validation": given, "refit": False}
+    spent = {"NKRLS": measured(lambda: select(ridge, inner.X, inner.y, **given_grid))[1]}
     for solver in ("direct", "gram"):
         model = NYTRO(
             kernel, m, max_iter=ITERATIONS, patience=None, solver=solver, random_state=seed

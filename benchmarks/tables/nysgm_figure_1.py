@@ -48,8 +48,7 @@ def main() -> None:
 
 def target(X: Array) -> Array:
     """|x - 1/2| of inputs (n, 1), (n,)."""
-    result: Array = np.abs(X[:, 0] - 0.5)
-    return result
+    return np.abs(X[:, 0] - 0.5)
 
 
 def sample(n: int, noise: float, seed: int) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ import numpy as np
 from common import (
     SCALINGS,
     Split,
+    Trials,
     best_scaling,
     breast_cancer,
     classification_error,
@@ -41,6 +42,7 @@ from semiparam_dynamics.learning.selection import Selection, select
 
 GRID = 20
 VALIDATION = 0.2
+PATH_PENALTY = 1e-12  # of figure 4.2
 
 
 @dataclass(frozen=True)
@@ -128,13 +130,13 @@ def data_of(data: Path, name: str) -> tuple[Array, Array]:
 
 
 def figure_4_1(
-    data: Path, panel: Panel, trials: int, max_centers: int = 5000, n_grid: int = GRID
+    data: Path, panel: Panel, trials: int, max_centers: int
 ) -> tuple[Panel, list[int], list[float], Array]:
     """Print a panel's best settings and the thesis' beside; its grid of validation errors."""
     X, y = data_of(data, panel.name)
-    sizes = [int(m) for m in np.linspace(*panel.sizes, n_grid).round() if m <= max_centers]
+    sizes = [int(m) for m in np.linspace(*panel.sizes, GRID).round() if m <= max_centers]
     low, high = np.log10(panel.penalties)
-    penalties = [float(p) for p in np.logspace(low, high, n_grid)]
+    penalties = [float(p) for p in np.logspace(low, high, GRID)]
     few: dict[str, Any] = {
         "n_centers": sizes[:: len(sizes) // 3],
         "penalty": penalties[:: len(penalties) // 3],
@@ -143,47 +145,42 @@ def figure_4_1(
     scaling, tried = best_scaling(split(X, y, panel.n_train, 0), estimator, few, panel.error)
 
     grids: list[Array] = []
-    tests: dict[str, list[float]] = {}
-    fits: dict[str, list[Any]] = {}
+    claims = {f"m={m}, lambda={p:g}": (m, p, said) for m, p, said in panel.claims}
+    tests: dict[str, Trials] = {}
     bests = []
+
+    def tested(name: str, part: Split, sizes: list[int], penalties: list[float]) -> Selection:
+        """Choose on validation rows, and test the choice."""
+        found, spent = measured(lambda: validated(estimator, part, panel, sizes, penalties))
+        error = test_error(estimator.set_params(**found.best), part, panel.error)
+        tests.setdefault(name, Trials()).add(spent, error=error)
+        return found
+
     for trial in range(trials):
         part = SCALINGS[scaling](split(X, y, panel.n_train, trial))
         estimator.set_params(random_state=trial)
-        found, spent = measured(lambda p=part: validated(estimator, p, panel, sizes, penalties))
+        found = tested("best on validation", part, sizes, penalties)
         grids.append(found.mean.reshape(len(sizes), len(penalties)))
         bests.append(found.best)
-        fits.setdefault("best on validation", []).append(spent)
-        tests.setdefault("best on validation", []).append(
-            test_error(estimator.set_params(**found.best), part, panel.error)
-        )
-        for m, penalty, _ in panel.claims:
-            if m > max_centers:
-                continue
-            name = f"m={m}, lambda={penalty:g}"
-            one, spent = measured(
-                lambda p=part, m=m, q=penalty: validated(estimator, p, panel, [m], [q])
-            )
-            fits.setdefault(name, []).append(spent)
-            tests.setdefault(name, []).append(
-                test_error(estimator.set_params(**one.best), part, panel.error)
-            )
-        ended = ", ".join(f"{name}: {errors[-1]:.5g}" for name, errors in tests.items())
+        for name, (m, penalty, _) in claims.items():
+            if m <= max_centers:
+                tested(name, part, [m], [penalty])
+        ended = ", ".join(f"{name}: {found['error'][-1]:.5g}" for name, found in tests.items())
         print(f"{panel.name}, trial {trial + 1}: {ended}", file=sys.stderr, flush=True)
     mean = np.mean(grids, axis=0)
     i, j = np.unravel_index(mean.argmin(), mean.shape)
-    paper = {f"m={m}, lambda={p:g}": said for m, p, said in panel.claims}
     print_table(
         f"Figure 4.1, {panel.name}: {len(sizes)} x {len(penalties)} grid, {trials} trials",
         ("setting", "test error", "thesis 4.2.4", "train + validate, s", "peak MB"),
         [
             (
                 name,
-                error_text(tests[name], panel.error),
-                paper.get(name, ""),
-                f"{np.mean([c.seconds for c in fits[name]]):.3g}",
-                f"{np.mean([c.megabytes for c in fits[name]]):.0f}",
+                error_text(found["error"], panel.error),
+                claims.get(name, ("", "", ""))[2],
+                f"{np.mean(found['seconds']):.3g}",
+                f"{np.mean(found['megabytes']):.0f}",
             )
-            for name in tests
+            for name, found in tests.items()
         ],
     )
     units = "classification error" if panel.error == "classification" else "RMSE"
@@ -192,14 +189,10 @@ def figure_4_1(
         f"lambda={penalties[j]:.2g}; with m <= {sizes[len(sizes) // 4]} it is "
         f"{mean[: len(sizes) // 4 + 1].min():.4g}. Chosen m, trial by trial: "
         f"{[best['n_centers'] for best in bests]}.\n"
-        f"{panel.n_train} training rows, {len(X) - panel.n_train} test rows. Inputs as "
-        f"{scaling}, which the thesis leaves open: of validation errors "
-        + ", ".join(f"{error:.4g} ({name})" for name, error in tried.items())
-        + "."
+        f"{panel.n_train} training rows, {len(X) - panel.n_train} test rows. {tried}"
     )
-    names = list(paper)
-    if all(name in fits for name in names):
-        seconds = [float(np.mean([c.seconds for c in fits[name]])) for name in names]
+    if all(name in tests for name in claims):
+        seconds = [np.mean(tests[name]["seconds"]) for name in claims]
         print(f"Of these two settings one takes {max(seconds) / min(seconds):.1f} times as long.")
     return panel, sizes, penalties, mean
 
@@ -249,17 +242,8 @@ def validated(
 ) -> Selection:
     """The errors of a grid on a fifth of the training rows."""
     grid = {"n_centers": sizes, "penalty": penalties}
-    seed = estimator.random_state
-    return select(
-        estimator,
-        part.X,
-        part.y,
-        grid,
-        validation=VALIDATION,
-        error=panel.error,
-        random_state=seed,
-        refit=False,
-    )
+    drawn = {"validation": VALIDATION, "random_state": estimator.random_state}
+    return select(estimator, part.X, part.y, grid, error=panel.error, refit=False, **drawn)
 
 
 def test_error(estimator: NystromKRLS, part: Split, error: str) -> float:
@@ -275,17 +259,14 @@ def error_text(errors: list[float], error: str) -> str:
     return plus_minus(errors)
 
 
-def figure_4_2(
-    part: Split, max_centers: int, n_sizes: int = 50, penalty: float = 1e-12
-) -> list[tuple[int, float, float]]:
+def figure_4_2(part: Split, max_centers: int, n_sizes: int) -> list[tuple[int, float, float]]:
     """(m, seconds of one pass up to m, of fits for each size up to m), printed and returned."""
     sizes = [int(m) for m in np.unique(np.linspace(1, max_centers, n_sizes).round())]
     inner = split(part.X, part.y, int((1.0 - VALIDATION) * len(part.X)), 0)
 
     def fit(m: int) -> Array:
-        model = NystromKRLS(Gaussian(0.1), penalty, m, random_state=0)
-        predicted: Array = model.fit(inner.X, inner.y).predict(inner.X_test)
-        return predicted
+        model = NystromKRLS(Gaussian(0.1), PATH_PENALTY, m, random_state=0)
+        return model.fit(inner.X, inner.y).predict(inner.X_test)
 
     fit(10)
     naive, predictions = [], {}
@@ -296,7 +277,7 @@ def figure_4_2(
     rows, difference = [], 0.0
     for end in sorted({len(sizes) // 5, 2 * len(sizes) // 5, 3 * len(sizes) // 5, len(sizes) - 1}):
         asked = sizes[: end + 1]
-        model = NystromKRLS(Gaussian(0.1), penalty, asked[-1], random_state=0)
+        model = NystromKRLS(Gaussian(0.1), PATH_PENALTY, asked[-1], random_state=0)
         path, spent = measured(
             lambda e=model, a=asked: list(e.path(inner.X, inner.y, {"n_centers": a}, inner.X_test))
         )
@@ -306,7 +287,8 @@ def figure_4_2(
             off = np.abs(predicted[:, 0] - same).max() / np.abs(same).max()
             difference = max(difference, float(off))
     print_table(
-        f"Figure 4.2, cpusmall: model selection over T={n_sizes} values of m, lambda={penalty:g}",
+        f"Figure 4.2, cpusmall: model selection over T={n_sizes} values of m, "
+        f"lambda={PATH_PENALTY:g}",
         ("m up to", "values", "one pass, s", "a fit for each, s", "times as fast"),
         [
             (m, sum(s <= m for s in sizes), f"{a:.2f}", f"{b:.2f}", f"{b / a:.1f}")

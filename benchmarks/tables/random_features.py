@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from common import (
@@ -29,6 +29,7 @@ from common import (
     pyplot,
     rmse,
     save_figure,
+    signs,
     split,
 )
 from scipy.linalg import cho_factor, cho_solve, eigh
@@ -49,6 +50,7 @@ FEATURES = np.unique(np.geomspace(1, 6400, 78).round().astype(int))
 RESAMPLES = 2000  # of the bootstrap
 TOO_MANY = 0.05  # data sets that need more features: the slope is then one of the largest number
 NAMES = ("excess risk", "lambda", "m")
+KINDS = ("random features", "Nyström")
 
 
 def main() -> None:
@@ -99,8 +101,7 @@ class Circle:
     def target(self) -> Array:
         """Coefficients of f = Lambda_{r/gamma + 1/2 + epsilon}(., x0)."""
         q = self.r / self.gamma + 0.5 + EPSILON
-        result: Array = self.decay(q) * self.basis(np.array([ORIGIN]))[0]
-        return result
+        return self.decay(q) * self.basis(np.array([ORIGIN]))[0]
 
     def sample(self, n: int, n_inputs: int, random: np.random.RandomState) -> Array:
         """w of n features, uniform: (n, 1)."""
@@ -108,8 +109,7 @@ class Circle:
 
     def psi(self, X: Array, omega: Array) -> Array:
         """Lambda_{1/(2 gamma)}(w, .) of points whose basis functions are X (k, 2 n_modes + 1)."""
-        result: Array = X @ (self.decay(0.5 / self.gamma) * self.basis(omega[:, 0])).T
-        return result
+        return X @ (self.decay(0.5 / self.gamma) * self.basis(omega[:, 0])).T
 
 
 @dataclass(frozen=True)
@@ -208,8 +208,7 @@ def first_within(risks: Array, of_krls: Any) -> Array:
     """The first of FEATURES whose risk, (..., n_features), is within 5 %; else the last."""
     enough = risks <= WITHIN * np.asarray(of_krls)[..., None]
     enough[..., -1] = True
-    result: Array = FEATURES[enough.argmax(axis=-1)]
-    return result
+    return FEATURES[enough.argmax(axis=-1)]
 
 
 def data_set(
@@ -255,8 +254,7 @@ def krls(circle: Circle, gram: Array, moments: Array, penalties: Array) -> Array
     values, vectors = eigh(roots[:, None] * gram * roots)
     projected = vectors.T @ (roots * moments)
     shrunk = projected[:, None] / (values[:, None] + penalties)
-    result: Array = roots[:, None] * (vectors @ shrunk)
-    return result
+    return roots[:, None] * (vectors @ shrunk)
 
 
 def random_features(
@@ -294,8 +292,7 @@ def verify(circle: Circle, n: int) -> float:
     eigenvalues = circle.decay(1.0 / circle.gamma)
 
     def kernel(X: Array, C: Array) -> Array:
-        result: Array = (circle.basis(X[:, 0]) * eigenvalues) @ circle.basis(C[:, 0]).T
-        return result
+        return (circle.basis(X[:, 0]) * eigenvalues) @ circle.basis(C[:, 0]).T
 
     expected = KRLS(kernel, 1e-3).fit(x, y).predict(new)
     E = circle.basis(x[:, 0])
@@ -313,37 +310,23 @@ def verify(circle: Circle, n: int) -> float:
     return float(max(of_krls, of_features))
 
 
-@dataclass(frozen=True)
-class Curve:
+class Curve(NamedTuple):
     """A panel of figure 5.3."""
 
     name: str
     label: str
     sizes: list[int]
-    random_features: Array  # (n_sizes, trials)
-    nystrom: Array
+    errors: Array  # (2, n_sizes, trials), of KINDS
 
 
-def figure_5_3(data: Path, trials: int, max_size: int = 1000) -> list[Curve]:
+def figure_5_3(data: Path, trials: int) -> list[Curve]:
     """Test errors against m, printed for some m."""
     arrays, cancer = load(data, "pumadyn32nh"), load_breast_cancer()
-    small = min(max_size, 300)
+    puma, cancer = (arrays["X"], arrays["y"]), (cancer.data, signs(cancer.target))
     return [
+        curve("pumadyn32nh", puma, (4096, 2.66, 1e-9), spaced(1000), trials, "rmse"),
         curve(
-            "pumadyn32nh",
-            (arrays["X"], arrays["y"]),
-            (4096, 2.66, 1e-9),
-            spaced(max_size),
-            trials,
-            "rmse",
-        ),
-        curve(
-            "breast cancer",
-            (cancer.data, 2.0 * cancer.target - 1.0),
-            (400, 0.9, 1e-2),
-            spaced(small),
-            20 * trials,
-            "classification",
+            "breast cancer", cancer, (400, 0.9, 1e-2), spaced(300), 20 * trials, "classification"
         ),
     ]
 
@@ -374,9 +357,8 @@ def curve(
     for trial in range(trials):
         part = SCALINGS[scaling](split(*rows, n_train, trial))
         for i, (model, size) in enumerate(methods):
-            path = model.set_params(random_state=trial).path(
-                part.X, part.y, {size: sizes}, part.X_test
-            )
+            model.set_params(random_state=trial)
+            path = model.path(part.X, part.y, {size: sizes}, part.X_test)
             errors[i, :, trial] = [measure(part.y_test, found[:, 0]) for _, found in path]
     shown = [*range(0, len(sizes), 4)]
     means = errors.mean(axis=2)
@@ -385,7 +367,7 @@ def curve(
         ("method", *(f"m={sizes[i]}" for i in shown), "smallest", "at m"),
         [
             (label, *(f"{m[i]:.4g}" for i in shown), f"{m.min():.4g}", sizes[int(m.argmin())])
-            for label, m in zip(("random features", "Nyström"), means, strict=True)
+            for label, m in zip(KINDS, means, strict=True)
         ],
     )
     goal = means[0].min()
@@ -393,12 +375,10 @@ def curve(
     reached = "doesn't reach it" if fewer is None else f"reaches it with m={fewer}"
     print(
         f"The smallest error of random features is {goal:.4g}; Nyström {reached}. sigma={sigma} is "
-        f"figure 4.1's, the rest isn't stated. Inputs as {scaling}: of validation errors "
-        + ", ".join(f"{e:.4g} ({which})" for which, e in tried.items())
-        + "."
+        f"figure 4.1's, the rest isn't stated. {tried}"
     )
     words = "test RMSE" if error == "rmse" else "test classification error"
-    return Curve(name, words, sizes, errors[0], errors[1])
+    return Curve(name, words, sizes, errors)
 
 
 def draw_5_2(simulations: list[tuple[float, float, float, list[int], Array]], out: Path) -> None:
@@ -424,7 +404,7 @@ def draw_5_3(curves: list[Curve], out: Path) -> None:
     plt = pyplot()
     fig, axes = plt.subplots(1, len(curves), figsize=(5 * len(curves), 3.8))
     for ax, one in zip(axes, curves, strict=True):
-        for errors, label in ((one.random_features, "random features"), (one.nystrom, "Nyström")):
+        for errors, label in zip(one.errors, KINDS, strict=True):
             mean, spread = errors.mean(axis=1), errors.std(axis=1)
             ax.plot(one.sizes, mean, label=label)
             ax.fill_between(one.sizes, mean - spread, mean + spread, alpha=0.2)

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 from common import (
+    PUBLISHED_SETTINGS,
     SCALINGS,
-    Cost,
     Split,
+    Trials,
     best_scaling,
     data_parser,
     load,
@@ -40,7 +41,6 @@ from semiparam_dynamics.learning.selection import select
 
 SIZES = (16, 32, 64, 128, 256, 512, 768, 1024, 1536, 2048)
 PENALTIES = tuple(float(p) for p in np.logspace(-12, 0, 13))
-PUBLISHED_SETTINGS = ", published settings"
 
 
 @dataclass(frozen=True)
@@ -163,25 +163,23 @@ def table(
     nystrom = NystromKRLS(kernel, random_state=0)
     few = {"n_centers": sizes[::4], "penalty": PENALTIES[::3]}
     scaling, tried = best_scaling(part_of(0), nystrom, few)
-    parts = [SCALINGS[scaling](part_of(t)) for t in range(max(trials, krls_trials))]
+    raw = [part_of(t) for t in range(max(trials, krls_trials))]
     centers = {"n_centers": sizes, "penalty": PENALTIES}
     features = {"n_features": sizes, "penalty": PENALTIES}
-    random = RandomFeaturesKRLS(kernel)
-    exact = {"penalty": PENALTIES}
+    random, exact = RandomFeaturesKRLS(kernel), {"penalty": PENALTIES}
     methods: list[tuple[str, str, Any, dict[str, Any], int]] = [
         ("Nyström, m chosen", data_set.nystrom, nystrom, centers, trials),
         ("random features, m chosen", data_set.random_features, random, features, trials),
         ("KRLS", data_set.krls, KRLS(kernel), exact, krls_trials),
     ]
-    rows = [
-        row(name, paper, estimator, grid, parts[:count])
-        for name, paper, estimator, grid, count in methods
-        if count
-    ]
+    scaled = {"": SCALINGS[scaling]}
     if data_set.symmetric:
-        parts = [part_of(t).symmetric_range() for t in range(len(parts))]
+        scaled[PUBLISHED_SETTINGS] = Split.symmetric_range
+    rows = []
+    for suffix, scale in scaled.items():
+        parts = [scale(part) for part in raw]
         rows += [
-            row(name + PUBLISHED_SETTINGS, paper, estimator, grid, parts[:count])
+            row(name + suffix, paper, estimator, grid, parts[:count])
             for name, paper, estimator, grid, count in methods
             if count
         ]
@@ -189,24 +187,15 @@ def table(
         f"Thesis tables 4.1 and 5.1, {data_set.name}: {len(parts[0].X)} training rows, {trials} "
         "trials",
         (
-            "method",
-            "test RMSE",
-            "of the first trial",
-            "thesis",
-            "chosen m",
-            "chosen lambda",
-            "selection, s",
-            "last fit, s",
-            "peak MB",
+            *("method", "test RMSE", "of the first trial", "thesis", "chosen m", "chosen lambda"),
+            *("selection, s", "last fit, s", "peak MB"),
         ),
         rows,
     )
     print(
         f"Thesis, others (Le et al. 2013): {data_set.others}. sigma={data_set.sigma} is table "
-        f"5.1's; {data_set.note}. Inputs as {scaling}, which the thesis leaves open: of "
-        "validation RMSE "
-        + ", ".join(f"{error:.4g} ({name})" for name, error in tried.items())
-        + f". Predicting the mean: {np.mean([rmse(p.y_test, p.y.mean()) for p in parts]):.4g}. "
+        f"5.1's; {data_set.note}. {tried} "
+        f"Predicting the mean: {np.mean([rmse(p.y_test, p.y.mean()) for p in parts]):.4g}. "
         f"KRLS: {krls_trials} trial{'' if krls_trials == 1 else 's'}."
     )
 
@@ -214,28 +203,28 @@ def table(
 def row(
     name: str, paper: str, estimator: Any, grid: dict[str, Any], parts: list[Split]
 ) -> tuple[object, ...]:
-    errors, chosen, selections, fits = [], [], [], []
+    selections, fits, settings = Trials(), Trials(), Trials()
     for trial, part in enumerate(parts):
         if "random_state" in estimator.get_params():
             estimator.set_params(random_state=trial)
         best, spent = measured(lambda p=part, t=trial: choose(estimator, p, grid, t))
-        selections.append(spent)
+        selections.add(spent)
         model, spent = measured(lambda b=best, p=part: b.fit(p.X, p.y))
-        fits.append(spent)
-        errors.append(rmse(part.y_test, model.predict(part.X_test)))
-        chosen.append(model.get_params())
-        print(f"{name}, trial {trial + 1}: {errors[-1]:.5g}", file=sys.stderr, flush=True)
-    size = next((key for key in grid if key.startswith("n_")), None)
+        fits.add(spent, error=rmse(part.y_test, model.predict(part.X_test)))
+        for key in grid:
+            settings["penalty" if key == "penalty" else "size"].append(model.get_params()[key])
+        print(f"{name}, trial {trial + 1}: {fits['error'][-1]:.5g}", file=sys.stderr, flush=True)
+    errors = fits["error"]
     return (
         name,
         plus_minus(errors) if len(errors) > 1 else "",
         f"{errors[0]:.4g}",
         paper,
-        "n" if size is None else spread([c[size] for c in chosen]),
-        spread([c["penalty"] for c in chosen]),
-        f"{np.mean([c.seconds for c in selections]):.1f}",
-        f"{np.mean([c.seconds for c in fits]):.2f}",
-        f"{max(peak(selections), peak(fits)):.0f}",
+        spread(settings["size"]) if "size" in settings else "n",
+        spread(settings["penalty"]),
+        f"{np.mean(selections['seconds']):.1f}",
+        f"{np.mean(fits['seconds']):.2f}",
+        f"{max(*selections['megabytes'], *fits['megabytes']):.0f}",
     )
 
 
@@ -248,10 +237,6 @@ def choose(estimator: Any, part: Split, grid: dict[str, Any], seed: int) -> Any:
 def spread(values: list[float]) -> str:
     low, high = min(values), max(values)
     return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def peak(costs: list[Cost]) -> float:
-    return max(c.megabytes for c in costs)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import (
+    PUBLISHED_SETTINGS,
     SCALINGS,
     Cost,
     Split,
+    Trials,
     adult,
     best_scaling,
+    chosen,
     data_parser,
     held_out,
     load,
@@ -60,7 +62,6 @@ from semiparam_dynamics.learning.nystrom import NystromKRLS
 from semiparam_dynamics.learning.nytro import NYTRO
 from semiparam_dynamics.learning.products import KernelRows
 from semiparam_dynamics.learning.rows import Rows
-from semiparam_dynamics.learning.selection import select
 
 PENALTIES = list(np.logspace(-15, 0, 100))
 ITERATIONS = 500
@@ -114,7 +115,6 @@ THRESHOLDS = {
 # Scalings of the authors' code; of the other sets [-1, 1].
 PUBLISHED_SCALINGS = {"YearPrediction": "[0, 1]", "ijcnn1": "raw"}
 SYMMETRIC = "[-1, 1]"
-PUBLISHED_SETTINGS = ", published settings"
 BEST_OF_ALL = ", best of all"
 PUBLISHED_METHODS = ("NKRLS", "NYTRO", "early stopping")
 ONE_FACTOR = "KRLS, one factor"
@@ -122,40 +122,15 @@ EXACT_METHODS = ("KOLS", "KRLS", ONE_FACTOR)
 MEMORY = 2**33  # bytes for the exact methods' matrices at most
 
 
-@dataclass
-class Row:
-    """Of one method, a value for each trial."""
-
-    seconds: list[float] = field(default_factory=list)
-    megabytes: list[float] = field(default_factory=list)
-    error: list[float] = field(default_factory=list)
-    parameter: list[float] = field(default_factory=list)
-
-    def add(self, spent: Cost, error: float, parameter: float = np.nan) -> None:
-        self.seconds.append(spent.seconds)
-        self.megabytes.append(spent.megabytes)
-        self.error.append(error)
-        self.parameter.append(parameter)
-
-    def cells(self, data_set: str, method: str) -> tuple[str, ...]:
-        """The printed row, with the thesis' figures."""
-        original = method.removesuffix(PUBLISHED_SETTINGS).removesuffix(BEST_OF_ALL)
-        seconds, error, parameter = THESIS[data_set].get(original, NOT_STATED)
-        if not self.error:
-            return (method, "not run", seconds, "", error, "", parameter, "")
-        own = "-" if np.isnan(self.parameter[0]) else plus_minus(self.parameter, 3)
-        times, peak = plus_minus(self.seconds, 3), f"{max(self.megabytes):.0f}"
-        return (method, times, seconds, plus_minus(self.error), error, own, parameter, peak)
-
-
-def chosen(model: Any, part: Split, name: str, values: list[Any]) -> tuple[Any, Cost, float]:
-    """The value with the smallest error on a fifth of the training rows, and that error."""
-    inner = held_out(part)
-    given = (inner.X_test, inner.y_test)
-    found, spent = measured(
-        lambda: select(model, inner.X, inner.y, {name: values}, validation=given, refit=False)
-    )
-    return found.best[name], spent, float(np.sqrt(found.best_error))
+def cells(data_set: str, method: str, trials: Trials) -> tuple[str, ...]:
+    """The printed row, with the thesis' figures."""
+    original = method.removesuffix(PUBLISHED_SETTINGS).removesuffix(BEST_OF_ALL)
+    seconds, error, parameter = THESIS[data_set].get(original, NOT_STATED)
+    if not trials:
+        return (method, "not run", seconds, "", error, "", parameter, "")
+    own = "-" if np.isnan(trials["parameter"][0]) else plus_minus(trials["parameter"], 3)
+    found = plus_minus(trials["seconds"], 3), seconds, plus_minus(trials["error"]), error
+    return (method, *found, own, parameter, trials.peak)
 
 
 def test_error(model: Any, part: Split) -> float:
@@ -163,7 +138,7 @@ def test_error(model: Any, part: Split) -> float:
     return rmse(part.y_test, model.fit(part.X, part.y).predict(part.X_test))
 
 
-def nytro(part: Split, kernel: Kernel, m: int, seed: int, row: Row, early: bool) -> None:
+def nytro(part: Split, kernel: Kernel, m: int, seed: int, row: Trials, early: bool) -> None:
     """NYTRO with the stopping rule, or with the best of all iterations."""
     inner = held_out(part)
     patience = 50 if early else None
@@ -173,7 +148,7 @@ def nytro(part: Split, kernel: Kernel, m: int, seed: int, row: Row, early: bool)
     )
     t = fitted.n_iter_
     final = NYTRO(kernel, m, max_iter=t, random_state=seed)
-    row.add(spent, test_error(final, part), t)
+    row.add(spent, error=test_error(final, part), parameter=t)
 
 
 def published(
@@ -198,7 +173,7 @@ def published(
         _, spent = measured(lambda: ols.fit(inner.X, inner.y))
         rows["KOLS"] = (spent, tested(ols), np.nan)
     if "KRLS" in methods:
-        best, spent, _ = chosen(exact, scaled, "penalty", PENALTIES)
+        best, spent = measured(lambda: chosen(exact, scaled, "penalty", PENALTIES))
         exact.set_params(penalty=best).fit(inner.X, inner.y)
         rows["KRLS"] = (spent, tested(exact), best)
     if ONE_FACTOR in methods:
@@ -207,7 +182,7 @@ def published(
         rows[ONE_FACTOR] = (spent, tested(exact), exact.penalty)
     if "NKRLS" in methods:
         ridge = NystromKRLS(kernel, n_centers=m, random_state=seed)
-        best, spent, _ = chosen(ridge, scaled, "penalty", PENALTIES)
+        best, spent = measured(lambda: chosen(ridge, scaled, "penalty", PENALTIES))
         ridge.set_params(penalty=best).fit(inner.X, inner.y)
         rows["NKRLS"] = (spent, tested(ridge), best)
     if "NYTRO" in methods:
@@ -279,8 +254,7 @@ def landweber_predictions(X: Array, kernel: Kernel, alpha: Array, X_test: Array)
     tested = X_test.astype(np.float32)
     given = Rows.from_arrays(tested, np.zeros(len(tested)), dtype=tested.dtype)
     data = KernelRows(given, kernel, X.astype(np.float32), keep=False)
-    predicted: Array = np.concatenate(list(data.multiply(alpha)))[:, 0]
-    return predicted
+    return np.concatenate(list(data.multiply(alpha)))[:, 0]
 
 
 def by_validation(
@@ -290,31 +264,34 @@ def by_validation(
     seed: int,
     exact: bool,
     landweber: bool,
-    rows: dict[str, Row],
+    rows: dict[str, Trials],
 ) -> None:
     """A trial of each method, its parameter by validation; see :func:`table`."""
+
+    def add(method: str, spent: Cost, model: Any, parameter: float = np.nan) -> None:
+        rows[method].add(spent, error=test_error(model, part), parameter=parameter)
+
     if exact:
-        ols, spent = measured(lambda: KRLS(kernel, filter="ols").fit(part.X, part.y))
-        rows["KOLS"].add(spent, rmse(part.y_test, ols.predict(part.X_test)))
-        best, spent, _ = chosen(KRLS(kernel), part, "penalty", PENALTIES)
-        rows["KRLS"].add(spent, test_error(KRLS(kernel, best), part), best)
+        ols = KRLS(kernel, filter="ols")
+        _, spent = measured(lambda: ols.fit(part.X, part.y))
+        add("KOLS", spent, ols)
+        best, spent = measured(lambda: chosen(KRLS(kernel), part, "penalty", PENALTIES))
+        add("KRLS", spent, KRLS(kernel, best), best)
         descent = KRLS(kernel, filter="landweber")
-        best, spent, _ = chosen(descent, part, "max_iter", list(range(1, ITERATIONS + 1)))
-        descent = KRLS(kernel, filter="landweber", max_iter=best)
-        rows["early stopping"].add(spent, test_error(descent, part), best)
+        best, spent = measured(lambda: chosen(descent, part, "max_iter", range(1, ITERATIONS + 1)))
+        add("early stopping", spent, descent.set_params(max_iter=best), best)
     elif landweber:
         inner = held_out(part)
+        given = (inner.X_test, inner.y_test)
         (_, t), spent = measured(
-            lambda: blockwise_landweber(
-                inner.X, inner.y, kernel, ITERATIONS, (inner.X_test, inner.y_test)
-            )
+            lambda: blockwise_landweber(inner.X, inner.y, kernel, ITERATIONS, given)
         )
         alpha, _ = blockwise_landweber(part.X, part.y, kernel, t)
         predicted = landweber_predictions(part.X, kernel, alpha, part.X_test)
-        rows["early stopping"].add(spent, rmse(part.y_test, predicted), t)
+        rows["early stopping"].add(spent, error=rmse(part.y_test, predicted), parameter=t)
     model = NystromKRLS(kernel, n_centers=m, random_state=seed)
-    best, spent, _ = chosen(model, part, "penalty", PENALTIES)
-    rows["NKRLS"].add(spent, test_error(model.set_params(penalty=best), part), best)
+    best, spent = measured(lambda: chosen(model, part, "penalty", PENALTIES))
+    add("NKRLS", spent, model.set_params(penalty=best), best)
     nytro(part, kernel, m, seed, rows["NYTRO"], early=True)
     nytro(part, kernel, m, seed, rows["NYTRO" + BEST_OF_ALL], early=False)
 
@@ -325,10 +302,11 @@ def table(
     sigma: float,
     m: int,
     trials: int,
-    exact: bool,
-    landweber: bool,
-    published_trials: int = 10,
-    published_methods: Collection[str] = PUBLISHED_METHODS,
+    published_trials: int,
+    published_methods: Collection[str],
+    *,
+    exact: bool = False,
+    landweber: bool = False,
 ) -> None:
     """Print the rows of one data set; `part_of` gives a trial's split.
 
@@ -337,12 +315,12 @@ def table(
     """
     kernel = Gaussian(sigma)
     methods = ("KOLS", "KRLS", "early stopping", "NKRLS", "NYTRO", "NYTRO" + BEST_OF_ALL)
-    rows = {method: Row() for method in methods}
+    rows = {method: Trials() for method in methods}
     model = NystromKRLS(kernel, n_centers=m, random_state=0)
-    scaling, errors = best_scaling(part_of(0), model, {"penalty": PENALTIES[::10]})
-    tried = ", ".join(f"{key} {error:.4f}" for key, error in errors.items())
-    print(f"{name}: validation RMSE of NKRLS by the inputs' scaling: {tried}", flush=True)
-    size = f"n = {len(part_of(0).X)}, n_test = {len(part_of(0).X_test)}"
+    first = part_of(0)
+    scaling, tried = best_scaling(first, model, {"penalty": PENALTIES[::10]})
+    print(f"{name}, NKRLS: {tried}", flush=True)
+    size = f"n = {len(first.X)}, n_test = {len(first.X_test)}"
     for trial in range(trials):
         part = SCALINGS[scaling](part_of(trial))
         by_validation(part, kernel, m, trial, exact, landweber, rows)
@@ -353,9 +331,9 @@ def table(
     for trial in range(published_trials):
         part = SCALINGS.get(published_scaling, Split.symmetric_range)(part_of(trial))
         found = published(part, kernel, m, trial, name, wanted)
-        for method, values in found.items():
-            rows.setdefault(method + PUBLISHED_SETTINGS, Row()).add(*values)
-            spent, error, parameter = values
+        for method, (spent, error, parameter) in found.items():
+            row = rows.setdefault(method + PUBLISHED_SETTINGS, Trials())
+            row.add(spent, error=error, parameter=parameter)
             print(
                 f"{name}, trial {trial + 1}, {method}: {error:.5g} at {parameter:.3g}, "
                 f"{spent.seconds:.1f} s, {spent.megabytes:.0f} MB",
@@ -376,7 +354,7 @@ def table(
             "thesis",
             "peak MB",
         ),
-        [row.cells(name, method) for method, row in rows.items()],
+        [cells(name, method, row) for method, row in rows.items()],
     )
 
 
@@ -399,49 +377,25 @@ def main() -> None:
     parser.add_argument("--n", type=int, help="training rows at most")
     parser.add_argument("--m", type=int, help="centres, in place of the thesis'")
     arguments = parse(parser)
-    data: Path = arguments.data
+    data, full, m, n = arguments.data, arguments.full, arguments.m, arguments.n
+    counts = arguments.trials, arguments.published_trials, arguments.published_methods
     for name in OWN_FILES.keys() & set(arguments.sets):
         if arguments.files is None or len(arguments.sets) > 1:
             parser.error(f"for {name} alone give --files: {FILES[name].files}")
-        sigma, m = OWN_FILES[name]
+        sigma, own = OWN_FILES[name]
         table(
             name,
-            lambda trial, name=name: FILES[name].read(arguments.files, trial).first(arguments.n),
-            sigma,
-            arguments.m or m,
-            arguments.trials,
-            False,
-            arguments.full,
-            arguments.published_trials,
-            arguments.published_methods,
+            lambda t, name=name: FILES[name].read(arguments.files, t).first(n),
+            *(sigma, m or own, *counts),
+            landweber=full,
         )
     if "insurance" in arguments.sets:
         a = load(data, "insurance")
-        n_train = min(arguments.n or len(a["X"]), round(0.8 * len(a["X"])))
-        y = signs(a["y"])
-        table(
-            "insurance",
-            lambda trial: split(a["X"], y, n_train, trial),
-            3.0,
-            arguments.m or 2000,
-            arguments.trials,
-            True,
-            False,
-            arguments.published_trials,
-            arguments.published_methods,
-        )
+        n_train = min(n or len(a["X"]), round(0.8 * len(a["X"])))
+        data_set = a["X"], signs(a["y"]), n_train
+        table("insurance", lambda t: split(*data_set, t), 3.0, m or 2000, *counts, exact=True)
     if "adult" in arguments.sets:
-        table(
-            "adult",
-            lambda trial: adult(data, arguments.n, trial),
-            6.6,
-            arguments.m or 1000,
-            arguments.trials,
-            False,
-            arguments.full,
-            arguments.published_trials,
-            arguments.published_methods,
-        )
+        table("adult", lambda t: adult(data, n, t), 6.6, m or 1000, *counts, landweber=full)
 
 
 if __name__ == "__main__":

@@ -23,17 +23,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from common import (
     SCALINGS,
+    Cost,
     Split,
+    Trials,
     adult,
     best_scaling,
     breast_cancer,
+    chosen,
     classification_error,
     data_parser,
     deviations,
@@ -109,17 +111,6 @@ DRAWN: dict[bool | str, str] = {
 }
 
 
-@dataclass
-class Row:
-    """Of one method, a value for each trial."""
-
-    hinge: list[float] = field(default_factory=list)
-    wrong: list[float] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    megabytes: list[float] = field(default_factory=list)
-    parameter: list[float] = field(default_factory=list)
-
-
 def hinge(y: Array, f: Array) -> float:
     """The mean hinge loss."""
     return float(np.mean(np.maximum(1.0 - y * f, 0.0)))
@@ -148,41 +139,26 @@ def one_trial(
     passes: int,
     seed: int,
     svm: bool,
-    rows: dict[str, Row],
+    rows: dict[str, Trials],
     replacement: bool | str = True,
 ) -> None:
     """Selection, fit and test of every method that `rows` has, on one split."""
-    inner = held_out(part)
-    given = (inner.X_test, inner.y_test)
 
-    def chosen(model: Any, name: str, values: list[Any]) -> tuple[Any, Any]:
-        found = select(
-            model, inner.X, inner.y, {name: values}, error=hinge, validation=given, refit=False
-        )
-        final = model.set_params(**found.best)
-        return final.fit(part.X, part.y), found.best[name]
+    def add(method: str, spent: Cost, f: Array, parameter: float) -> None:
+        wrong = 100.0 * classification_error(part.y_test, f)
+        rows[method].add(spent, hinge=hinge(part.y_test, f), wrong=wrong, parameter=parameter)
 
-    for method, (model, name, values) in candidates(sigma, passes, seed, replacement).items():
-        if method not in rows:
-            continue
-        (fitted, best), spent = measured(
-            lambda model=model, name=name, values=values: chosen(model, name, values)
-        )
-        predicted = fitted.predict(part.X_test)
-        row = rows[method]
-        row.hinge.append(hinge(part.y_test, predicted))
-        row.wrong.append(100.0 * classification_error(part.y_test, predicted))
-        row.seconds.append(spent.seconds)
-        row.megabytes.append(spent.megabytes)
-        row.parameter.append(best)
+    def selected(model: Any, name: str, values: list[Any]) -> Any:
+        model.set_params(**{name: chosen(model, part, name, values, hinge)})
+        return model.fit(part.X, part.y)
+
+    for method, settings in candidates(sigma, passes, seed, replacement).items():
+        if method in rows:
+            fitted, spent = measured(lambda given=settings: selected(*given))
+            add(method, spent, fitted.predict(part.X_test), fitted.get_params()[settings[1]])
     if svm:
         (machine, best), spent = measured(lambda: support_vectors(part, sigma))
-        row = rows["LIBSVM"]
-        row.wrong.append(100.0 * float(np.mean(machine.predict(part.X_test) != part.y_test)))
-        row.hinge.append(hinge(part.y_test, machine.decision_function(part.X_test)))
-        row.seconds.append(spent.seconds)
-        row.megabytes.append(spent.megabytes)
-        row.parameter.append(best)
+        add("LIBSVM", spent, machine.decision_function(part.X_test), best)
 
 
 def support_vectors(part: Split, sigma: float) -> tuple[Any, float]:
@@ -198,107 +174,67 @@ def support_vectors(part: Split, sigma: float) -> tuple[Any, float]:
 
 def table(
     name: str, part_of: Callable[[int], Split], sigma: float, passes: int, trials: int, svm: bool
-) -> dict[str, Row]:
-    """The rows of one data set; `part_of` gives a trial's split."""
-    rows = {method: Row() for method in (*candidates(sigma, passes, 0), "LIBSVM")}
+) -> None:
+    """Print the rows of one data set; `part_of` gives a trial's split."""
+    rows = {method: Trials() for method in (*candidates(sigma, passes, 0), "LIBSVM")}
     model, _, steps = candidates(sigma, passes, 0)["SGM C"]
     part = part_of(0)  # its sizes are shown, whatever the number of trials
-    scaling, errors = best_scaling(part, model, {"step": steps[::5]}, hinge)
-    tried = ", ".join(f"{key} {error:.4f}" for key, error in errors.items())
-    print(f"{name}: validation hinge loss of SGM C by the inputs' scaling: {tried}", flush=True)
+    scaling, tried = best_scaling(part, model, {"step": steps[::5]}, hinge)
+    print(f"{name}, SGM C: {tried}", flush=True)
     for trial in range(trials):
         part = SCALINGS[scaling](part_of(trial))
         one_trial(part, sigma, passes, trial, svm, rows)
     printed = []
     for method, row in rows.items():
-        theirs = THESIS[name][method.removesuffix(AVERAGED)]
-        if not row.seconds:
-            printed.append((method, "not run", theirs[0], "", theirs[1], "", "", theirs[2], ""))
-            continue
-        printed.append(
-            (
-                method,
-                plus_minus(row.hinge, 3),
-                theirs[0],
-                plus_minus(row.wrong, 3),
-                theirs[1],
-                f"{np.median(row.parameter):.3g}",
-                plus_minus(row.seconds, 3),
-                theirs[2],
-                f"{max(row.megabytes):.0f}",
-            )
-        )
+        loss, wrong, seconds = THESIS[name][method.removesuffix(AVERAGED)]
+        cells = ("not run", loss, "", wrong, "", "", seconds, "")
+        if row:
+            errors = plus_minus(row["hinge"], 3), loss, plus_minus(row["wrong"], 3), wrong
+            median = f"{np.median(row['parameter']):.3g}"
+            cells = (*errors, median, plus_minus(row["seconds"], 3), seconds, row.peak)
+        printed.append((method, *cells))
     print_table(
         f"{name}: n = {len(part.X)}, n_test = {len(part.X_test)}, sigma = {sigma}, inputs "
         f"{scaling}, {trials} trials, at most {passes} passes (thesis, table 6.2)",
         (
-            "method",
-            "hinge loss",
-            "thesis",
-            "class. error %",
-            "thesis",
-            "chosen (median)",
-            "s",
-            "thesis s",
-            "peak MB",
+            *("method", "hinge loss", "thesis", "class. error %", "thesis"),
+            *("chosen (median)", "s", "thesis s", "peak MB"),
         ),
         printed,
     )
-    return rows
 
 
 def published_table(
     name: str, part_of: Callable[[int], Split], sigma: float, passes: int, trials: int
 ) -> None:
-    """The rows of one data set, scaled and split as in the authors' code, by way of drawing.
+    """Print the rows of one data set, scaled and split as in the authors' code, by way of drawing.
 
     A trial on a few rows comes before them, so that no row's seconds have the compilation.
     """
     methods = [method for method in THESIS[name] if method != "LIBSVM"]
-    found = {way: {method: Row() for method in methods} for way in DRAWN}
-    one_trial(part_of(0).first(50), sigma, 2, 0, False, {method: Row() for method in methods})
+    found = {way: {method: Trials() for method in methods} for way in DRAWN}
+    one_trial(part_of(0).first(50), sigma, 2, 0, False, {method: Trials() for method in methods})
     for trial in range(trials):
         part = part_of(trial)
         for way, rows in found.items():
             one_trial(part, sigma, passes, trial, False, rows, way)
     printed = []
     for method in methods:
-        theirs = THESIS[name][method]
-        loss, loss_spread = map(float, theirs[0].split(" +- "))
-        wrong, wrong_spread = map(float, theirs[1].split(" +- "))
         for way, rows in found.items():
-            row = rows[method]
-            of_wrong = deviations(row.wrong, wrong, wrong_spread) if wrong_spread else ""
-            printed.append(
-                (
-                    method,
-                    DRAWN[way],
-                    plus_minus(row.hinge, 3),
-                    theirs[0],
-                    deviations(row.hinge, loss, loss_spread) if loss_spread else "",
-                    plus_minus(row.wrong, 3),
-                    theirs[1],
-                    of_wrong,
-                    f"{np.median(row.parameter):.3g}",
-                    plus_minus(row.seconds, 3),
-                    f"{max(row.megabytes):.0f}",
-                )
-            )
+            row, cells = rows[method], []
+            for error, theirs in zip(("hinge", "wrong"), THESIS[name][method], strict=False):
+                value, spread = map(float, theirs.split(" +- "))
+                off = deviations(row[error], value, spread) if spread else ""
+                cells += [plus_minus(row[error], 3), theirs, off]
+            median = f"{np.median(row['parameter']):.3g}"
+            seconds = plus_minus(row["seconds"], 3)
+            printed.append((method, DRAWN[way], *cells, median, seconds, row.peak))
     print_table(
         f"{name}, published settings: n = {len(part.X)}, n_test = {len(part.X_test)}, sigma = "
         f"{sigma}, {trials} trials, at most {passes} passes (thesis, table 6.2)",
         (
-            "method",
-            "rows drawn",
-            "hinge loss",
-            "thesis",
-            "off by, sd",
-            "class. error %",
-            "thesis",
-            "off by, sd",
-            "chosen (median)",
-            "s",
-            "peak MB",
+            *("method", "rows drawn", "hinge loss", "thesis", "off by, sd"),
+            *("class. error %", "thesis", "off by, sd", "chosen (median)", "s", "peak MB"),
         ),
         printed,
     )
@@ -358,57 +294,37 @@ def draw(drawn: list[Any], out: Path) -> None:
     save_figure(figure, out, "figures_6_1_and_6_2")
 
 
-def draw_adult(part_of: Callable[[int], Split], trials: int, out: Path) -> None:
-    """Figures 6.1 and 6.2, of 1000 rows of adult, and what the thesis says of them in numbers."""
-    drawn = curves(part_of, 4.0, 100, trials)
-    print_ends(drawn)
-    draw(drawn, out)
-
-
-def ijcnn1_sets(
+def data_sets(
     arguments: argparse.Namespace,
-) -> Iterator[tuple[str, Callable[[int], Split], int, int, bool]]:
-    """Of those that are asked for: name, a trial's split, passes, trials, and whether LIBSVM runs.
+) -> Iterator[tuple[str, Callable[[int], Split], float, int, int, bool]]:
+    """Of those asked for: name, a trial's split, sigma, passes, trials, and whether LIBSVM runs.
 
-    The published split as it is, as in the authors' code, or 1000 of its training rows.
+    With --published as in the authors' code: ijcnn1 always is.
     """
+    data, n, published = arguments.data, arguments.n, arguments.published
+    cancer = load_breast_cancer()
+    known = cancer.data, signs(cancer.target)
 
-    def part(seed: int) -> Split:
+    def ijcnn1(seed: int) -> Split:
         return FILES["ijcnn1"].read(arguments.files, seed)
 
-    few, whole = OWN_FILES
-    if few in arguments.sets:
-        yield few, lambda t: part(t).first(1000), arguments.passes, arguments.trials, True
-    if whole in arguments.sets:
-        passes, trials = arguments.full_passes, arguments.full_trials
-        yield whole, lambda t: single(part(t).first(arguments.n)), passes, trials, arguments.full
+    def of_adult(n: int | None, seed: int) -> Split:
+        part = adult(data, n, seed)
+        return part.symmetric_range() if published else part
 
-
-def published(arguments: argparse.Namespace) -> None:
-    """The tables of the published settings."""
-    data, trials, passes = arguments.data, arguments.trials, arguments.passes
-    for name, part_of, own_passes, own_trials, _ in ijcnn1_sets(arguments):
-        published_table(name, part_of, 0.6, own_passes, own_trials)
-    if "breast cancer" in arguments.sets:
-        published_table("breast cancer", breast_cancer, 0.4, passes, trials)
-    if "adult, n = 1000" in arguments.sets:
-        published_table(
-            "adult, n = 1000",
-            lambda t: adult(data, 1000, t).symmetric_range(),
-            4.0,
-            passes,
-            trials,
-        )
-        if arguments.out is not None:
-            draw_adult(lambda t: adult(data, 1000, t).symmetric_range(), trials, arguments.out)
-    if "adult" in arguments.sets:
-        published_table(
-            "adult",
-            lambda t: single(adult(data, arguments.n, t).symmetric_range()),
-            4.0,
-            arguments.full_passes,
-            arguments.full_trials,
-        )
+    small = arguments.passes, arguments.trials, True
+    whole = arguments.full_passes, arguments.full_trials, arguments.full
+    sets: dict[str, tuple[Callable[[int], Split], float, int, int, bool]] = {
+        "ijcnn1, n = 1000": (lambda t: ijcnn1(t).first(1000), 0.6, *small),
+        "ijcnn1": (lambda t: single(ijcnn1(t).first(n)), 0.6, *whole),
+        "breast cancer": (
+            *(breast_cancer if published else lambda t: split(*known, 400, t), 0.4),
+            *small,
+        ),
+        "adult, n = 1000": (lambda t: of_adult(1000, t), 4.0, *small),
+        "adult": (lambda t: single(of_adult(n, t)), 4.0, *whole),
+    }
+    return ((name, *entry) for name, entry in sets.items() if name in arguments.sets)
 
 
 def main() -> None:
@@ -426,29 +342,18 @@ def main() -> None:
         "--published", action="store_true", help="the settings of the authors' code instead"
     )
     arguments = parse(parser)
-    data: Path = arguments.data
-    passes, trials = arguments.passes, arguments.trials
     for name in OWN_FILES:
         if name in arguments.sets and arguments.files is None:
             parser.error(f"for {name} give --files: {FILES['ijcnn1'].files}")
-    if arguments.published:
-        published(arguments)
-        return
-    for name, part_of, own_passes, own_trials, svm in ijcnn1_sets(arguments):
-        table(name, part_of, 0.6, own_passes, own_trials, svm)
-    if "breast cancer" in arguments.sets:
-        cancer = load_breast_cancer()
-        y = signs(cancer.target)
-        table("breast cancer", lambda t: split(cancer.data, y, 400, t), 0.4, passes, trials, True)
-    if "adult, n = 1000" in arguments.sets:
-        table("adult, n = 1000", lambda t: adult(data, 1000, t), 4.0, passes, trials, True)
-        if arguments.out is not None:
-            draw_adult(lambda t: adult(data, 1000, t), min(trials, 5), arguments.out)
-    if "adult" in arguments.sets:
-        count, full = arguments.full_trials, arguments.full_passes
-        table(
-            "adult", lambda t: single(adult(data, arguments.n, t)), 4.0, full, count, arguments.full
-        )
+    for name, part_of, sigma, passes, trials, svm in data_sets(arguments):
+        if arguments.published:
+            published_table(name, part_of, sigma, passes, trials)
+        else:
+            table(name, part_of, sigma, passes, trials, svm)
+        if name == "adult, n = 1000" and arguments.out is not None:
+            drawn = curves(part_of, 4.0, 100, trials if arguments.published else min(trials, 5))
+            print_ends(drawn)
+            draw(drawn, arguments.out)
 
 
 if __name__ == "__main__":

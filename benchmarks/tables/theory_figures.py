@@ -49,8 +49,7 @@ def regime(n: float, snr: Array, dimension: Array) -> Array:
     with np.errstate(divide="ignore"):
         subsampled = dimension < n / np.abs(np.log(n * snr))
         penalised = dimension < snr / np.abs(np.log(snr))
-    number: Array = np.where(penalised, np.where(subsampled, 3, 2), np.where(subsampled, 0, 1))
-    return number
+    return np.where(penalised, np.where(subsampled, 3, 2), np.where(subsampled, 0, 1))
 
 
 def figure_4_3(out: Path) -> None:

@@ -151,15 +151,13 @@ class ExperimentResult:
         """RMSE averaged over the components, (..., k): figure 8.4's vertical axis."""
         sums = np.cumsum(self.squares[model][..., KINDS[kind]], axis=-2)
         sums[..., WINDOW:, :] -= sums[..., :-WINDOW, :].copy()
-        rmse: Array = np.sqrt(sums[..., WINDOW - 1 :, :] / WINDOW).mean(axis=-1)
-        return rmse
+        return np.sqrt(sums[..., WINDOW - 1 :, :] / WINDOW).mean(axis=-1)
 
     def steady(self, kind: str, model: str) -> Array:
         """RMSE (...) over each part's last half."""
         squares = self.squares[model][..., KINDS[kind]]
         last = squares[..., squares.shape[-2] // 2 :, :]
-        rmse: Array = np.sqrt(last.mean(axis=-2)).mean(axis=-1)
-        return rmse
+        return np.sqrt(last.mean(axis=-2)).mean(axis=-1)
 
 
 def simulated_experiment(

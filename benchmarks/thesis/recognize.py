@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from output import header
 from recognition_data import BALANCED, choose_sizes, read_features
@@ -16,7 +18,7 @@ from recognition_results import (
     results_json,
 )
 
-from semiparam_dynamics.base.errors import ConfigurationError, StorageError
+from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.progress import ProgressBar
 
 DESCRIPTION = """\
@@ -37,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--test", type=int, metavar="N", help="to test on, of each class (200)")
     parser.add_argument(
         "--new",
-        type=_integers,
+        type=_listed(int),
         metavar="N,N,...",
         help="examples of the new class after which to measure (1,5,10,50,100,500)",
     )
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--penalties",
-        type=_numbers,
+        type=_listed(float),
         metavar="P,P,...",
         help="candidates, plain ridges (0.01 to 100000, a factor of ten apart)",
     )
@@ -85,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         folder = None
         if args.out is not None:
             folder = args.out if len(args.files) == 1 else args.out / stem
-            _make(folder)  # before what takes minutes
+            folder.mkdir(parents=True, exist_ok=True)  # before what takes minutes
         result = _measure(args, name)
         table = f"{header()}\n{recognition_table(result)}"
         print(table, flush=True)
@@ -118,32 +120,20 @@ def _measure(args: argparse.Namespace, name: str) -> ProtocolResult:
         return run_protocol(file, protocol, progress)
 
 
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError(f"the folder {folder} can't be made: {error}") from error
-
-
 def _write(result: ProtocolResult, table: str, folder: Path) -> None:
-    try:
-        (folder / "table.md").write_text(table, encoding="utf-8")
-        (folder / "results.json").write_text(results_json(result), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"the results can't be written to {folder}: {error}") from error
+    (folder / "table.md").write_text(table, encoding="utf-8")
+    (folder / "results.json").write_text(results_json(result), encoding="utf-8")
     plot_exponents(result, folder / "figure72.png")
     plot_comparison(result, folder / "figure73.png")
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} isn't whole numbers like 1,5,10") from None
+def _listed(kind: type) -> Callable[[str], tuple[Any, ...]]:
+    """A parser of numbers with commas between."""
 
+    def parse(text: str) -> tuple[Any, ...]:
+        try:
+            return tuple(map(kind, text.split(",")))
+        except ValueError:
+            raise argparse.ArgumentTypeError(f"{text!r} isn't numbers like 1,5,10") from None
 
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} isn't numbers like 0.1,1,10") from None
+    return parse

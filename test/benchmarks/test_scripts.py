@@ -11,7 +11,6 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-import bad_messages
 import excitation
 import numpy as np
 import pytest
@@ -199,33 +198,6 @@ def test_the_soak_counts_the_answers_that_it_hears(run, ros_environment) -> None
     last = dict(zip(head, lines[-1], strict=True))
     # Not lines of the table; a slow machine answers a part.
     assert last["sent"] == "800" and 2 * len(lines) < int(last["heard"]) <= 800
-
-
-def test_each_bad_message_is_refused_for_what_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    sessions = []
-
-    class Session(bad_messages.Session):
-        def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments)
-            sessions.append(self)
-
-    monkeypatch.setattr(bad_messages, "Session", Session)
-    monkeypatch.setattr(sys, "argv", ["bad_messages.py", "--messages", "60", "--rounds", "2"])
-    bad_messages.main()
-    (session,) = sessions
-    dropped = session.dropped()
-    kinds = ("not finite", "wrong length", "missing joint", "duplicate joint name", "zero stamp")
-    for kind in (*kinds[:2], *kinds[4:], "out of order", "effort not finite", "malformed"):
-        assert dropped[kind] == 120, kind
-    assert dropped["missing joint"] + dropped["duplicate joint name"] == 240
-    assert sum(count for reason, count in dropped.items() if "degrees" in reason) == 120
-    assert not dropped["clock jumped"]
-    assert session.learner.estimator.n_learned > 1500 and session.first_motion is None
-    shares = re.findall(r"^\| .* \| ([\d.]+) \|$", capsys.readouterr().out, re.MULTILINE)
-    # An effort that is none leaves the others to be learned.
-    assert len(shares) == 10 and max(map(float, shares[1:-2])) < 0.5 and float(shares[-1]) < 0.5
 
 
 def test_learned_efforts_in_a_trajectory_halve_the_tracking_error(run, simulator: None) -> None:

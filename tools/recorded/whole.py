@@ -28,18 +28,7 @@ from .table import (
 
 SEVEN = str(ROOT / "test" / "data" / "seven_joint_arm.urdf")
 JOINTS = tuple(f"joint{i}" for i in range(1, 5))  # of it that move
-EFFECTS = {
-    "effects.friction_coulomb": 1.0,
-    "effects.friction_stribeck": 0.5,
-    "effects.friction_viscous": 1.0,
-    "effects.rotor_inertia": 0.1,
-    "effects.compliance": 1e-4,
-    "effects.hardening_torque": 30.0,
-    "effects.hysteresis": 3e-4,
-    "effects.noise_effort": 0.1,
-    "effects.noise_position": 2e-5,
-    "effects.noise_velocity": 1e-3,
-}
+sys.path.insert(0, str(ROOT / "benchmarks"))
 
 
 @case("tuning/nystrom", residual="nystrom")
@@ -162,13 +151,15 @@ def robot(**values: Any) -> Arrays:
 @case("simulation/icub_load", urdf="", motion="exciting", load=True)
 def simulation(urdf: str, load: bool = False, **values: Any) -> Arrays:
     """200 readings of a simulated arm with every effect, and with something in its hand."""
+    from arms import SMALL_EFFECTS
+
     from semiparam_dynamics.base.parameters import from_flat
     from semiparam_dynamics.simulation.arm import ArmSimulator
     from semiparam_dynamics.simulation.config import SimulatorConfig
 
     settings: dict[str, Any] = {"rate": 200.0, "seed": 3, **values}
     if urdf:
-        settings |= EFFECTS
+        settings |= SMALL_EFFECTS
     arm = ArmSimulator(urdf, from_flat(SimulatorConfig, settings))
     readings = []
     for k in range(200):
@@ -220,13 +211,17 @@ def commands(feedforward: str) -> Arrays:
 @case("control/comparison")
 def comparison() -> Arrays:
     """The three feed-forwards on a simulated arm whose masses are wrong."""
-    from semiparam_dynamics.base.parameters import from_flat
-
-    sys.path.insert(0, str(ROOT / "benchmarks"))
+    from arms import SMALL_EFFECTS
     from closed_loop import ComparisonConfig, compare
 
-    settings: dict[str, Any] = EFFECTS | {"joints": JOINTS, "rate": 250.0, "motion": "exciting"}
-    settings |= {"controller.gains.rotor_inertia": (EFFECTS["effects.rotor_inertia"],)}
+    from semiparam_dynamics.base.parameters import from_flat
+
+    settings: dict[str, Any] = SMALL_EFFECTS | {
+        "joints": JOINTS,
+        "rate": 250.0,
+        "motion": "exciting",
+    }
+    settings |= {"controller.gains.rotor_inertia": (SMALL_EFFECTS["effects.rotor_inertia"],)}
     settings |= {"learner.filter.max_rate": 50.0}
     settings |= {"learner.nystrom.max_centers": 50, "learner.nystrom.wide_max_centers": 10}
     settings |= {"learner.nystrom.window": 0.5}
