@@ -77,13 +77,11 @@ class Columns:
         return np.column_stack([np.interp(at, self.grid, column) for column in self.y_grid.T])
 
 
-def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[Array]:
-    """Four (n, k, p) inertial columns: without gravity, and of a unit of it along each axis.
+def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
+    """(4, n, k, p) inertial columns: without gravity, and of a unit of it along each axis.
 
     The model's own working memory is not used.
     """
-    still = np.zeros_like(q)
-    tree = parse_urdf(model.urdf_text)
     none = joint_effects(
         model.joint_names,
         viscous=False,
@@ -92,19 +90,16 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> list[A
         rotor_inertia=False,
         coulomb_velocity=1.0,
     )
-    parts = []
-    for gravity in np.vstack((np.zeros(3), np.eye(3))):
-        body = Multibody(tree, model.joint_names, model.locked, tuple(gravity.tolist()))
-        regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
-        out = np.empty((len(q), regressor.size))
-        moving = not gravity.any()
-        at, speed, acceleration = (
-            np.ascontiguousarray(a, dtype=np.float64)
-            for a in ((q, dq, ddq) if moving else (q, still, still))
-        )
-        regressor.fill(at, speed, acceleration, np.zeros((len(q), 0)), out)
-        parts.append(out.reshape(len(q), model.n_joints, -1))
-    return parts
+    body = Multibody(parse_urdf(model.urdf_text), model.joint_names, model.locked, np.zeros(3))
+    regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
+    out = np.empty((4, len(q), regressor.size))
+    stops, still = np.zeros((len(q), 0)), np.zeros(q.shape)
+    q, dq, ddq = (np.ascontiguousarray(a, dtype=np.float64) for a in (q, dq, ddq))
+    regressor.fill(q, dq, ddq, stops, out[0])
+    for part, gravity in zip(out[1:], np.eye(3), strict=True):
+        body.set_gravity(gravity)
+        regressor.fill(q, still, still, stops, part)
+    return out.reshape(4, len(q), model.n_joints, -1)
 
 
 # -------------------------------------------------------------------------------------------------

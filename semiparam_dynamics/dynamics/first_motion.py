@@ -92,7 +92,7 @@ class FirstMotion:
         coulomb = np.tanh(dq / model.config.coulomb_velocity)
         effects = np.stack((dq, coulomb, np.ones_like(dq), ddq), axis=-1)
         between()
-        parts = np.array(inertial_parts(model, q, dq, ddq))
+        parts = inertial_parts(model, q, dq, ddq)
         prior, gravity, seen = model.inertial_prior, model.gravity, np.isfinite(rows[:, 3])
         columns = Columns(times, q, dq, parts, effects, y, times, y, prior, gravity, seen)
         used = columns.enough & (np.ptp(y, axis=0) > 0.0)

@@ -347,7 +347,7 @@ class RobotModel:
             raise SampleError(f"stops must be ({len(q)}, {self.n_stops}), not {stops.shape}")
         out = np.empty((len(q), regressor.size))
         regressor.fill(q, dq, ddq, stops, out)
-        return out.reshape(len(q), self.n_axes, -1)
+        return out.reshape(len(q), self.n_axes, regressor.n_columns)
 
     def _slid(self, dq: Array) -> Array:
         """The stops (n, n_stops) of joints that have gone far at dq (n, n_joints)."""

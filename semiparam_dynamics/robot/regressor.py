@@ -158,9 +158,14 @@ class Multibody:
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)
-        self.geometry[0, ORIGIN if compensated else AXIS :][:3] = -model.gravity.linear
+        self._weight = ORIGIN if compensated else AXIS
+        self.set_gravity(model.gravity.linear)
         units = np.eye(6) if sensor_joint else axes[row_ids]
         self.units: Array = np.column_stack((row_ids, units))
+
+    def set_gravity(self, gravity: Array) -> None:
+        """Have regressors of these bodies another gravity (3,) m/s^2, pinocchio's model not."""
+        self.geometry[0, self._weight :][:3] = -gravity
 
     def carried(self, bodies: Array) -> Array:
         """Pseudo-inertias (n, 4, 4) of bodies, each with all that further joints carry.
@@ -395,27 +400,37 @@ def fill(
             row[entries[e, 2]] = linear + angular
             loads[entries[e, 0]] += expected[entries[e, 1]] * (linear + angular)
         for e in range(len(effects)):
-            source = effects[e, 1]
-            value = 1.0
+            place, source = effects[e, 0], effects[e, 1]
             if source > MOVING * movers:
-                value = stops[s, source - MOVING * movers - 1]
-            elif source < MOVING * movers:
-                value = 0.0
-                kind, mixed = source // movers, mixing[source % movers]
-                r = effects[e, 0] // width
-                for i in range(mixed.size):
-                    value += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
-                if kind == 1:
-                    value = math.tanh(value * per_velocity[0])
-                elif kind == 5:
-                    value = abs(loads[r]) * math.tanh(value * per_velocity[0])
-                elif kind == 3:
-                    fading = value * per_velocity[1]
-                    value = math.tanh(value * per_velocity[0]) * math.exp(-fading * fading)
-                elif kind == 4:
-                    value = abs(math.tanh(value * per_velocity[0]))
-                value *= mixed[r]
-            row[effects[e, 0]] = value
+                row[place] = stops[s, source - MOVING * movers - 1]
+            elif source == MOVING * movers:
+                row[place] = 1.0
+            else:
+                kind, mixed, r = source // movers, mixing[source % movers], place // width
+                moved = _dot(mixed, ddq[s] if kind == 2 else dq[s])
+                row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
+
+
+@compiled_as_written
+def _dot(a: Array, b: Array) -> float:
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@compiled_as_written
+def _effect(kind: int, moved: float, per_velocity: Array, load: float) -> float:
+    """The column of a kind, see `EffectColumns.entries`, where a mover has this dq' or ddq'."""
+    if kind in (0, 2):
+        return moved
+    direction = math.tanh(moved * per_velocity[0])
+    if kind == 3:
+        fading = moved * per_velocity[1]
+        return direction * math.exp(-fading * fading)
+    if kind == 4:
+        return abs(direction)
+    return abs(load) * direction if kind == 5 else direction
 
 
 # Numbers, not places in arrays: numba compiles a function once for each constant it is called with.

@@ -71,7 +71,7 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool 
     effects = np.stack((dq, np.tanh(dq / v), np.ones_like(dq), ddq), axis=-1)
     parts, prior = inertial_parts(model, q, dq, ddq), model.inertial_prior
     if not free:
-        parts, prior = [(part @ prior)[:, :, None] for part in parts], np.ones(1)
+        parts, prior = (parts @ prior)[..., None], np.ones(1)
     y_grid = smooth(y)
     return Columns(
         grid[kept],
