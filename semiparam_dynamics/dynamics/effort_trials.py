@@ -90,7 +90,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
         rotor_inertia=False,
         coulomb_velocity=1.0,
     )
-    body = Multibody(parse_urdf(model.urdf_text), model.joint_names, model.locked, np.zeros(3))
+    body = Multibody(parse_urdf(model.urdf_text), model.joint_names, model.locked, [0.0] * 3)
     regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
     out = np.empty((4, len(q), regressor.size))
     stops, still = np.zeros((len(q), 0)), np.zeros(q.shape)

@@ -211,7 +211,6 @@ class RobotModel:
     ConfigurationError: a parameter has the wrong type or lies outside its range.
 
     Not thread-safe: the working memory is shared between calls.
-
     """
 
     def __init__(

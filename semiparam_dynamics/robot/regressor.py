@@ -122,7 +122,6 @@ class Multibody:
     geometry, joints, units: as `fill` takes them.
     body_joints: the joint of each body, as they are numbered there.
     feels: (rows, bodies) True where a row's joint or sensor carries the body.
-
     """
 
     def __init__(
@@ -407,16 +406,10 @@ def fill(
                 row[place] = 1.0
             else:
                 kind, mixed, r = source // movers, mixing[source % movers], place // width
-                moved = _dot(mixed, ddq[s] if kind == 2 else dq[s])
+                moved = 0.0
+                for i in range(mixed.size):
+                    moved += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
                 row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
-
-
-@compiled_as_written
-def _dot(a: Array, b: Array) -> float:
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total
 
 
 @compiled_as_written
@@ -426,8 +419,7 @@ def _effect(kind: int, moved: float, per_velocity: Array, load: float) -> float:
         return moved
     direction = math.tanh(moved * per_velocity[0])
     if kind == 3:
-        fading = moved * per_velocity[1]
-        return direction * math.exp(-fading * fading)
+        return direction * math.exp(-((moved * per_velocity[1]) ** 2))
     if kind == 4:
         return abs(direction)
     return abs(load) * direction if kind == 5 else direction
