@@ -1,4 +1,4 @@
-"""The package's array types, its units of time and angle, and the order of a wrench's entries."""
+"""Array types, units, the order of a wrench's entries, and how many durations are kept."""
 
 from __future__ import annotations
 

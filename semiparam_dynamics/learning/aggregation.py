@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import block_diag, eigh
 from sklearn.utils import check_random_state
 
 from semiparam_dynamics.base.arrays import Array
@@ -102,7 +102,7 @@ class NystromAggregator(KernelRegressor):
     def _independent(
         self, rows: Rows, kernel: Kernel, sizes: Sequence[int]
     ) -> tuple[list[Candidate], Array, Array]:
-        """As `_nested`, with centres of each candidate's own; G and g take a pass for each."""
+        """As `_nested`, with centres of each candidate's own; G and g take one more pass."""
         draw = check_random_state(self.random_state)
         candidates = []
         for m in sizes:
@@ -135,10 +135,11 @@ class NystromAggregator(KernelRegressor):
 def _moments(
     rows: Rows, kernel: Kernel, candidates: list[Candidate], memory_limit: int | None
 ) -> tuple[Array, Array]:
-    """G (T, l, l) and g (T, l) of the candidates on the rows, in a pass over them for each."""
-    F = np.stack(
-        [predictor(rows, kernel, points, memory_limit, False)(a) for points, a in candidates]
-    ).astype(float)
+    """G (T, l, l) and g (T, l) of the candidates on the rows, in one pass over them."""
+    centers = stacked([points for points, _ in candidates])
+    predict = predictor(rows, kernel, centers, memory_limit, keep=False)
+    F = predict(block_diag(*(alpha for _, alpha in candidates))).astype(float)  # (n, l T)
+    F = F.reshape(len(F), -1, rows.n_outputs).transpose(1, 0, 2)
     weights, both = rows.weights(), np.concatenate((F, rows.outputs()[None]))  # (l + 1, n, T)
     weighted = F if weights is None else F * weights[:, None]
     total: Array = weighted.transpose(2, 0, 1) @ both.transpose(2, 1, 0)

@@ -297,9 +297,8 @@ class Loss:
     "square" is (f - y)^2 / 2, whose derivative is the residual; "hinge", the support vector
     machine's, max(0, 1 - y f) for y = -1 or 1; "logistic" log(1 + exp(-y f)) for such y;
     "absolute" |f - y|; "epsilon_insensitive", support vector regression's,
-    max(0, |f - y| - epsilon); "exponential", boosting's, exp(-y f)
-    for y = -1 or 1. The derivative at f is the one from below, which a convex loss has
-    everywhere (thesis 6.2).
+    max(0, |f - y| - epsilon); "exponential", boosting's, exp(-y f) for y = -1 or 1. The derivative
+    at f is the one from below, which a convex loss has everywhere (thesis 6.2).
     """
 
     name: str

@@ -23,7 +23,7 @@ MIN_LIST_SHARE = (
 )
 MIN_JOINED_SHARE = 0.9  # of a topic's messages that have another part of the robot at their stamp
 MAX_PARTS_APART = SECOND // 1000  # ns: a driver's messages on one cycle of 1 kHz, the fastest usual
-MAX_LISTS = 20  # of joint names, or frames of wrenches, that are remembered
+MAX_REMEMBERED = 20  # of joint names, or frames of wrenches, that are remembered
 MAX_NAMES = 10_000  # a message that names more joints is of no robot
 MAX_QUOTED = 60  # characters of a name that a sentence repeats
 
@@ -119,7 +119,7 @@ class JointMatcher:
     problem: why the last list of names was refused (``missing joint``, ``duplicate joint name``,
         ``too many joints``), empty where it was accepted.
     detail: the same as a sentence that names the joints.
-    lists: different lists of names that came, at most `MAX_LISTS`.
+    lists: different lists of names that came, at most `MAX_REMEMBERED`.
     """
 
     def __init__(self, joint_names: Sequence[str]) -> None:
@@ -148,17 +148,17 @@ class JointMatcher:
         found = self._found.get(key)
         if found is None:
             found = self._find(self.seen)
-            if len(self._found) < MAX_LISTS:
+            if len(self._found) < MAX_REMEMBERED:
                 self._found[key] = found
         self.pick, self.problem, self.detail = found
-        if len(self.lists) < MAX_LISTS:
+        if len(self.lists) < MAX_REMEMBERED:
             self.lists.add(key)
-        if useful and len(self._lately) < MAX_LISTS:
+        if useful and len(self._lately) < MAX_REMEMBERED:
             self._lately.add(key)
         return not self.problem
 
     def lately(self) -> set[tuple[str, ...]]:
-        """The lists of names that came since the last call, at most `MAX_LISTS`."""
+        """The lists of names that came since the last call, at most `MAX_REMEMBERED`."""
         lately, self._lately = self._lately, set()
         self.seen = None  # one that continues is reported again
         return lately

@@ -20,8 +20,8 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
 from semiparam_dynamics.samples.efforts import MAX_EFFORT_PERIOD, NO_EFFORT, NOT_YET, Efforts
 from semiparam_dynamics.samples.joint_names import (
-    MAX_LISTS,
     MAX_QUOTED,
+    MAX_REMEMBERED,
     EffortJoiner,
     JointMatcher,
     joint_positions,
@@ -287,7 +287,7 @@ class MeasurementStream:
 
     def _wrench(self, message: Any) -> list[Measurement]:
         frame = message.header.frame_id
-        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_LISTS:
+        if frame[:MAX_QUOTED] not in self.frames and len(self.frames) < MAX_REMEMBERED:
             self.frames.add(frame[:MAX_QUOTED])
         if self._wrench_frames and frame and frame.lstrip("/") not in self._wrench_frames:
             return self._drop(OTHER_FRAME, self._elsewhere(frame))

@@ -17,7 +17,7 @@ from std_srvs.srv import Trigger
 from semiparam_dynamics.base.nodes import parameters, runtime
 from semiparam_dynamics.base.nodes.diagnostics import how_often, stopped, timing_values
 from semiparam_dynamics.base.nodes.learning_node import LearningNode, answering
-from semiparam_dynamics.base.nodes.managed import Outlets
+from semiparam_dynamics.base.nodes.managed import DEPTH, Outlets
 from semiparam_dynamics.base.nodes.messages import labels_layout, scores_message
 from semiparam_dynamics.recognition.config import ObjectRecognitionNodeConfig
 from semiparam_dynamics.recognition.nodes.recognition_session import RecognitionSession
@@ -25,8 +25,6 @@ from semiparam_dynamics.recognition.recognizer import Recognition
 
 # -------------------------------------------------------------------------------------------------
 # The outputs of each frame.
-
-DEPTH = 10
 
 
 class RecognitionOutputs(Outlets):
