@@ -24,7 +24,7 @@ from semiparam_dynamics.offline.cli.main import VERBS, make_parser
 from semiparam_dynamics.offline.doctor.messages import SENTENCES
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import number_problem
-from semiparam_dynamics.samples.sensor_faults import SATURATED, SUSPECTED
+from semiparam_dynamics.samples.sensors import SATURATED, SUSPECTED
 
 from .documents import DOCUMENTS, PATHS, ROOT, commands
 from .dynamics.arms import URDF, measurements, small_arm

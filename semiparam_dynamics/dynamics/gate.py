@@ -23,8 +23,7 @@ import numpy.typing as npt
 from semiparam_dynamics.base.arrays import NANO, TURN, Array
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.measurement import IMPLAUSIBLE
-from semiparam_dynamics.samples.stamps import MIN_LATE_RUN
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, MIN_LATE_RUN
 
 MIN_SPEED = 0.01  # rad/s or m/s, below which a joint is at rest
 # s between messages, less than of any robot: where most are nearer, stamps have another unit.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import parameter
 
+MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
 IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
 
 

@@ -2,9 +2,8 @@
 
 A live node and a bag reader hand their messages to the same `MeasurementStream`, so that both
 learn from the same measurements. A joint state passes, in this order, the matching of its joints
-(`joint_names.py`), the order of its stamps (`stamps.py`), the checks of its velocities
-(`velocities.py`) and of its efforts (`efforts.py`), and is paired with the wrench or the delayed
-effort of its instant (`pairing.py`).
+(`joint_names.py`), the order of its stamps (`StampOrder`) and the checks of its sensors
+(`sensors.py`), and is paired with the wrench or the delayed effort of its instant (`pairing.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import numpy as np
 from semiparam_dynamics.base.arrays import SECOND, WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock
-from semiparam_dynamics.samples.efforts import MAX_EFFORT_PERIOD, NO_EFFORT, NOT_YET, Efforts
 from semiparam_dynamics.samples.joint_names import (
     MAX_QUOTED,
     MAX_REMEMBERED,
@@ -29,6 +27,7 @@ from semiparam_dynamics.samples.joint_names import (
 )
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
+    MIN_LATE_RUN,
     Measurement,
     StreamConfig,
     number_problem,
@@ -36,18 +35,29 @@ from semiparam_dynamics.samples.measurement import (
 )
 from semiparam_dynamics.samples.pairing import WrenchPairer
 from semiparam_dynamics.samples.reports import Reports
-from semiparam_dynamics.samples.sensor_faults import (
+from semiparam_dynamics.samples.sensors import (
+    BAD_VELOCITY,
+    MAX_EFFORT_PERIOD,
+    NO_EFFORT,
+    NO_VELOCITY,
+    NOT_YET,
     SATURATED,
     SUSPECTED,
+    Efforts,
     SensorFaults,
     StuckPositions,
+    Velocities,
 )
-from semiparam_dynamics.samples.stamps import MAX_STEP_BACK, StampOrder
-from semiparam_dynamics.samples.velocities import NO_VELOCITY, Velocities
 
 MOVED = "locked joint moved"
 MISSING = "missing joint"
 OTHER_FRAME = "wrench in another frame"
+MAX_STEP_BACK = SECOND  # ns; stamps that go back by more are of a restarted clock
+MIN_WHOLE_SECONDS = 20  # stamps without a fraction in a row: the driver leaves it out
+COARSE = (
+    "stamps are whole seconds: the driver leaves the fraction out; have it stamp with the time of "
+    "the reading, in nanoseconds"
+)
 
 
 class MeasurementStream:
@@ -92,7 +102,7 @@ class MeasurementStream:
         SATURATED,
         SUSPECTED,
         MOVED,
-        "velocity not finite",
+        BAD_VELOCITY,
         NO_VELOCITY,
         "unpaired joint state",
     )
@@ -350,3 +360,49 @@ class MeasurementStream:
     def _drop(self, reason: str, detail: str = "") -> list[Measurement]:
         self._reports.drop(reason, detail)
         return []
+
+
+class StampOrder:
+    """Checks that stamps of one topic increase; messages that do not are dropped and counted.
+
+    Parameters
+    ----------
+    reports: where what is dropped is counted.
+
+    Attributes
+    ----------
+    newest: the last stamp that went on, ns; 0 before the first.
+    """
+
+    def __init__(self, reports: Reports) -> None:
+        self._reports = reports
+        self.newest = 0
+        self._late: list[int] = []  # stamps since the last one in time
+        self._whole = 0  # stamps without a fraction of a second, in a row
+
+    def __call__(self, stamp: int) -> bool | None:
+        """None: refused and counted; True: the clock has gone back; False: the stamp goes on."""
+        last, late = self.newest, self._late
+        self._whole = self._whole + 1 if stamp % SECOND == 0 else 0
+        if stamp > max(last, 0):
+            late.clear()
+            self.newest = stamp
+            return False
+        if stamp <= 0:
+            self._reports.drop("zero stamp")
+            return None
+        if stamp == last:
+            self._reports.drop("repeated stamp", COARSE if self._whole >= MIN_WHOLE_SECONDS else "")
+            return None
+        if late and stamp <= late[-1]:
+            late.clear()
+        late.append(stamp)
+        if last - stamp <= MAX_STEP_BACK and len(late) < MIN_LATE_RUN:
+            self._reports.drop("out of order")
+            return None
+        late.clear()
+        back = (last - stamp) / SECOND
+        told = f"stamps went back by {back:.3f} s: a restarted clock or bag"
+        self._reports.drop("clock jumped", told)
+        self.newest = stamp
+        return True

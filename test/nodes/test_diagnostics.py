@@ -15,8 +15,7 @@ from semiparam_dynamics.dynamics.limits import CLIPPED
 from semiparam_dynamics.learner.nodes import session_report
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.learner.nodes.session_report import SILENT, SessionReport
-from semiparam_dynamics.samples.efforts import NO_EFFORT
-from semiparam_dynamics.samples.velocities import NO_VELOCITY
+from semiparam_dynamics.samples.sensors import NO_EFFORT, NO_VELOCITY
 
 from .conftest import moving, take
 

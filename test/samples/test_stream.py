@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.robot.urdf import Lock, UrdfTree, extent, parse_urdf, turned_up
-from semiparam_dynamics.samples.efforts import NO_EFFORT
 from semiparam_dynamics.samples.joint_names import (
     JointMatcher,
     joint_positions,
@@ -22,9 +21,8 @@ from semiparam_dynamics.samples.joint_names import (
     whole_messages,
 )
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import MIN_LACKING
+from semiparam_dynamics.samples.sensors import MIN_LACKING, NO_EFFORT, NO_VELOCITY
 from semiparam_dynamics.samples.stream import MOVED, MeasurementStream
-from semiparam_dynamics.samples.velocities import NO_VELOCITY
 
 from .messages import joint_state, wrench
 

@@ -33,9 +33,7 @@ from semiparam_dynamics.dynamics.gate import LACKING
 from semiparam_dynamics.dynamics.sample import NEW_STATE
 from semiparam_dynamics.learner.learner import KEPT_OUT, InverseDynamicsLearner, Step
 from semiparam_dynamics.learner.nodes.session import LEFT_OUT, STOPPED, Session
-from semiparam_dynamics.samples.efforts import NO_EFFORT
-from semiparam_dynamics.samples.sensor_faults import SUSPECTED
-from semiparam_dynamics.samples.velocities import NO_VELOCITY
+from semiparam_dynamics.samples.sensors import NO_EFFORT, NO_VELOCITY, SUSPECTED
 
 # No reason for a warning while predictions are made: the messages of another publisher, such as a
 # gripper's, and velocities and efforts that a driver does not know, which `news` reports once.

@@ -16,7 +16,6 @@ from semiparam_dynamics.base.errors import BagError
 from semiparam_dynamics.dynamics.clock import FIRST_STEPS, batch_step
 from semiparam_dynamics.robot.urdf import UrdfTree, locked_positions
 from semiparam_dynamics.samples.bag import BagReader
-from semiparam_dynamics.samples.efforts import UnreadEfforts
 from semiparam_dynamics.samples.joint_names import (
     first_positions,
     joints_together,
@@ -26,7 +25,7 @@ from semiparam_dynamics.samples.joint_names import (
     without_strays,
 )
 from semiparam_dynamics.samples.joint_states import JOINT_STATE
-from semiparam_dynamics.samples.sensor_faults import ENCODER_NOISE
+from semiparam_dynamics.samples.sensors import ENCODER_NOISE, UnreadEfforts
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import SensorFaults
+from semiparam_dynamics.samples.sensors import SensorFaults
 
 REST_VELOCITY = 0.01  # rad/s or m/s, below which all joints are at rest
 UNEVEN_STEP = 0.05  # of the usual step: stamps that differ by more are uneven

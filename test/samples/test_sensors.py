@@ -1,4 +1,4 @@
-"""Sensors that stick or are saturated, alone and in the stream."""
+"""Sensors that stick, are saturated or give nothing, alone and in the stream."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from hypothesis import strategies as st
 
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.samples.efforts import NOT_YET
 from semiparam_dynamics.samples.measurement import StreamConfig
-from semiparam_dynamics.samples.sensor_faults import (
+from semiparam_dynamics.samples.sensors import (
+    NOT_YET,
     SATURATED,
     SUSPECTED,
     SensorFaults,
     StuckPositions,
-    StuckReadings,
+    ZeroVelocities,
 )
 from semiparam_dynamics.samples.stream import MeasurementStream
-from semiparam_dynamics.samples.velocities import ZeroVelocities
 
 from .messages import joint_state, wrench
 
@@ -76,7 +75,8 @@ PAIRS = st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=2, max_size=2)
 @given(st.lists(st.tuples(st.sampled_from([1, 5, 30]), PAIRS, PAIRS), max_size=40), st.booleans())
 def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joint) -> None:
     """The last run of equal readings, searched for anew at each instant."""
-    stuck = StuckReadings(20, 0.5, own_joint=own_joint)
+    config = StreamConfig(stuck_after=2e-8, stuck_motion=0.5, saturation_after=0)
+    faults = SensorFaults(NAMES if own_joint else (), config)
     stamps = np.cumsum([step for step, _, _ in instants])
     for i, (_, values, q) in enumerate(instants):
         wanted = []
@@ -91,7 +91,8 @@ def test_readings_stick_by_the_definition_whatever_came_before(instants, own_joi
                 if stamps[j] - stamps[start] > 20 and moved and not never_measured:
                     wanted.append(k)
                     break
-        assert stuck(int(stamps[i]), list(values), list(q)) == wanted
+        found = faults(int(stamps[i]), values if own_joint else values * 3, list(q))
+        assert [axis for axis, _, _ in found if axis < 2] == wanted
 
 
 def test_a_reading_that_sticks_is_searched_for_anew_where_the_clock_goes_back() -> None:
