@@ -301,7 +301,8 @@ class InverseDynamicsNode(LearningNode[Session]):
         if self._located >= FIRST_MESSAGES and time.monotonic() >= self._locate_until:
             self._locating = False
             return
-        found = joint_positions(message, self._known_tree().joints)
+        tree = self._known_tree()
+        found = joint_positions(message, tree.joints)
         new = found.keys() - self._published.keys()
         self._published = found | self._published
         if not self._published.keys() >= set(session.model.joint_names):
@@ -309,6 +310,7 @@ class InverseDynamicsNode(LearningNode[Session]):
         if not self._located:
             self._locate_until = time.monotonic() + FIRST_SECONDS
         self._located += 1
+        self._locating = not self._published.keys() >= set(tree.actuated())
         if new and self._locked(self._with_joints(self._config)) != session.model.locked:
             self._rebuild()
 
