@@ -35,7 +35,7 @@ class FirstMotion:
     Attributes
     ----------
     state: how far it is, in a few words.
-    faults: of each found a name, and a sentence with what to write into the YAML.
+    findings: on the efforts, once they were compared.
     """
 
     def __init__(self, model: RobotModel, scale: Array) -> None:
@@ -45,7 +45,7 @@ class FirstMotion:
         self._last = 0  # stamp, ns
         self._moved = 0.0  # s
         self._reported = 0
-        self.faults: list[tuple[str, str]] = []
+        self.findings: list[Finding] = []
         self.state = f"after {MOTION:g} s of motion with efforts"
 
     def take(self, sample: Sample) -> bool:
@@ -67,13 +67,17 @@ class FirstMotion:
         Nothing that goes wrong there is raised: `state` says it.
         """
         try:
-            findings, left = self._findings(between)
-            self.faults = [(f.kind, self._sentence(f)) for f in findings]
-            count = len(self.faults)
+            self.findings, left = self._findings(between)
+            count = len(self.findings)
             self.state = f"{count or 'no'} fault{'s' * (count != 1)} of efforts{left}; {FURTHER}"
         except Exception as error:  # MemoryError, too: learning goes on without
             self.state = f"not examined: {type(error).__name__}: {error}"
         self._rows = []
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """Of each finding its name, and a sentence with what to write into the YAML."""
+        return [(finding.kind, self._sentence(finding)) for finding in self.findings]
 
     def news(self) -> list[str]:
         """Sentences on the faults that were found since the last call."""

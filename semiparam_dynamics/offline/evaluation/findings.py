@@ -86,14 +86,15 @@ def _split(evaluation: Evaluation) -> str:
 
 
 def _contradictions(evaluation: Evaluation) -> Iterator[str]:
-    axes, nmse = evaluation.model.axes, evaluation.runs["sequential"].scores.nmse("urdf")
+    run, axes = evaluation.runs["sequential"], evaluation.model.axes
+    yield from run.faults or ()
+    nmse = run.scores.nmse("urdf")
     contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY_NMSE)]
-    if contrary:
+    if contrary and not run.faults:
         yield (
             "The URDF's own parameters are far from the measurement, nmse above "
-            f"{CONTRARY_NMSE:g}, on {listing(contrary)}: check its sign and unit, the order of the "
-            "joints' names, the URDF's <dynamics>, and the sensor's frame if it is one. Learning "
-            "hides such a mistake."
+            f"{CONTRARY_NMSE:g}, on {listing(contrary)}: its masses and <dynamics> may be guesses, "
+            "or the frame of a sensor another. Learning hides such a mistake."
         )
 
 

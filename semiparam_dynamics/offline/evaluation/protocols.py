@@ -14,6 +14,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, Future
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,9 @@ from semiparam_dynamics.changes.hypotheses import PAYLOAD
 from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.dynamics.baseline import BaselinePrediction, joined
 from semiparam_dynamics.dynamics.deviations import ErrorSpreads
+from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.estimator import BlockPrediction, SemiparametricEstimator
+from semiparam_dynamics.dynamics.first_motion import FirstMotion
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyBlock
 from semiparam_dynamics.dynamics.sample import Prediction, Sample, SampleBlock
 from semiparam_dynamics.dynamics.scores import RunningScores
@@ -72,7 +75,9 @@ class ProtocolRun:
         self.events: list[ChangeEvent] = []  # since it was last emptied
         self.payloads: dict[int, PayloadStatus] = {}  # as estimated in the end, by events' stamps
         self.delayed: ProtocolRun | None = None  # led with this sequential one
-        n_axes = learner.model.n_axes
+        model, n_axes = learner.model, learner.model.n_axes
+        examined = protocol == "sequential" and model.config.target == "effort"
+        self._first_motion = FirstMotion(model, np.ones(n_axes)) if examined else None
         self.last_residual = np.zeros(n_axes) if last_residual is None else last_residual
         self._scored = ScoredPredictions(learner.model, protocol, repeats)
         self._rest = False
@@ -86,6 +91,17 @@ class ProtocolRun:
     def estimator(self) -> SemiparametricEstimator:
         """The learner's estimator."""
         return self.learner.estimator
+
+    @cached_property
+    def faults(self) -> dict[str, Finding] | None:
+        """What a node would say of the first motion's efforts: sentences, and their findings.
+
+        Of what was taken by now; None where that is asked of sequential runs of efforts alone.
+        """
+        if self._first_motion is None:
+            return None
+        self._first_motion.examine()
+        return dict(zip(self._first_motion.news(), self._first_motion.findings, strict=True))
 
     def add_delayed(self, worker: Executor | None = None) -> None:
         """From here on lead a delayed run, too, unless changes are detected.
@@ -106,6 +122,8 @@ class ProtocolRun:
             self._wait(Waiting(sample, score, self._rest))
 
     def _wait(self, sample: Waiting) -> None:
+        if self._first_motion is not None:
+            self._first_motion.take(sample.sample)
         self._waiting.append(sample)
         whole = len(self._waiting) >= MAX_BLOCK
         if self.protocol == "delayed" or self.delayed is not None:

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from semiparam_dynamics.base.arrays import Array, Mask
+from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
 from semiparam_dynamics.offline.page import number
@@ -26,12 +27,9 @@ LEARNER, RIGID_BODY, NOTHING = "semiparametric", "rigid_body", "nothing"
 MIN_PIECES = 2  # the least that an interval can be had of: with one degree of freedom it is wide
 MIN_SECONDS = 2.0  # of motion, in which there are as many
 CONFIDENCE = 0.9  # of the intervals, two-sided
+CONTRARY_NMSE = 2.0  # of the URDF: a guess of the measurement's own size has that, a wrong sign 4
 MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
 MAX_JOINT_NMSE = 0.5  # of a joint that contradicts the URDF: one whose sign is wrong has more
-# Efforts that go with the URDF's, by more than this correlation or minus it, are at most so many
-# times as large or as small, or their sign or unit is wrong: on nine arms 1/5.6 to 5.4.
-CORRELATED, MAX_SCALE = 0.5, 10.0
-CONTRARY_NMSE = 2.0  # nmse: what a guess of the measurement's own size has, and 4 the wrong sign
 BASELINES = {
     "urdf": "the URDF's own parameters",
     "plain_rigid_body": "a rigid body with viscous and Coulomb friction",
@@ -147,37 +145,23 @@ IDENTIFY = (
 
 
 def _doubt(model: RobotModel, run: ProtocolRun) -> str:
-    """The verdict where efforts contradict the URDF; empty where they do not."""
-    if model.config.target != "effort":  # a sensor's offset may put a true reading as far away
+    """The verdict where the efforts contradict the URDF; empty where they do not."""
+    if run.faults is None:  # a wrench's: a sensor's offset may put a true reading as far away
         return ""
+    faults = [finding for finding in run.faults.values() if finding.fault]
+    kinds = list(dict.fromkeys(finding.kind for finding in faults))
+    joints = {joint for finding in faults for joint in finding.joints or model.axes}
     nmse, rigid = run.scores.nmse("urdf"), run.scores.nmse("rigid_body")
-    contrary = np.flatnonzero(_out_of_scale(run))
-    if not contrary.size and (far := np.flatnonzero(nmse > CONTRARY_NMSE)).size:
+    far = np.flatnonzero(nmse > CONTRARY_NMSE)
+    if not joints and far.size:
         # With two joints' names exchanged one may contradict, but no parameters fit the others.
         fits = float(np.mean(rigid[~np.isnan(nmse)])) <= MAX_RIGID_BODY_NMSE
-        contrary = far[:0] if fits and float(rigid[far].max()) <= MAX_JOINT_NMSE else far
-    if not contrary.size:
+        if not fits or float(rigid[far].max()) > MAX_JOINT_NMSE:
+            kinds, joints = ["no rigid body's parameters fit"], {model.axes[i] for i in far}
+    if not joints:
         return ""
-    return (
-        f"The measurement contradicts the URDF on {len(contrary)} of {model.n_axes} joints: look "
-        "at signs, units and the order of names before anything else."
-    )
-
-
-def _out_of_scale(run: ProtocolRun) -> Mask:
-    """(n_axes,) whether the last measurements are minus, or out of all scale of, the URDF's."""
-    _, y, values, _ = run.trace.points()
-    known = np.isfinite(y)
-    number_known = np.maximum(known.sum(axis=0), 1)
-    pair = np.where(known, [y, values[:, run.trace.models.index("urdf")]], 0.0)
-    measured, urdf = np.where(known, pair - pair.sum(axis=1, keepdims=True) / number_known, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        product, square = (measured * urdf).sum(axis=0), (urdf**2).sum(axis=0)
-        scale = product / square
-        correlation = product / np.sqrt(square * (measured**2).sum(axis=0))
-    wrong: Mask = (scale < 1.0 / MAX_SCALE) | (scale > MAX_SCALE)
-    wrong &= np.abs(correlation) > CORRELATED
-    return wrong
+    number_of = f"{len(joints)} of {model.n_axes} joints"
+    return f"The measurement contradicts the URDF on {number_of}: {listing(kinds)}."
 
 
 class Pieces:

@@ -38,7 +38,7 @@ def test_good_models_raise_no_warning_about_models() -> None:
         ({"semiparametric": 0.3}, "lift (2.25 ×)", 3),
         ({"semiparametric": 1.5}, "no better than a constant", 3),
         ({"urdf": 0.1}, "URDF's own parameters predict better", 3),
-        ({"urdf": 2.0}, "sign and unit", 1),
+        ({"urdf": 2.0}, "may be guesses", 1),
         ({"urdf": 2.0}, "far from the measurement, nmse above 2, on slew (", 1),
         ({"urdf": 1.2}, "far from the measurement", 0),
     ],
