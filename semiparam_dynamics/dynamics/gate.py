@@ -2,9 +2,9 @@
 
 Each joint is expected where its last velocity takes it. How far from there it may be follows from
 what a motor can do, from how far stamps may be off, and from how far the joint's positions have
-been from where they were expected. A single instant that does not fit is left out; the next one
-that fits to it confirms that the positions jumped, and the filters start anew. An instant without
-a measured effort or wrench never confirms that while others have one: it is of another publisher.
+been from where they were expected. An instant that does not fit is left out; the third in a row
+that fit to one another says that the positions jumped, and the filters start anew. An instant
+without a measured effort or wrench never says so while others have one: it is another publisher's.
 One that fits is left out as well while others come often enough: both sides of the equation go
 straight between the same instants then, and the robot is learned at the rate of its readings.
 
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from semiparam_dynamics.base.arrays import NANO, TURN, Array
 from semiparam_dynamics.base.jit import compiled_as_written
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, MIN_LATE_RUN
+from semiparam_dynamics.samples.measurement import IMPLAUSIBLE, MIN_RUN, OTHER_PUBLISHER
 
 MIN_SPEED = 0.01  # rad/s or m/s, below which a joint is at rest
 # s between messages, less than of any robot: where most are nearer, stamps have another unit.
@@ -54,7 +54,7 @@ GATE_REASONS = {
     "fast": "velocity that no motor reaches (twice the URDF's limit)",
     "outliers": "position jumped by more than a motor moves it",
     "lacking": LACKING,
-    "others": "position of another publisher, who gives no effort or wrench",
+    "others": OTHER_PUBLISHER,
     "jumps": "filter restarted, positions jumped and stayed there",
     "repeats": "reading repeated while the robot moves",
     "clock": "filter restarted, the clock went back a little",
@@ -70,7 +70,10 @@ GATE = np.dtype(
         ("moves", np.bool_),  # whether a joint moved in the step to the last instant
         ("late_run", np.int64),  # late messages since the last instant, and the last one's stamp
         ("late_stamp", np.int64),
-        ("suspect", np.int64),  # stamp of a message left out as an outlier since then, or NO_STAMP
+        # Stamp of the last message left out as an outlier since then, or NO_STAMP, and how many in
+        # a row agree with it.
+        ("suspect", np.int64),
+        ("suspects", np.int64),
         ("steps", np.int64),  # messages after others, and of these the ones within `MIN_STAMP_STEP`
         ("dense", np.int64),
         *((reason, np.int64) for reason in GATE_REASONS),
@@ -189,7 +192,7 @@ def _step_of(g: Any, stamp: int) -> float:
     # but in order.
     g.late_run = g.late_run + 1 if stamp > g.late_stamp else 1
     g.late_stamp = stamp
-    if g.late_run < MIN_LATE_RUN:
+    if g.late_run < MIN_RUN:
         g.late += 1
         return math.nan
     g.clock += 1
@@ -239,13 +242,12 @@ def _confirmed(
         return False
     after = (stamp - g.suspect) * NANO
     _unwrap(c, outlier, joints, after, q)
-    confirmed = reads and not was_read
-    if g.suspect != NO_STAMP and not confirmed:
-        confirmed = True
-        for j in range(len(joints)):
-            reach = joints[j].fastest * (after + MAX_STAMP_ERROR)
-            confirmed = confirmed and abs(q[j] - outlier[j]) <= reach
-    g.suspect = stamp
+    agrees = g.suspect != NO_STAMP
+    for j in range(len(joints)):
+        reach = joints[j].fastest * (after + MAX_STAMP_ERROR)
+        agrees = agrees and abs(q[j] - outlier[j]) <= reach
+    g.suspect, g.suspects = stamp, g.suspects + 1 if agrees else 1
+    confirmed = g.suspects >= MIN_RUN or (reads and not was_read)
     for j in range(len(joints)):
         outlier[j] = q[j]
     if confirmed:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import parameter
 
-MIN_LATE_RUN = 3  # late messages, in order among themselves: the clock was set back
+OTHER_PUBLISHER = "position of another publisher, who gives no effort or wrench"
+MIN_RUN = 3  # messages in a row that agree: the clock was set back, or positions have jumped
 IMPLAUSIBLE = 1e9  # rad, rad/s, N, N m: beyond it a value is a broken message's, not a robot's
 
 

@@ -27,7 +27,8 @@ from semiparam_dynamics.samples.joint_names import (
 )
 from semiparam_dynamics.samples.measurement import (
     IMPLAUSIBLE,
-    MIN_LATE_RUN,
+    MIN_RUN,
+    OTHER_PUBLISHER,
     Measurement,
     StreamConfig,
     number_problem,
@@ -248,7 +249,7 @@ class MeasurementStream:
         if not sum(map(abs, position)) <= IMPLAUSIBLE and (problem := number_problem(position)):
             return self._drop(problem, self._misplaced(position))
         stamp = int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
-        jumped = self._order(stamp)
+        jumped = self._order(stamp, n_effort > 0 or not self._effort)
         if jumped is None:
             return []
         released: list[Measurement] = []
@@ -372,6 +373,9 @@ class StampOrder:
     Attributes
     ----------
     newest: the last stamp that went on, ns; 0 before the first.
+
+    What lacks the efforts that others have, and is of another time than these, is of another
+    publisher, whose clock may be any.
     """
 
     def __init__(self, reports: Reports) -> None:
@@ -379,10 +383,20 @@ class StampOrder:
         self.newest = 0
         self._late: list[int] = []  # stamps since the last one in time
         self._whole = 0  # stamps without a fraction of a second, in a row
+        self._read = self._unread = 0  # the last stamp with efforts, the first one after it without
 
-    def __call__(self, stamp: int) -> bool | None:
-        """None: refused and counted; True: the clock has gone back; False: the stamp goes on."""
+    def __call__(self, stamp: int, reads: bool = True) -> bool | None:
+        """None: refused and counted; True: the clock has gone back; False: the stamp goes on.
+
+        reads: whether the message has efforts.
+        """
         last, late = self.newest, self._late
+        self._unread = 0 if reads else self._unread or stamp
+        since = abs(stamp - self._unread)
+        if not reads and self._read and since <= MAX_STEP_BACK < abs(stamp - self._read):
+            self._reports.drop(OTHER_PUBLISHER)
+            return None
+        self._read = stamp if reads else self._read
         self._whole = self._whole + 1 if stamp % SECOND == 0 else 0
         if stamp > max(last, 0):
             late.clear()
@@ -397,7 +411,7 @@ class StampOrder:
         if late and stamp <= late[-1]:
             late.clear()
         late.append(stamp)
-        if last - stamp <= MAX_STEP_BACK and len(late) < MIN_LATE_RUN:
+        if last - stamp <= MAX_STEP_BACK and len(late) < MIN_RUN:
             self._reports.drop("out of order")
             return None
         late.clear()

@@ -633,7 +633,7 @@ def test_filters_start_anew_in_motion_where(what: str, velocity: bool) -> None:
     stream = list(measurements(small_arm(), 6.0, velocity=velocity))
     if what.startswith("positions"):
         stream[300:] = [changed(m, q=1.0) for m in stream[300:]]
-        expected = {REASONS["outliers"]: (lost := 1), REASONS["jumps"]: 1}
+        expected = {REASONS["outliers"]: (lost := 2), REASONS["jumps"]: 1}
     else:
         stream[300:] = [dataclasses.replace(m, stamp=m.stamp - SECOND // 5) for m in stream[300:]]
         expected = {REASONS["late"]: (lost := 2), REASONS["clock"]: 1}
