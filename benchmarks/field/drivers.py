@@ -167,7 +167,7 @@ DRIVERS = {
         _each(
             lambda k, m, given: m._replace(q=m.q * (np.arange(len(m.q)) > 3)) if k % 100 > 97 else m
         ),
-        0.9,
+        0.8,
         "jumped by more",
     ),
 }
