@@ -94,7 +94,7 @@ class ProtocolRun:
 
     @cached_property
     def faults(self) -> dict[str, Finding] | None:
-        """What a node would say of the first motion's efforts: sentences, and their findings.
+        """The findings on the first motion's efforts, as a node has them, by their sentences.
 
         Of what was taken by now; None where that is asked of sequential runs of efforts alone.
         """
