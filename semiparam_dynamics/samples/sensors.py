@@ -38,7 +38,7 @@ SATURATED, SUSPECTED = "effort saturated", "effort perhaps saturated"
 NO_EFFORT, NOT_YET = "joint without effort", "efforts not measured yet"
 NO_VELOCITY, BAD_VELOCITY = "joint without velocity", "velocity not finite"
 INSTEAD = "differences of positions take its place"
-REASONS = {
+RUN_FAULTS = {
     "stuck": "stays exactly {:g} while the robot moves: its sensor sticks (samples.stuck_after)",
     "saturated": "stays exactly {:g}, where it never goes beyond, while it moves: saturated "
     "(samples.saturation_after)",
@@ -75,7 +75,7 @@ class Run:
         self.longest, self.total, self.saturated = [0.0, 0.0], [0.0, 0.0], [False, False]
 
     def follow(self, stamp: int, value: float, q: Sequence[float]) -> str:
-        """Take a reading, with the joints at q: a key of `REASONS`, or "" where it is right."""
+        """Take a reading, with the joints at q: a key of `RUN_FAULTS`, or "" where it is right."""
         if value != self.value or stamp < self.since:
             self._begin(stamp, value, q)
         else:
@@ -164,8 +164,8 @@ class SensorFaults:
             for axis, (run, value) in enumerate(zip(self._runs, reading, strict=True)):
                 if run.count == 1 and value != run.value and run.smallest < value < run.largest:
                     run.value, run.since, run.start = value, stamp, q  # as nearly always
-                elif why := run.follow(stamp, value, q):
-                    told = REASONS[why].format(value + 0.0)
+                elif not math.isnan(value) and (why := run.follow(stamp, value, q)):
+                    told = RUN_FAULTS[why].format(value + 0.0)
                     found.append((axis, f"{self._kind} {why}", f"{self._named(axis)} {told}"))
         for axis, (value, limit) in enumerate(zip(reading, self._limits, strict=False)):
             if abs(value) >= limit:
@@ -289,14 +289,16 @@ class Velocities:
         self._lacking = LackingJoints(reports, "velocity", instead)
         self._zeros = ZeroVelocities(config)
         self._moved = False  # the driver has given a velocity other than zero
+        self._last = 0  # stamp of the joint state before: another publisher's may have none
 
     def __call__(
-        self, stamp: int, before: int, values: tuple[float, ...], position: Sequence[float]
+        self, stamp: int, values: tuple[float, ...], position: Sequence[float]
     ) -> tuple[float, ...] | None:
         """The velocities at `stamp` (ns), NaN where a joint has none; None where no joint has.
 
-        before: stamp of the joint state before. values, position: rad/s or m/s, and rad or m.
+        values, position: rad/s or m/s, and rad or m.
         """
+        before, self._last = self._last, stamp
         if self._zeros.done and sum(map(abs, values)) <= IMPLAUSIBLE:
             self._lacking.unknown.clear()
             return values

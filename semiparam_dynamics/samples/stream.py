@@ -148,9 +148,7 @@ class MeasurementStream:
         if frames:
             frames += [frame.lstrip("/") for frame in config.wrench_frames]
         self._wrench_frames = tuple(dict.fromkeys(frames))
-        # Positions and stamp of the last joint state that was not stuck.
-        self._q: Sequence[float] | None = None
-        self._q_stamp = 0
+        self._q: Sequence[float] | None = None  # of the last joint state that was not stuck
         self._placed: set[int] = set()  # joints that had a position while others never had one
         self._locks = locks or {}
         self._elsewhere_now: dict[str, float] = {}  # positions of the locked joints that moved
@@ -259,11 +257,11 @@ class MeasurementStream:
         velocity = None
         if n_dq:
             given = pick(velocities.tolist() if hasattr(velocities, "tolist") else velocities)
-            velocity = self._velocities(stamp, self._q_stamp, given, position)
+            velocity = self._velocities(stamp, given, position)
         if stuck := self._positions(stamp, position, velocity):
             self._drop("position stuck", stuck)
             return released
-        self._q, self._q_stamp = position, stamp
+        self._q = position
         dq = None if velocity is None else np.array(velocity, dtype=np.float64)
         q, y = np.array(position, dtype=np.float64), None
         if self._efforts is not None:
@@ -366,6 +364,9 @@ class MeasurementStream:
 class StampOrder:
     """Checks that stamps of one topic increase; messages that do not are dropped and counted.
 
+    So are messages without the efforts that others have, of another time than theirs: they are
+    another publisher's, whose clock may be any.
+
     Parameters
     ----------
     reports: where what is dropped is counted.
@@ -373,9 +374,6 @@ class StampOrder:
     Attributes
     ----------
     newest: the last stamp that went on, ns; 0 before the first.
-
-    What lacks the efforts that others have, and is of another time than these, is of another
-    publisher, whose clock may be any.
     """
 
     def __init__(self, reports: Reports) -> None:

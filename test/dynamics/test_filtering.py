@@ -491,15 +491,17 @@ def changed(m: Measurement, q: float = 0.0, blank: bool = False, dq: float = 0.0
 
 @pytest.mark.parametrize("velocity", [True, False])
 @pytest.mark.parametrize("wrong", [{"q": 1.0}, {"blank": True}])
-def test_one_wrong_message_is_as_if_it_were_missing(
-    wrong: dict[str, float], velocity: bool
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_wrong_messages_are_as_if_they_were_missing(
+    count: int, wrong: dict[str, float], velocity: bool
 ) -> None:
     stream = list(measurements(small_arm(), 6.0, velocity=velocity))
     without, one = (SampleFilter(small_arm(), FilterConfig()) for _ in range(2))
-    wanted = list(without.filter_recording([*stream[:300], *stream[301:]]))
-    stream[300] = changed(stream[300], **wrong)
+    end = 300 + count
+    wanted = list(without.filter_recording([*stream[:300], *stream[end:]]))
+    stream[300:end] = [changed(m, **wrong) for m in stream[300:end]]
     equal(list(one.filter_recording(stream)), wanted)
-    assert one.dropped == {REASONS["outliers"]: 1} | ({} if velocity else unsettled(10))
+    assert one.dropped == {REASONS["outliers"]: count} | ({} if velocity else unsettled(10))
 
 
 @pytest.mark.parametrize("turns", [0, 1])

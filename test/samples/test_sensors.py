@@ -57,6 +57,13 @@ def test_an_effort_may_stay_the_same_while_only_other_joints_move() -> None:
     assert stuck_from(SensorFaults([], CONFIG), same, second_moves)  # but a wrench may not
 
 
+def test_what_is_no_number_between_ends_no_run() -> None:
+    readings = [[1.0 + (k > 0), 0.1 * k] if k % 5 else [np.nan, np.nan] for k in range(1, 100)]
+    readings[0] = [3.0, 0.0]
+    wrong = stuck_from(SensorFaults(NAMES, CONFIG), readings)
+    assert wrong == [k for k in range(22, 99) if (k + 1) % 5]
+
+
 def test_nothing_sticks_where_it_is_switched_off_or_the_clock_went_back() -> None:
     off = StreamConfig(stuck_after=0.0, saturation_after=0)
     assert not stuck_from(SensorFaults(NAMES, off), [[1.0, 2.0]] * 100)

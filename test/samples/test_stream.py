@@ -20,7 +20,7 @@ from semiparam_dynamics.samples.joint_names import (
     joints_together,
     whole_messages,
 )
-from semiparam_dynamics.samples.measurement import StreamConfig
+from semiparam_dynamics.samples.measurement import OTHER_PUBLISHER, StreamConfig
 from semiparam_dynamics.samples.sensors import MIN_LACKING, NO_EFFORT, NO_VELOCITY
 from semiparam_dynamics.samples.stream import MOVED, MeasurementStream
 
@@ -303,6 +303,22 @@ def test_a_clock_set_back_a_little_is_told_from_late_messages() -> None:
     assert taken(100, 90, 91, 110, 92, 93, 120, 119, 118, 117, 117) == [100, 110, 120]
     assert taken(130, 40, 50, 60, 70) == [130, 60, 70]
     assert stream.dropped == {"out of order": 10, "clock jumped": 1}
+
+
+@pytest.mark.parametrize("ahead", [47, -47])
+def test_what_lacks_the_efforts_of_others_moves_no_clock_until_they_end(ahead: int) -> None:
+    stream = MeasurementStream(NAMES)
+
+    def taken(stamp: int, *values: object) -> int:
+        return len(stream.joint_state(joint_state(100 * SECOND + stamp, NAMES, *values)))
+
+    step, there = SECOND // 10, ahead * SECOND
+    for k in range(30):
+        assert taken(k * step, [0.1 * k, -0.1 * k], [], [k, -k]) == 1
+        assert not taken(k * step + there, [9.0, 9.0])
+    assert stream.dropped == {OTHER_PUBLISHER: 30}
+    alone = [taken((30 + k) * step + there, [9.0, 9.0]) for k in range(20)]
+    assert alone == [0] * 10 + [1] * 10  # until a second has passed
 
 
 @pytest.mark.parametrize("joint_states_first", [True, False])

@@ -113,7 +113,12 @@ def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_v
 
 @pytest.mark.parametrize(
     ("factor", "kind", "joints"),
-    [([1.0, -1.0, 1.0, 1.0], "effort sign", 1), (4 * [0.02], "effort scale", 4)],
+    [
+        ([1.0, -1.0, 1.0, 1.0], "effort sign", 1),
+        (4 * [-1.0], "effort sign", 4),
+        (4 * [1000.0], "effort scale", 4),
+        (4 * [0.02], "effort scale", 4),
+    ],
 )
 def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(factor, kind, joints) -> None:
     model = small_arm()
