@@ -94,7 +94,7 @@ def _contradictions(evaluation: Evaluation) -> Iterator[str]:
         yield (
             "The URDF's own parameters are far from the measurement, nmse above "
             f"{CONTRARY_NMSE:g}, on {listing(contrary)}: its masses and <dynamics> may be guesses, "
-            "or the frame of a sensor another. Learning hides such a mistake."
+            "or a sensor reads in another frame. Learning hides such a mistake."
         )
 
 
