@@ -31,8 +31,7 @@ from semiparam_dynamics.offline.evaluation.experiment import (
     Filtered,
     evaluate,
 )
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK, PROTOCOLS
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS, BLOCK, PROTOCOLS
 from semiparam_dynamics.robot.model import RobotModel
 
 TICK = 1e-6  # s: times so near are one, but for rounding

@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import nnls
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.dynamics.effort_faults import MOTION, FirstMotion
 from semiparam_dynamics.dynamics.effort_trials import anchored_fit
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
-from semiparam_dynamics.dynamics.first_motion import MOTION, FirstMotion
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.samples.measurement import Measurement
 

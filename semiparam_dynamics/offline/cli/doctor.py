@@ -7,8 +7,12 @@ from pathlib import Path
 
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.offline.cli.options import add_bags, add_output, add_topics, learner_config
-from semiparam_dynamics.offline.doctor.examination import examine_bag
-from semiparam_dynamics.offline.doctor.page import FILES, summary, write_examination
+from semiparam_dynamics.offline.doctor.examination import (
+    FILES,
+    examine_bag,
+    summary,
+    write_examination,
+)
 
 DESCRIPTION = """\
 Examine a bag before anything is learned from it: units, signs and scales of efforts, exchanged

@@ -17,12 +17,10 @@ from semiparam_dynamics.offline.identification.collisions import CollisionConfig
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
     ExcitationConfig,
-    optimize_excitation,
-)
-from semiparam_dynamics.offline.identification.excitation_files import (
     ExportConfig,
     excitation_table,
     lead_in,
+    optimize_excitation,
     plot_excitation,
     write_csv,
     write_trajectory_bag,

@@ -10,8 +10,7 @@ from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags
 from semiparam_dynamics.offline.evaluation.training import node_yaml
 from semiparam_dynamics.offline.tuning.candidates import CRITERIA
-from semiparam_dynamics.offline.tuning.summary import summary
-from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
+from semiparam_dynamics.offline.tuning.tuner import summary, tune_on_bags
 
 DESCRIPTION = """\
 Choose the learner's hyperparameters (filter, ridges, kernel, features) on recordings of the robot.

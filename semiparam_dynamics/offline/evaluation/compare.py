@@ -11,7 +11,7 @@ from typing import Any
 
 from semiparam_dynamics.base.errors import ConfigurationError, listing
 from semiparam_dynamics.learner.curves import LOOKS
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS
 from semiparam_dynamics.offline.page import PROTOCOL_TITLES, number
 
 EQUAL_RATIO = 1e-6  # relative difference of errors that are called equal

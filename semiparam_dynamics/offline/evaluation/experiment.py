@@ -28,8 +28,12 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, IDENTIFIED, LearnedStates
+from semiparam_dynamics.offline.evaluation.protocols import (
+    ALL_MODELS,
+    IDENTIFIED,
+    LearnedStates,
+    ProtocolRun,
+)
 from semiparam_dynamics.offline.evaluation.verdict import Verdict, judge
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import OPTIONAL

@@ -18,8 +18,7 @@ from scipy.special import stdtrit
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import listing
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
+from semiparam_dynamics.offline.evaluation.protocols import MIN_PART, ProtocolRun
 from semiparam_dynamics.offline.page import number
 from semiparam_dynamics.robot.model import RobotModel
 

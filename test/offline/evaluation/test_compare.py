@@ -25,7 +25,7 @@ from semiparam_dynamics.offline.evaluation.compare import (
     settings_that_differ,
     verdicts,
 )
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm

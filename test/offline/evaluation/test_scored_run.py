@@ -10,17 +10,16 @@ import pytest
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation import scored_run
+from semiparam_dynamics.offline.evaluation import protocols
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import warnings_of
-from semiparam_dynamics.offline.evaluation.report import report
-from semiparam_dynamics.offline.evaluation.scored_run import (
+from semiparam_dynamics.offline.evaluation.protocols import (
     MAX_POINTS,
     MAX_WINDOWS,
     LearnedStates,
     Repeats,
     Trace,
 )
+from semiparam_dynamics.offline.evaluation.report import report, warnings_of
 from semiparam_dynamics.offline.identification.urdf_export import export_urdf
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
@@ -106,7 +105,7 @@ def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> N
 
 def test_states_of_hours_are_thinned_further(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = repeats_of(learned_circle(seconds=10.0))
-    monkeypatch.setattr(scored_run, "MAX_STATES", 600)
+    monkeypatch.setattr(protocols, "MAX_STATES", 600)
     thinned = repeats_of(learned_circle(seconds=10.0))
     assert thinned.radius == pytest.approx(whole.radius, rel=0.25)
     there = states(*(circle(0.003 + 0.1 * k) for k in range(20)))

@@ -12,7 +12,7 @@ from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import warnings_of
+from semiparam_dynamics.offline.evaluation.report import warnings_of
 from semiparam_dynamics.offline.evaluation.verdict import LEARNER, NOTHING, RIGID_BODY, Ratio
 
 from ...dynamics.arms import measurements, small_arm
