@@ -11,8 +11,13 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
-from semiparam_dynamics.offline.cli.options import add_config_options, node_config
+from semiparam_dynamics.offline.cli.options import (
+    add_config_options,
+    add_overwrite,
+    add_urdf,
+    node_config,
+    warn,
+)
 from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
@@ -32,46 +37,19 @@ from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
 from semiparam_dynamics.samples.bag_writer import check_bag_place
 
-FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
-
-DESCRIPTION = """\
-Find a periodic motion that identifies the robot's base parameters well: the condition number of
-their regressor is minimised within the URDF's limits of motion and effort. Each period starts and
-ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
-one JointTrajectory whose first point leaves the arm time to reach it, and trial_bag, one period at
-low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
-floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
-EXAMPLES = (
-    "semiparam excite --urdf robot.urdf --out motion",
-    "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
-    "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
-)
-# Parameters with an option of their own; --set takes all.
-OPTIONS = {
-    "search.period": "length of the motion's period, s",
-    "search.velocity_scale": "share of the velocity limits used",
-    "search.effort_scale": "share of the effort limits used",
-    "clearance": "distance kept from collisions, m",
-    "floor": "its height in m, base or none",
-    "repeat": "periods written, one after the other",
-    "rate": "points written a second",
-    "topic": "of the bag's JointTrajectory",
+EXAMPLES = {
+    "excite": (
+        "semiparam excite --urdf robot.urdf --out motion",
+        "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
+        "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
+    ),
 }
 
-
-@dataclass(frozen=True)
-class ExciteConfig:
-    """The parameters of the verb: the robot as the node has it, and the motion."""
-
-    robot: RobotConfig = group(RobotConfig, inline=True)
-    search: ExcitationConfig = group(ExcitationConfig)
-    free: FreeJointsConfig = group(FreeJointsConfig, inline=True)
-    collisions: CollisionConfig = group(CollisionConfig, inline=True)
-    export: ExportConfig = group(ExportConfig, inline=True)
+FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
+def add_excite(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `excite`."""
     add_urdf(parser, "the robot: file, or name as ur10", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
     parser.add_argument(
@@ -102,8 +80,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser, ExciteConfig)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Search, write the files, and print what was found."""
+def run_excite(args: argparse.Namespace) -> int:
+    """Find a periodic motion that identifies the robot's base parameters well: the condition
+    number of their regressor is minimised within the URDF's limits of motion and effort. Each
+    period starts and ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a
+    rosbag2 with one JointTrajectory whose first point leaves the arm time to reach it, and
+    trial_bag, one period at low speed. The motion keeps clear of the robot itself (by the
+    URDF's collision elements) and of a floor, of nothing else: narrow joints with --range, see
+    it in simulation, play trial_bag first.
+    """
     whole = _config(args)
     robot, config, export = whole.robot, whole.search, whole.export
     urdf = read_urdf(args.urdf)
@@ -144,6 +129,30 @@ def run(args: argparse.Namespace) -> int:
     )
     print(*files, sep="\n")
     return 0
+
+
+# Parameters with an option of their own; --set takes all.
+OPTIONS = {
+    "search.period": "length of the motion's period, s",
+    "search.velocity_scale": "share of the velocity limits used",
+    "search.effort_scale": "share of the effort limits used",
+    "clearance": "distance kept from collisions, m",
+    "floor": "its height in m, base or none",
+    "repeat": "periods written, one after the other",
+    "rate": "points written a second",
+    "topic": "of the bag's JointTrajectory",
+}
+
+
+@dataclass(frozen=True)
+class ExciteConfig:
+    """The parameters of the verb: the robot as the node has it, and the motion."""
+
+    robot: RobotConfig = group(RobotConfig, inline=True)
+    search: ExcitationConfig = group(ExcitationConfig)
+    free: FreeJointsConfig = group(FreeJointsConfig, inline=True)
+    collisions: CollisionConfig = group(CollisionConfig, inline=True)
+    export: ExportConfig = group(ExportConfig, inline=True)
 
 
 def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> str:

@@ -15,37 +15,19 @@ from semiparam_dynamics.base.arrays import WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import check_replaced, write_files
 from semiparam_dynamics.learner.learner import MODELS
-from semiparam_dynamics.offline.cli.light_options import add_overwrite
+from semiparam_dynamics.offline.cli.options import add_overwrite
 
-DESCRIPTION = """\
-Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the node
-inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the same for a
-wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that are learned, in their
-order."""
-EXAMPLES = (
-    "semiparam layouts layouts",
-    "semiparam layouts layouts --joints joint1 joint2 joint3",
-    "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
-)
-
-DESCRIPTION_TOPIC = "/robot_description"
-DIAGNOSTICS = "/diagnostics"
-ROS_NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)  # where rclpy may not be there
-UR_JOINTS = (
-    "shoulder_pan_joint",
-    "shoulder_lift_joint",
-    "elbow_joint",
-    "wrist_1_joint",
-    "wrist_2_joint",
-    "wrist_3_joint",
-)
+EXAMPLES = {
+    "layouts": (
+        "semiparam layouts layouts",
+        "semiparam layouts layouts --joints joint1 joint2 joint3",
+        "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
+    ),
+}
 
 
-NODE = "/inverse_dynamics"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
+def add_layouts(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `layouts`."""
     parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
     parser.add_argument(
         "--joints",
@@ -64,14 +46,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_overwrite(parser)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Write the files, and print their names."""
+def run_layouts(args: argparse.Namespace) -> int:
+    """Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the
+    node inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the
+    same for a wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that
+    are learned, in their order.
+    """
     found = contents(args.joints, args.node, args.base)
     files = {args.out / name: text for name, text in found.items()}
     check_replaced(files, overwrite=args.overwrite)
     write_files(files)
     print(*files, sep="\n")
     return 0
+
+
+DESCRIPTION_TOPIC = "/robot_description"
+DIAGNOSTICS = "/diagnostics"
+ROS_NAME = re.compile(r"/?[A-Za-z_]\w*(/[A-Za-z_]\w*)*", re.ASCII)  # where rclpy may not be there
+UR_JOINTS = (
+    "shoulder_pan_joint",
+    "shoulder_lift_joint",
+    "elbow_joint",
+    "wrist_1_joint",
+    "wrist_2_joint",
+    "wrist_3_joint",
+)
+
+
+NODE = "/inverse_dynamics"
 
 
 class Curve(NamedTuple):

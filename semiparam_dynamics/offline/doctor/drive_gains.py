@@ -410,3 +410,27 @@ def _split(covariance: Array) -> tuple[Array, float]:
     without = np.eye(k) - 1.0 / k
     own: Array = np.sqrt(np.maximum(np.diag(without @ covariance @ without.T), 0.0))
     return own, common
+
+
+def gains_table(found: DriveGains) -> str:
+    """The gains as lines of text."""
+    width = max(map(len, found.names))
+    lines = []
+    for name, gain, std, told in zip(
+        found.names, found.gains, found.own_std, found.told, strict=True
+    ):
+        how = f"+- {100.0 * std:.1f} %" if told else "not told by this motion: the others' mean"
+        lines.append(f"{name:<{width}} {gain:>10.4g} N m a unit  {how}")
+    kind = (
+        "absolute: their common factor is the known load's"
+        if found.absolute
+        else "relative: their common factor is that of the URDF's masses"
+    )
+    lines.append(f"{kind}, +- {100.0 * found.common_std:.1f} %")
+    told = zip(found.names, found.gains, found.told, strict=True)
+    if turned := [name for name, gain, known in told if known and gain < 0.0]:
+        lines.append(
+            f"negative: {', '.join(turned)}. The URDF's torques explain the effort only with the "
+            "other sign: the driver's positive direction, or the axis in the URDF, is the opposite"
+        )
+    return "\n".join(lines)
