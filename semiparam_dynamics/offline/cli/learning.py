@@ -15,14 +15,6 @@ from semiparam_dynamics.learner.curves import NEEDS_RERUN
 from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.compare import comparison_text, read_result
-from semiparam_dynamics.offline.evaluation.identification import (
-    MJCF_FILE,
-    TABLE_FILE,
-    URDF_FILE,
-    identification_text,
-    identify_on_bags,
-    write_identification,
-)
 from semiparam_dynamics.offline.evaluation.per_bag import (
     each_files,
     evaluate_each,
@@ -44,6 +36,14 @@ from semiparam_dynamics.offline.evaluation.training import (
     train_on_bags,
     training_table,
     write_training,
+)
+from semiparam_dynamics.offline.identification.identify import (
+    MJCF_FILE,
+    TABLE_FILE,
+    URDF_FILE,
+    identification_text,
+    identify_on_bags,
+    write_identification,
 )
 from semiparam_dynamics.offline.tuning.candidates import CRITERIA
 from semiparam_dynamics.offline.tuning.tuner import summary, tune_on_bags

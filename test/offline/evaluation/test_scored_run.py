@@ -20,7 +20,7 @@ from semiparam_dynamics.offline.evaluation.protocols import (
     Trace,
 )
 from semiparam_dynamics.offline.evaluation.report import report, warnings_of
-from semiparam_dynamics.offline.identification.urdf_export import export_urdf
+from semiparam_dynamics.offline.identification.identify import export_urdf
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
