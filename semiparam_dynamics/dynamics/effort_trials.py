@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
+from semiparam_dynamics.robot.regressor import Multibody, Regressor, sensor_offsets
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 # Of a false accusation in a motion, for each of six kinds: sign, scale, exchanged joints, direction
@@ -82,14 +82,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
 
     The model's own working memory is not used.
     """
-    none = joint_effects(
-        model.joint_names,
-        viscous=False,
-        coulomb=False,
-        offset=False,
-        rotor_inertia=False,
-        coulomb_velocity=1.0,
-    )
+    none = sensor_offsets((), model.n_joints, wanted=False)
     body = Multibody(parse_urdf(model.urdf_text), model.joint_names, model.locked, [0.0] * 3)
     regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
     out = np.empty((4, len(q), regressor.size))

@@ -19,10 +19,14 @@ from semiparam_dynamics.base.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (
+    ASYMMETRY,
     DISSIPATIVE,
     INERTIAL,
     LOADED,
+    MOVING,
     OPTIONAL,
+    PRESLIDING,
+    STRIBECK,
     WEIGHT,
     Coupling,
     EffectColumns,
@@ -30,7 +34,6 @@ from semiparam_dynamics.robot.regressor import (
     Regressor,
     advance_stops,
     coupling_name,
-    joint_effects,
     sensor_offsets,
 )
 from semiparam_dynamics.robot.urdf import (
@@ -250,7 +253,10 @@ class RobotModel:
         self.gravity: Array = (not compensated) * np.array(config.gravity)
         pairs = [] if wrench else _coupled(config, joints, self._multibody)
         self.couplings: tuple[str, ...] = tuple(coupling_name(joints, pair) for pair in pairs)
-        effects = _effects(config, self.axes, joints, pairs)
+        if wrench:
+            effects = sensor_offsets(self.axes, len(joints), wanted=config.sensor_offset)
+        else:
+            effects = joint_effects(joints, config, pairs)
         labels = [f"{name} {body}" for body in self.bodies for name in INERTIAL]
         if compensated:
             labels += [f"{WEIGHT}_{name} {body}" for body in self.bodies for name in INERTIAL[:4]]
@@ -661,27 +667,47 @@ def _group(label: str) -> str:
     return f"{kind} {name}"
 
 
-def _effects(
-    config: RobotConfig,
-    axes: tuple[str, ...],
-    joints: tuple[str, ...],
-    couplings: Sequence[Coupling],
+def joint_effects(
+    joints: Sequence[str], config: RobotConfig, couplings: Sequence[Coupling] = ()
 ) -> EffectColumns:
-    if config.target == "wrench":
-        return sensor_offsets(axes, len(joints), wanted=config.sensor_offset)
-    return joint_effects(
-        joints,
-        viscous=config.viscous,
-        coulomb=config.coulomb,
-        offset=config.offset,
-        rotor_inertia=config.rotor_inertia,
-        coulomb_velocity=config.coulomb_velocity,
-        stribeck_velocity=config.stribeck_velocity,
-        asymmetry=config.asymmetry,
-        loaded=config.loaded,
-        couplings=couplings,
-        stops=config.presliding,
+    """The chosen columns of every joint and coupling, kind by kind.
+
+    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
+    Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
+    the first is none.
+    """
+    n, size = len(joints), len(joints) + len(couplings)
+    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
+    # Each mover: its name, its place in the mixed velocities, and the rows that it acts on.
+    own = [(joint, i, (i,)) for i, joint in enumerate(joints)]
+    movers: list[tuple[str, int, tuple[int, ...]]] = [*own]
+    for k, coupling in enumerate(couplings):
+        i, j, sign = coupling
+        mixing[n + k, [i, j]] = 1.0, sign
+        movers.append((coupling_name(joints, coupling), n + k, (i, j)))
+    # A coupling has no offset of its own. What only takes energy comes last.
+    columns = (
+        (config.offset, "offset", -1, own),
+        (config.rotor_inertia, "rotor_inertia", 2 * size, movers),
+        (config.coulomb and config.stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
+        (config.coulomb and config.asymmetry, ASYMMETRY, 4 * size, own),
+        (config.viscous, "viscous", 0, movers),
+        (config.coulomb, "coulomb", size, movers),
+        (config.coulomb and config.loaded, LOADED, 5 * size, own),
     )
+    labels: list[str] = []
+    entries: list[tuple[int, int, int]] = []
+    for wanted, kind, base, moving in columns:
+        for name, place, rows in moving if wanted else ():
+            source = MOVING * size if base < 0 else base + place
+            entries += [(row, len(labels), source) for row in rows]
+            labels.append(f"{kind} {name}")
+    for k, way in enumerate(config.presliding):
+        for i, joint in enumerate(joints):
+            entries.append((i, len(labels), MOVING * size + 1 + k * n + i))
+            labels.append(f"{PRESLIDING}_{way:g} {joint}")
+    velocities = config.coulomb_velocity, config.stribeck_velocity or 1.0
+    return EffectColumns(tuple(labels), np.array(entries).reshape(-1, 3), velocities, mixing)
 
 
 def _coupled(config: RobotConfig, joints: tuple[str, ...], multibody: Multibody) -> list[Coupling]:

@@ -248,60 +248,6 @@ class EffectColumns:
         return replace(self, labels=tuple(self.labels[i] for i in columns), entries=chosen)
 
 
-def joint_effects(
-    joints: Sequence[str],
-    *,
-    viscous: bool,
-    coulomb: bool,
-    offset: bool,
-    rotor_inertia: bool,
-    coulomb_velocity: float,
-    stribeck_velocity: float = 0.0,
-    asymmetry: bool = False,
-    loaded: bool = False,
-    couplings: Sequence[Coupling] = (),
-    stops: Sequence[float] = (),
-) -> EffectColumns:
-    """The chosen columns of every joint and coupling, kind by kind.
-
-    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
-    Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
-    the first is none.
-    """
-    n, size = len(joints), len(joints) + len(couplings)
-    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
-    # Each mover: its name, its place in the mixed velocities, and the rows that it acts on.
-    own = [(joint, i, (i,)) for i, joint in enumerate(joints)]
-    movers: list[tuple[str, int, tuple[int, ...]]] = [*own]
-    for k, coupling in enumerate(couplings):
-        i, j, sign = coupling
-        mixing[n + k, [i, j]] = 1.0, sign
-        movers.append((coupling_name(joints, coupling), n + k, (i, j)))
-    # A coupling has no offset of its own. What only takes energy comes last.
-    columns = (
-        (offset, "offset", -1, own),
-        (rotor_inertia, "rotor_inertia", 2 * size, movers),
-        (coulomb and stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
-        (coulomb and asymmetry, ASYMMETRY, 4 * size, own),
-        (viscous, "viscous", 0, movers),
-        (coulomb, "coulomb", size, movers),
-        (coulomb and loaded, LOADED, 5 * size, own),
-    )
-    labels: list[str] = []
-    entries: list[tuple[int, int, int]] = []
-    for wanted, kind, base, moving in columns:
-        for name, place, rows in moving if wanted else ():
-            source = MOVING * size if base < 0 else base + place
-            entries += [(row, len(labels), source) for row in rows]
-            labels.append(f"{kind} {name}")
-    for k, way in enumerate(stops):
-        for i, joint in enumerate(joints):
-            entries.append((i, len(labels), MOVING * size + 1 + k * n + i))
-            labels.append(f"{PRESLIDING}_{way:g} {joint}")
-    velocities = coulomb_velocity, stribeck_velocity or 1.0
-    return EffectColumns(tuple(labels), np.array(entries).reshape(-1, 3), velocities, mixing)
-
-
 def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
     """One constant column per sensor axis (N or N m), or none."""
     n = len(axes) if wanted else 0
@@ -357,10 +303,10 @@ def fill(
     work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
     """
     n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
-    size, movers = out.shape[1] - offset, len(mixing)
+    size = out.shape[1] - offset
     root, twist = work[0], n_joints + 1
     force, scratch = twist + n_rows, work[n_joints]
-    loads, width = np.empty(n_rows), size // max(n_rows, 1)
+    loads = np.empty(n_rows)
     for s in range(len(q)):
         row = out[s, offset:]
         for i in range(size):
@@ -384,11 +330,7 @@ def fill(
             own[1] += v1
             own[2] += v2
         for c in range(n_columns):
-            own, k = work[columns[c, 0]], columns[c, 1]
-            if k < 10:
-                _column(own, k, scratch, work[force + c])
-            else:
-                _weight(own, k - 11, geometry[0], work[force + c])
+            _column(work[columns[c, 0]], columns[c, 1], geometry[0], scratch, work[force + c])
         for r in range(n_rows):
             loads[r] = 0.0
         for e in range(len(entries)):
@@ -398,18 +340,34 @@ def fill(
             angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
             row[entries[e, 2]] = linear + angular
             loads[entries[e, 0]] += expected[entries[e, 1]] * (linear + angular)
-        for e in range(len(effects)):
-            place, source = effects[e, 0], effects[e, 1]
-            if source > MOVING * movers:
-                row[place] = stops[s, source - MOVING * movers - 1]
-            elif source == MOVING * movers:
-                row[place] = 1.0
-            else:
-                kind, mixed, r = source // movers, mixing[source % movers], place // width
-                moved = 0.0
-                for i in range(mixed.size):
-                    moved += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
-                row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
+        _effects(row, loads, effects, mixing, per_velocity, dq[s], ddq[s], stops[s])
+
+
+@compiled_as_written
+def _effects(
+    row: Array,
+    loads: Array,
+    effects: Indices,
+    mixing: Array,
+    per_velocity: Array,
+    dq: Array,
+    ddq: Array,
+    stops: Array,
+) -> None:
+    """The effects' entries of a flat regressor `row`, at one state; loads (rows,) N m."""
+    movers, width = len(mixing), row.size // max(loads.size, 1)
+    for e in range(len(effects)):
+        place, source = effects[e, 0], effects[e, 1]
+        if source > MOVING * movers:
+            row[place] = stops[source - MOVING * movers - 1]
+        elif source == MOVING * movers:
+            row[place] = 1.0
+        else:
+            kind, mixed, r = source // movers, mixing[source % movers], place // width
+            moved = 0.0
+            for i in range(mixed.size):
+                moved += mixed[i] * (ddq[i] if kind == 2 else dq[i])
+            row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
 
 
 @compiled_as_written
@@ -517,8 +475,20 @@ def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, d
 
 
 @compiled_as_written
-def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
-    """Force and moment, out (6,), about the world's origin that parameter k costs a body at m."""
+def _column(m: Array, k: int, root: Array, scratch: Array, out: Array) -> None:
+    """Force and moment, out (6,), about the world's origin that parameter k costs a body at m.
+
+    From 10 on it is what the four of its weight cost at rest, by the geometry of the root.
+    """
+    if k > 9:
+        x, y, z = root[ORIGIN], root[ORIGIN + 1], root[ORIGIN + 2]
+        out[0], out[1], out[2] = 0.0, 0.0, 0.0
+        if k == 10:
+            out[0], out[1], out[2] = x, y, z
+            out[3], out[4], out[5] = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], x, y, z)
+        else:
+            out[3], out[4], out[5] = _cross(m[k - 11], m[k - 8], m[k - 5], x, y, z)
+        return
     for r in range(6):
         scratch[r] = 0.0
     w0, w1, w2 = m[OMEGA], m[OMEGA + 1], m[OMEGA + 2]
@@ -552,18 +522,6 @@ def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
     out[3] += n0
     out[4] += n1
     out[5] += n2
-
-
-@compiled_as_written
-def _weight(m: Array, k: int, root: Array, out: Array) -> None:
-    """Force and moment, out (6,), at rest about the world's origin: of a mass (k < 0), or mc_k."""
-    x, y, z = root[ORIGIN], root[ORIGIN + 1], root[ORIGIN + 2]
-    out[0], out[1], out[2] = 0.0, 0.0, 0.0
-    if k < 0:
-        out[0], out[1], out[2] = x, y, z
-        out[3], out[4], out[5] = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], x, y, z)
-    else:
-        out[3], out[4], out[5] = _cross(m[k], m[3 + k], m[6 + k], x, y, z)
 
 
 def _bodies_columns(bodies: int) -> Indices:

@@ -10,16 +10,22 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.base.errors import SampleError
-from semiparam_dynamics.robot.model import FrictionMemory, RobotModel, expected_scales
+from semiparam_dynamics.robot.model import (
+    FrictionMemory,
+    RobotConfig,
+    RobotModel,
+    expected_scales,
+    joint_effects,
+)
 from semiparam_dynamics.robot.regressor import (
     DISSIPATIVE,
     GEOMETRY,
     MOTION,
     OPTIONAL,
     PRESLIDING,
+    Coupling,
     EffectColumns,
     fill,
-    joint_effects,
     sensor_offsets,
 )
 
@@ -117,10 +123,11 @@ def test_always_zero_entries_are_zero_whatever_was_there() -> None:
 AXES, SHARED = 2, ("rotor_inertia", "viscous", "coulomb")
 
 
-def effects_of(**chosen: object) -> EffectColumns:
-    """Columns of two joints, all kinds where nothing else is chosen."""
-    kinds = dict.fromkeys(("viscous", "coulomb", "offset", "rotor_inertia"), True)
-    return joint_effects(["a", "b"], **{"coulomb_velocity": 0.2, **kinds, **chosen})
+def effects_of(couplings: Sequence[Coupling] = (), **chosen: object) -> EffectColumns:
+    """Columns of two joints: the basic kinds and others that are chosen."""
+    others = {"stribeck_velocity": 0.0, "asymmetry": False, "loaded": False, "presliding": ()}
+    config = RobotConfig(**{"coulomb_velocity": 0.2, **others, **chosen})
+    return joint_effects(["a", "b"], config, couplings)
 
 
 def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
@@ -181,7 +188,7 @@ def test_a_shared_motor_acts_on_both_joints_with_the_power_of_its_motion(sign: f
 
 
 def test_stops_come_last_kind_by_kind() -> None:
-    effects = effects_of(viscous=False, offset=False, stops=(1e-3, 0.1))
+    effects = effects_of(viscous=False, offset=False, presliding=(1e-3, 0.1))
     assert effects.labels[-4:] == (
         *("presliding_0.001 a", "presliding_0.001 b", "presliding_0.1 a", "presliding_0.1 b"),
     )
