@@ -459,7 +459,7 @@ def _ring(center: Array, width: float, count: int = 8) -> Array:
 # The first motion of a robot that learns
 
 
-MOTION = 30.0  # s of motion that are examined
+EXAMINED_S = 30.0  # s of motion that are examined
 SPACING_NS = SECOND // 20  # between the samples that are kept: motion goes no faster than that
 MAX_STEP = 0.25  # s that count as motion between two of them
 FURTHER = "`semiparam doctor BAG` examines a recording of it further: delays, messages"
@@ -485,20 +485,20 @@ class FirstMotion:
         self._moved = 0.0  # s
         self._reported = 0
         self.findings: list[Finding] = []
-        self.state = f"after {MOTION:g} s of motion with efforts"
+        self.state = f"after {EXAMINED_S:g} s of motion with efforts"
 
     def take(self, sample: Sample) -> bool:
         """Keep a sample in motion; True where they are enough, and :meth:`examine` is to follow."""
         y, ahead = sample.y, sample.stamp - self._last
-        if self._moved >= MOTION or y is None or not sample.informative or 0 <= ahead < SPACING_NS:
+        if self._moved >= EXAMINED_S or not sample.informative or 0 <= ahead < SPACING_NS:
             return False
-        if not np.isfinite(y).any():
+        if y is None or not np.isfinite(y).any():
             return False
         self._last = sample.stamp
         self._moved += min(ahead / SECOND, MAX_STEP) if ahead > 0 else 0.0
         self._rows.append(np.array((sample.q, sample.dq, sample.ddq, y)))
-        self.state = f"{self._moved:.0f} of {MOTION:g} s of motion with efforts"
-        return self._moved >= MOTION
+        self.state = f"{self._moved:.0f} of {EXAMINED_S:g} s of motion with efforts"
+        return self._moved >= EXAMINED_S
 
     def examine(self, between: Callable[[], None] = lambda: None) -> None:
         """Compare all that was kept, calling `between` the parts.

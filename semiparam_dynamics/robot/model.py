@@ -51,7 +51,7 @@ from semiparam_dynamics.robot.urdf import (
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
 MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without any
-MAX_STATES = 400  # random states that tell columns apart
+MAX_RANDOM_STATES = 400  # random states that tell columns apart
 MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
@@ -767,6 +767,6 @@ def _random_states(limits: tuple[Array, Array], n_columns: int) -> tuple[Array, 
     rng = np.random.default_rng(0)
     # Proximal joints see every column, a distal one only its own: count states, not rows. A body's
     # columns, some twenty, are in each of them, so that a robot of many joints needs no more.
-    n = min(2 * n_columns, MAX_STATES)
+    n = min(2 * n_columns, MAX_RANDOM_STATES)
     q = rng.uniform(low, high, (n, low.size))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)

@@ -36,9 +36,9 @@ DISSIPATIVE = ("viscous", "coulomb", PRESLIDING, LOADED)  # kinds that only take
 MOVING = 6  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
-# The root's has minus gravity instead: in AXIS where it counts in the ten columns of a body, and
-# in ORIGIN where only in the four of its weight.
-ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
+# The root's has minus gravity instead: in JOINT_AXIS where it counts in the ten columns of a body,
+# and in ORIGIN where only in the four of its weight.
+ROTATION, ORIGIN, JOINT_AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
 OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
 
@@ -157,7 +157,7 @@ class Multibody:
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)
-        self._weight = ORIGIN if compensated else AXIS
+        self._weight = ORIGIN if compensated else JOINT_AXIS
         self.set_gravity(model.gravity.linear)
         units = np.eye(6) if sensor_joint else axes[row_ids]
         self.units: Array = np.column_stack((row_ids, units))
@@ -184,7 +184,7 @@ class Multibody:
         """Poses (4, 4) of a joint in its parent's frame, on whose mean second moments depend."""
         g, place = self.geometry[joint], self.model.jointPlacements[joint].homogeneous
         if self.joints[joint, 1] == TURNING:  # a mean over more angles is the same
-            turns = [pin.exp3(angle * g[AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
+            turns = [pin.exp3(angle * g[JOINT_AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
             return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]
         return [place]
 
@@ -314,7 +314,7 @@ def fill(
         for i in range(MOTION):
             root[i] = 1.0 if i in (0, 4, 8) else 0.0
         for i in range(3):
-            root[ACCELERATION + i] = geometry[0, AXIS + i]
+            root[ACCELERATION + i] = geometry[0, JOINT_AXIS + i]
         for j in range(1, n_joints):
             kind, place = joints[j, 1], joints[j, 2]
             x, dx, ddx = 0.0, 0.0, 0.0
@@ -416,7 +416,7 @@ def _turned_back(R: Array, x: float, y: float, z: float) -> tuple[float, float, 
 def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, ddq: float) -> None:
     """A joint's pose and motion `own` from those of its `parent` and its geometry g."""
     # The frame in the parent's: turned by Rodrigues' formula, or pushed along the axis.
-    x, y, z = g[AXIS], g[AXIS + 1], g[AXIS + 2]
+    x, y, z = g[JOINT_AXIS], g[JOINT_AXIS + 1], g[JOINT_AXIS + 2]
     px, py, pz = g[ORIGIN], g[ORIGIN + 1], g[ORIGIN + 2]
     s, c = 0.0, 1.0
     if kind == TURNING:

@@ -45,7 +45,7 @@ EXAMPLES = {
     ),
 }
 
-FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
+EXCITATION_FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 
 def add_excite(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +67,7 @@ def add_excite(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
     parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
     known = {entry.name: entry for entry in parameters(ExciteConfig)}
-    for name, text in OPTIONS.items():
+    for name, text in OWN_OPTIONS.items():
         kind = known[name].type
         parser.add_argument(
             f"--{name.rpartition('.')[2].replace('_', '-')}",
@@ -106,7 +106,7 @@ def run_excite(args: argparse.Namespace) -> int:
     if not args.no_collisions:
         collisions = Collisions(effort_model, whole.collisions, folders, limits)
     out = Path(args.out).expanduser()
-    table, figure, bag, trial = files = [out / name for name in FILES]
+    table, figure, bag, trial = files = [out / name for name in EXCITATION_FILES]
     with reserved(files, overwrite=args.overwrite):
         warn([*limits.warnings, *(collisions.notes if collisions else ())])
         for path in (bag, trial):
@@ -132,7 +132,7 @@ def run_excite(args: argparse.Namespace) -> int:
 
 
 # Parameters with an option of their own; --set takes all.
-OPTIONS = {
+OWN_OPTIONS = {
     "search.period": "length of the motion's period, s",
     "search.velocity_scale": "share of the velocity limits used",
     "search.effort_scale": "share of the effort limits used",
@@ -167,7 +167,7 @@ def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> s
 
 def _config(args: argparse.Namespace) -> ExciteConfig:
     """The parameters of --params (the node's YAML serves) and --set, then the plain options."""
-    names = [*OPTIONS, "target"]
+    names = [*OWN_OPTIONS, "target"]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if args.joints:
         given["joints"] = tuple(name.strip() for name in args.joints.split(","))

@@ -88,7 +88,7 @@ class Curve(NamedTuple):
 # Curves with common axes, by their title; and such plots one above the other, by the page's title.
 Plots = dict[str, list[Curve]]
 Pages = dict[str, Plots]
-SHOWN = {"measured": "measured", "predicted": "predicted", "rigid_body": "rigid body"}  # topics
+LABELS = {"measured": "measured", "predicted": "predicted", "rigid_body": "rigid body"}  # of topics
 
 
 def field(topic: str, path: str, label: str) -> Curve:
@@ -141,7 +141,7 @@ def wrench_pages(node: str) -> Pages:
     for kind in ("force", "torque"):
         paths = {f"{kind} {axis}": f"wrench.{kind}.{axis}" for axis in "xyz"}
         pages[f"{kind}s"] = {
-            title: [field(f"{node}/{topic}", path, label) for topic, label in SHOWN.items()]
+            title: [field(f"{node}/{topic}", path, label) for topic, label in LABELS.items()]
             for title, path in paths.items()
         }
         pages["external"][f"external {kind}"] = [
@@ -153,7 +153,7 @@ def wrench_pages(node: str) -> Pages:
 def effort_pages(node: str, joints: Sequence[str]) -> Pages:
     """For the target effort: each of the learned `joints`, the external efforts, learning."""
     efforts = {
-        joint: [effort(f"{node}/{topic}", joint, i, label) for topic, label in SHOWN.items()]
+        joint: [effort(f"{node}/{topic}", joint, i, label) for topic, label in LABELS.items()]
         for i, joint in enumerate(joints)
     }
     external = [effort(f"{node}/external", joint, i, joint) for i, joint in enumerate(joints)]

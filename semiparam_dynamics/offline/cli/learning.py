@@ -22,7 +22,7 @@ from semiparam_dynamics.offline.evaluation.per_bag import (
     write_each,
 )
 from semiparam_dynamics.offline.evaluation.report import (
-    FILES,
+    EVALUATION_FILES,
     summary_table,
     verdict,
     write_rerun,
@@ -124,7 +124,7 @@ def run_evaluate(args: argparse.Namespace) -> int:
         with reserved(each_files(bags, out), overwrite=args.overwrite):
             return _run_each(args, bags, config, out)
     viewer = [Path(args.rerun).expanduser()] if args.rerun else []
-    with reserved([*(out / name for name in FILES), *viewer], overwrite=args.overwrite):
+    with reserved([*(out / name for name in EVALUATION_FILES), *viewer], overwrite=args.overwrite):
         with ProgressBar("evaluating", sys.stderr) as progress:
             evaluation = evaluate_bags(bags, config, progress, start=args.model)
         options.warn(bags.warnings)

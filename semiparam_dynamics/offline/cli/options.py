@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from semiparam_dynamics.learner.config import InverseDynamicsConfig
 
 C = TypeVar("C")
-MAX_WAITING = 256  # tasks on the cluster at a time, each with a thread here that waits for it
+MAX_CLUSTER_TASKS = 256  # tasks on the cluster at a time, each with a thread here that waits for it
 # Where ROS 2, Debian, robotpkg and conda install the files of example-robot-data.
 ROOTS = (*os.environ.get("AMENT_PREFIX_PATH", "").split(":"), sys.prefix, "/usr", "/opt/openrobots")
 
@@ -279,7 +279,7 @@ class _ClusterExecutor(ThreadPoolExecutor):
     """
 
     def __init__(self, client: Any) -> None:
-        super().__init__(MAX_WAITING)
+        super().__init__(MAX_CLUSTER_TASKS)
         self._client = client
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -122,7 +122,7 @@ def run_doctor(args: argparse.Namespace) -> int:
     The exit code is 1 if a fault was found.
     """
     from semiparam_dynamics.offline.doctor.examination import (
-        FILES,
+        EXAMINATION_FILES,
         examine_bag,
         summary,
         write_examination,
@@ -130,7 +130,7 @@ def run_doctor(args: argparse.Namespace) -> int:
 
     config = learner_config(args)
     out = Path(args.out).expanduser()
-    files = [out / name for name in FILES] if args.out else []
+    files = [out / name for name in EXAMINATION_FILES] if args.out else []
     with reserved(files, overwrite=args.overwrite):
         found = examine_bag(
             args.bag,

@@ -44,7 +44,7 @@ MAX_GAIN_STD = 0.1  # relative deviation up to which a gain is identified
 MAX_COMMON_STD = 0.5  # the same of the factor that all gains share
 LOG_URDF_STD = 0.25  # of its logarithm, which is estimated as well
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
-NOISE_SHARE = 0.3  # of an effort, to begin with
+START_NOISE_SHARE = 0.3  # of an effort, to begin with
 # Of each gain in addition to its posterior: what the columns lack of a real arm's friction and
 # the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
 RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
@@ -306,7 +306,7 @@ class _Fit:
     def solve(self) -> tuple[Array, Array]:
         """(k,) log gains and their covariance (k, k)."""
         x = self._start
-        std = [NOISE_SHARE * float(values[:, -1].std()) for _, _, _, values in self._rows]
+        std = [START_NOISE_SHARE * float(values[:, -1].std()) for _, _, _, values in self._rows]
         for _ in range(ROUNDS):
             self._products = [
                 values.T @ values / max(one, 1e-12) ** 2

@@ -18,7 +18,7 @@ from semiparam_dynamics.base.errors import BagError, listing
 from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_faults import Finding
-from semiparam_dynamics.dynamics.effort_trials import MIN_SECONDS
+from semiparam_dynamics.dynamics.effort_trials import MIN_EVIDENCE_S
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.curves import LOOKS, MEASURED
 from semiparam_dynamics.offline.doctor.joint_log import (
@@ -171,7 +171,7 @@ def _physics(
     if not used.any():
         return None, "no joint has efforts that vary"
     active = moving(clean)
-    if active.sum() < 100 or np.ptp(clean.times[active]) < MIN_SECONDS:
+    if active.sum() < 100 or np.ptp(clean.times[active]) < MIN_EVIDENCE_S:
         return None, "there is too little motion"
     first, last = np.flatnonzero(active)[[0, -1]]
     part = clean.rows(slice(int(first), int(last) + 1))
@@ -221,7 +221,7 @@ def _mends(
 
 
 WIDTH, HEIGHT = 320.0, 150.0  # points, of a picture
-SHOWN = 1500  # points of a line
+MAX_DRAWN_POINTS = 1500  # points of a line
 
 
 def verdict(examination: Examination) -> str:
@@ -255,7 +255,7 @@ def summary(examination: Examination) -> str:
     return "\n".join(lines)
 
 
-FILES = ("doctor.html", "doctor.yaml")
+EXAMINATION_FILES = ("doctor.html", "doctor.yaml")
 
 
 def write_examination(examination: Examination, directory: Path, name: str) -> None:
@@ -263,7 +263,7 @@ def write_examination(examination: Examination, directory: Path, name: str) -> N
 
     Raises StorageError where that fails.
     """
-    page_file, parameters_file = (directory / file for file in FILES)
+    page_file, parameters_file = (directory / file for file in EXAMINATION_FILES)
     parameters = dump_yaml(examination.config)
     write_files({page_file: html_page(examination, name), parameters_file: parameters})
 
@@ -326,7 +326,7 @@ def _pictures(examination: Examination) -> list[str]:
         title = shorten(name, 30) + (f": {', '.join(by_joint[name])}" if by_joint[name] else "")
 
         def positions(axes: Axes, k: int = k, title: str = title) -> None:
-            every = max(1, len(log) // SHOWN)
+            every = max(1, len(log) // MAX_DRAWN_POINTS)
             seconds = (log.stamps[::every] - log.stamps[0]) * 1e-9
             axes.plot(seconds, log.q[::every, k], color=MEASURED.color, linewidth=0.8)
             axes.set_title(shorten(title, 60))
@@ -338,7 +338,7 @@ def _pictures(examination: Examination) -> list[str]:
 
         def efforts(axes: Axes, k: int = k) -> None:
             columns, urdf = physics.columns, LOOKS["urdf"]
-            every = max(1, len(columns.times) // SHOWN)
+            every = max(1, len(columns.times) // MAX_DRAWN_POINTS)
             torque = columns.inertial(columns.gravity)[::every, k] @ columns.prior
             seconds = columns.times[::every]
             axes.plot(seconds, columns.y[::every, k], color=MEASURED.color, linewidth=0.8)

@@ -25,7 +25,7 @@ UNEVEN_STEP = 0.05  # of the usual step: stamps that differ by more are uneven
 MIN_UNEVEN_SHARE = 0.05  # of the steps, from which stamps are uneven
 MIN_MISSING_SHARE = 0.004  # of the messages
 MIN_GAP = 0.08  # s, and
-MIN_GAP_STEPS = 4.5  # usual steps: longer is a gap
+MIN_REPORTED_GAP_STEPS = 4.5  # usual steps: longer is a gap
 MIN_REST = 1.5  # s at rest that are reported
 LITTLE_MOTION = 10.0  # s of motion that are few
 STANDING_RANGE = 2e-3  # rad or m of range: a joint that stands
@@ -36,7 +36,7 @@ MIN_SPIKE = 0.05  # rad or m
 JUMP_RATIO = 10.0  # times the 99 % quantile, of steps or of speeds: no motion
 MAX_STRETCH = 60.0  # s that are compared with the dynamics
 MAX_PAUSE = 0.5  # s within a stretch
-SENTENCES = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
+FINDINGS = yaml.safe_load(Path(__file__).with_name("findings.yaml").read_text(encoding="utf-8"))
 
 
 def found(
@@ -52,7 +52,7 @@ def found(
 
     told: what is put into its sentences; the others are those of `Finding`.
     """
-    entry, told = SENTENCES[kind], {"joints": listing(joints) if joints else "", **told}
+    entry, told = FINDINGS[kind], {"joints": listing(joints) if joints else "", **told}
     evidence, advice = (entry[name].format(**told) for name in ("evidence", "advice"))
     fault = not entry.get("note", False) if fault is None else fault
     return Finding(kind, evidence, advice, tuple(joints), amount, mends or {}, fault)
@@ -217,7 +217,7 @@ def stamp_findings(stamps: Stamps) -> Iterator[Finding]:
     if same := int(np.sum(steps == 0.0)):
         fault = same > MIN_MISSING_SHARE * len(stamps)
         yield found("stamps repeat", amount=same, fault=fault, count=same)
-    gap = (ahead > MIN_GAP) & (ahead > MIN_GAP_STEPS * usual)
+    gap = (ahead > MIN_GAP) & (ahead > MIN_REPORTED_GAP_STEPS * usual)
     gaps, rest = ahead[gap], ahead[~gap]
     if gaps.size:
         longest, plural = float(gaps.max()), "s" if gaps.size > 1 else ""

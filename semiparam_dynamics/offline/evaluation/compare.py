@@ -18,10 +18,9 @@ EQUAL_RATIO = 1e-6  # relative difference of errors that are called equal
 # Share of the scored samples that may lack: a stand before the first motion is not scored where
 # nothing was learned before.
 MAX_LACKING = 0.05
-MODEL = "semiparametric"
+JUDGED_MODEL = "semiparametric"
 # Settings that change what is measured and scored, not only what is predicted.
-JOINTS = "joints"
-MEASURING = ("filter.", "samples.", "target", JOINTS, "sensor_frame", "gravity")
+MEASURING = ("filter.", "samples.", "target", "joints", "sensor_frame", "gravity")
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def _measuring(results: Sequence[Result]) -> list[str]:
     """The settings that differ and change what is measured and scored."""
     first = results[0]
     # What is scored are the axes: an empty list of joints stands for those that are measured.
-    same = {JOINTS} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
+    same = {"joints"} if all(r.values["axes"] == first.values["axes"] for r in results) else set()
     differing = settings_that_differ(results)
     return [name for name in differing if name.startswith(MEASURING) and name not in same]
 
@@ -193,7 +192,7 @@ def verdicts(results: Sequence[Result]) -> list[str]:
     first, told = results[0], []
     for other in results[1:]:
         for protocol in protocols(results):
-            axes = ratios(first, other, protocol, MODEL)
+            axes = ratios(first, other, protocol, JUDGED_MODEL)
             mean = mean_ratio(axes)
             if math.isnan(mean):
                 continue

@@ -45,7 +45,7 @@ TRAINING_SHARE, STARTING = 0.6, 0.5
 UNSCORED = "not scored, standing still before anything was learned"
 
 # Steps at the end that are timed, and before them some that make what they need ready.
-TIMED, WARM_UP = 128, 16
+TIMED_STEPS, WARM_UP_STEPS = 128, 16
 
 
 @dataclass(frozen=True)
@@ -363,7 +363,7 @@ def _score(
     Returns the last samples that are measured, with the filter's time for each.
     """
     scored = ScoredSamples(knows=part is None)
-    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
+    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP_STEPS + TIMED_STEPS)
     spans: list[tuple[int, int, int]] = []
     before = 0.0
     with ThreadPoolExecutor(1) as worker:
@@ -437,4 +437,4 @@ def _live_steps(
         started = time.perf_counter()
         take(sample)
         times.append(spent + time.perf_counter() - started)
-    return times[WARM_UP:] or times
+    return times[WARM_UP_STEPS:] or times

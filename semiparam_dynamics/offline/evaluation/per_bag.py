@@ -19,8 +19,8 @@ from semiparam_dynamics.base.output_files import write_files
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
-from semiparam_dynamics.offline.evaluation.report import FILES, result_files
-from semiparam_dynamics.offline.evaluation.verdict import NAMES
+from semiparam_dynamics.offline.evaluation.report import EVALUATION_FILES, result_files
+from semiparam_dynamics.offline.evaluation.verdict import USE_NAMES
 from semiparam_dynamics.offline.page import (
     PROTOCOL_TITLES,
     cell,
@@ -34,8 +34,8 @@ from semiparam_dynamics.offline.page import (
 )
 from semiparam_dynamics.samples.bag_files import COMPRESSED, STORAGES
 
-TITLE = "Inverse dynamics, each bag for itself"
-COMPARED = ("rigid_body", "semiparametric")
+BAGS_TITLE = "Inverse dynamics, each bag for itself"
+SUMMARY_MODELS = ("rigid_body", "semiparametric")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class BagResult:
             "mean_nmse": {
                 protocol: {
                     model: _mean(scores.get(protocol, {}).get(model, {}).get("nmse", []))
-                    for model in COMPARED
+                    for model in SUMMARY_MODELS
                 }
                 for protocol in PROTOCOLS
             },
@@ -76,7 +76,7 @@ def _mean(nmse: Sequence[float | None]) -> float | None:
 
 def each_files(bags: Bags, directory: Path) -> list[Path]:
     """The files that :func:`write_each` writes where every bag can be evaluated."""
-    own = [directory / name / file for name in _names(bags.test) for file in FILES]
+    own = [directory / name / file for name in _names(bags.test) for file in EVALUATION_FILES]
     return [directory / "bags.json", directory / "report.html", *own]
 
 
@@ -147,18 +147,18 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
     rows = [
         [
             _link(bag),
-            cell(NAMES[bag["use"]], style="words"),
+            cell(USE_NAMES[bag["use"]], style="words"),
             cell(str(bag["samples"])),
             *(_score(**bag["mean_nmse"][protocol]) for protocol in PROTOCOLS),
         ]
         for bag in evaluated
     ]
     uses = Counter(bag["use"] for bag in evaluated)
-    told = ", ".join(f"{words} on {uses[use]}" for use, words in NAMES.items() if uses[use])
+    told = ", ".join(f"{words} on {uses[use]}" for use, words in USE_NAMES.items() if uses[use])
     failed = [f"{bag['bag']}: {bag['error']}" for bag in summary if bag["error"]]
     heading = f"{len(failed)} of {len(summary)} bags could not be evaluated"
     sections = [
-        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<section id="summary">\n<h1>{BAGS_TITLE}</h1>\n'
         f'<p class="headline">To be used: {told} of {len(rows)} bags.</p>\n',
         *([warning_box(heading, failed)] if failed else []),
         table(header, rows),
@@ -168,7 +168,7 @@ def bags_page(summary: Sequence[Mapping[str, Any]]) -> str:
         ),
         "</section>",
     ]
-    return page(TITLE, sections)
+    return page(BAGS_TITLE, sections)
 
 
 def _link(bag: Mapping[str, Any]) -> str:
@@ -196,7 +196,7 @@ def results_table(results: Sequence[BagResult]) -> str:
             lines.append(f"{name} {bag['error']}")
             continue
         pairs = (" -> ".join(map(plain, nmse.values())) for nmse in bag["mean_nmse"].values())
-        lines.append(" ".join([name, *(f"{p:>20}" for p in pairs), f"  {NAMES[bag['use']]}"]))
+        lines.append(" ".join([name, *(f"{p:>20}" for p in pairs), f"  {USE_NAMES[bag['use']]}"]))
     return "\n".join(lines)
 
 

@@ -25,7 +25,7 @@ from semiparam_dynamics.offline.page import (
     shorten,
 )
 
-SHOWN = 10.0  # s of motion in which predictions and measurements are still distinct lines
+SHOWN_S = 10.0  # s of motion in which predictions and measurements are still distinct lines
 NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
 MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
 LOG_RATIO = 12.0  # curves that span more than this are drawn on a logarithmic scale
@@ -114,7 +114,7 @@ def _limits(curves: list[dict[str, Array]]) -> tuple[float, float, bool]:
 def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
     """The last seconds of a run, an <svg> per axis."""
     time, y, values, std = run.trace.points()
-    recent = time >= time[-1] - SHOWN
+    recent = time >= time[-1] - SHOWN_S
     time, y, values, std = time[recent], y[recent], values[recent], std[recent]
     models = {name: values[:, i] for i, name in enumerate(run.trace.models)}
 

@@ -44,13 +44,13 @@ ALL_MODELS = ("urdf", *IDENTIFIED, *MODELS, "persistence")
 STATE_SPACING = 0.01  # s between the states that are kept
 # More of them are thinned to every second one. It is 3 h of motion until states are further apart
 # than motion goes in `REPEATED_WITHIN`.
-MAX_STATES = 1 << 18
+MAX_LEARNED_STATES = 1 << 18
 REST_RANGE = 1e-3  # rad or m, and per second
 REPEATED_WITHIN = 0.05  # s: a repeated state is nearer to a learned one than motion goes in it
 
 
 class LearnedStates:
-    """Joint states (q, dq) that were learned, thinned to a hundred a second, `MAX_STATES` at most.
+    """Joint states (q, dq) that were learned: a hundred a second, `MAX_LEARNED_STATES` at most.
 
     turning : (n_joints,) which joints turn without end: a turn further they are where they were.
     """
@@ -66,7 +66,7 @@ class LearnedStates:
             return
         self._stamps.append(sample.stamp)
         self._states.frombytes(np.concatenate((sample.q, sample.dq)).tobytes())
-        if len(self._stamps) == MAX_STATES:
+        if len(self._stamps) == MAX_LEARNED_STATES:
             self._stamps, self._spacing = self._stamps[::2], 2.0 * self._spacing
             self._states = array("d", self._rows()[::2].tobytes())
 
@@ -155,7 +155,7 @@ class Repeats:
 
 
 MAX_WINDOWS = 400  # at most; windows double in length when they are used up
-MAX_POINTS = 4000  # last samples kept whole
+MAX_TRACE_POINTS = 4000  # last samples kept whole
 
 
 class Trace:
@@ -192,8 +192,8 @@ class Trace:
         squares = np.where(measured[:, None], (y[:, None] - values) ** 2, 0.0)
         self._squares[index[starts]] += np.add.reduceat(squares, starts, axis=0)
         self._counts[index[starts]] += np.add.reduceat(measured.astype(np.float64), starts, axis=0)
-        if len(self._points) >= 2 * MAX_POINTS:
-            del self._points[:MAX_POINTS]
+        if len(self._points) >= 2 * MAX_TRACE_POINTS:
+            del self._points[:MAX_TRACE_POINTS]
         self._points.extend(zip(elapsed.tolist(), y, values, std, strict=True))
 
     def rmse(self) -> tuple[Array, Array, Mask]:
@@ -228,7 +228,7 @@ class Trace:
 
     def points(self) -> tuple[Array, Array, Array, Array]:
         """The last samples: time (k,) s, y (k, n_axes), predictions (k, models, n_axes), std."""
-        last = self._points[-MAX_POINTS:]
+        last = self._points[-MAX_TRACE_POINTS:]
         if not last:
             none = np.zeros((0, self._n_axes))
             return np.zeros(0), none, np.zeros((0, len(self.models), self._n_axes)), none
@@ -319,7 +319,7 @@ class ScoredPredictions:
 
 
 PROTOCOLS = ("sequential", "delayed", "frozen")
-BLOCK = 0.5  # s that the delayed protocol predicts before it learns
+DELAYED_BLOCK_S = 0.5  # s that the delayed protocol predicts before it learns
 MAX_BLOCK = 512  # samples worked on at once: more are no faster
 MAX_AHEAD = 16  # blocks that wait for the worker: samples come in bursts, filtered together
 
@@ -412,7 +412,7 @@ class ProtocolRun:
         whole = len(self._waiting) >= MAX_BLOCK
         if self.protocol == "delayed" or self.delayed is not None:
             seconds = (sample.sample.stamp - self._waiting[0].sample.stamp) * 1e-9
-            whole = not 0.0 <= seconds < BLOCK  # the clock may have jumped back
+            whole = not 0.0 <= seconds < DELAYED_BLOCK_S  # the clock may have jumped back
         if whole:
             self._advance()
 

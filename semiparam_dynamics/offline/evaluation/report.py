@@ -38,7 +38,7 @@ from semiparam_dynamics.offline.evaluation.protocols import (
     PROTOCOLS,
     ProtocolRun,
 )
-from semiparam_dynamics.offline.evaluation.verdict import BASELINES, CONTRARY_NMSE, NAMES, Ratio
+from semiparam_dynamics.offline.evaluation.verdict import BASELINES, CONTRARY_NMSE, USE_NAMES, Ratio
 from semiparam_dynamics.offline.page import (
     PROTOCOL_MEANINGS,
     PROTOCOL_TITLES,
@@ -273,7 +273,7 @@ def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
 
 
 TERMINAL_WIDTH = 100  # letters
-FILES = ("results.json", "params.yaml", "report.html")
+EVALUATION_FILES = ("results.json", "params.yaml", "report.html")
 
 
 def result_files(evaluation: Evaluation) -> dict[str, str]:
@@ -283,7 +283,7 @@ def result_files(evaluation: Evaluation) -> dict[str, str]:
     """
     results = json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
     contents = results, dump_yaml(evaluation.config), report(evaluation)
-    return dict(zip(FILES, contents, strict=True))
+    return dict(zip(EVALUATION_FILES, contents, strict=True))
 
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
@@ -357,7 +357,7 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
         gains = {of: ratios[protocol] for of, ratios in found.gains.items() if protocol in ratios}
         told = [f"{_relative(ratio)} of {BASELINES[name]}" for name, ratio in gains.items()]
         if told:
-            lines += _wrapped(f"{protocol}, {NAMES[found.use]} has {'; '.join(told)}.", "- ")
+            lines += _wrapped(f"{protocol}, {USE_NAMES[found.use]} has {'; '.join(told)}.", "- ")
     if warnings := warnings_of(evaluation):
         lines += ["", "Be careful:"]
         for sentence in warnings:
@@ -418,7 +418,7 @@ def payload_words(payload: Mapping[str, Any] | None) -> str:
 # -------------------------------------------------------------------------------------------------
 # The page.
 
-TITLE = "Inverse dynamics, learned and judged"
+REPORT_TITLE = "Inverse dynamics, learned and judged"
 MOST_CHANGES = 200  # that the page lists
 
 
@@ -430,7 +430,7 @@ def report(evaluation: Evaluation) -> str:
     chosen = _chosen(compared_scores(evaluation)[shown])
     panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
     return page(
-        f"{TITLE}{bags}",
+        f"{REPORT_TITLE}{bags}",
         [
             _summary(evaluation, shown, [panels[axis] for axis in chosen]),
             _errors(evaluation, runs),
@@ -471,10 +471,10 @@ def _summary(evaluation: Evaluation, shown: str, panels: list[str]) -> str:
         rows.append([head(LOOKS[name].name), *cells])
     header = [head("Mean nmse"), *(head(PROTOCOL_TITLES[protocol]) for protocol in compared)]
     relative = "Below a figure: the error relative to it of {}, and what chance explains."
-    relative = relative.format(NAMES[found.use]) if found.gains else ""
-    pictures = [PREDICTED, grid(panels, pairs=True)] if panels else []
+    relative = relative.format(USE_NAMES[found.use]) if found.gains else ""
+    pictures = [PREDICTION_LEGEND, grid(panels, pairs=True)] if panels else []
     return (
-        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<section id="summary">\n<h1>{REPORT_TITLE}</h1>\n'
         f'<p class="headline">{escape(found.why)}</p>\n<p>{escape(found.advice)}</p>\n'
         + "\n".join(pictures)
         + note(f"What gains most and least by the residual, {shown}, the last seconds.")
@@ -569,7 +569,7 @@ def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:
     return "delayed" if "delayed" in runs else next(iter(runs))
 
 
-PREDICTED = legend(
+PREDICTION_LEGEND = legend(
     [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]], "± 2 predicted standard deviations"
 )
 
@@ -582,7 +582,7 @@ def _predictions(shown: str, panels: list[str]) -> str:
             f"The others' last seconds, {shown}: {PROTOCOL_MEANINGS[shown]}. Both sides are "
             "filtered alike."
         ),
-        PREDICTED,
+        PREDICTION_LEGEND,
         grid(panels),
         folded=True,
     )
@@ -663,9 +663,9 @@ def _run(evaluation: Evaluation) -> str:
 # -------------------------------------------------------------------------------------------------
 # The identified and the URDF's parameters, and how well the motion excited each.
 
-UNITS = {"m": "kg", "viscous": "N m s/rad", LOADED: "N m/(N m)", "rotor_inertia": "kg m²"}
-UNITS |= dict.fromkeys(("mcx", "mcy", "mcz"), "kg m")
-UNITS |= dict.fromkeys(("coulomb", STRIBECK, ASYMMETRY, "offset"), "N m")
+PARAMETER_UNITS = {"m": "kg", "viscous": "N m s/rad", LOADED: "N m/(N m)", "rotor_inertia": "kg m²"}
+PARAMETER_UNITS |= dict.fromkeys(("mcx", "mcy", "mcz"), "kg m")
+PARAMETER_UNITS |= dict.fromkeys(("coulomb", STRIBECK, ASYMMETRY, "offset"), "N m")
 WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
 BAR = 170.0  # width of a row's plot, px
 
@@ -718,7 +718,7 @@ def _unit(label: str) -> str:
     kind = label.split()[0].removeprefix(f"{WEIGHT}_")
     if kind.startswith(PRESLIDING) or label in ("offset fx", "offset fy", "offset fz"):
         return "N m" if kind.startswith(PRESLIDING) else "N"
-    return UNITS.get(kind, "kg m²")
+    return PARAMETER_UNITS.get(kind, "kg m²")
 
 
 def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:

@@ -35,9 +35,9 @@ from semiparam_dynamics.offline.evaluation.bags import Bags, check_motion, robot
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.offline.evaluation.protocols import MAX_BLOCK
 from semiparam_dynamics.offline.evaluation.verdict import (
+    MIN_JUDGED_S,
     MIN_PIECES,
-    MIN_SECONDS,
-    RECORD,
+    RECORD_MORE,
     Ratio,
     jackknife,
     left_out,
@@ -408,7 +408,7 @@ def identification_text(identification: Identification, *, mjcf: bool = False) -
         "URDF's than the data's"
     )
     if (trial := identification.trial) is None:
-        return f"What {URDF_FILE} gains is not known: too little motion. {RECORD}\n{fact}"
+        return f"What {URDF_FILE} gains is not known: too little motion. {RECORD_MORE}\n{fact}"
     squares = held_out.squares(identification.files(trial, mjcf=mjcf), trial)
     errors = {name: values.mean(axis=0) for name, values in squares.items()}
     errors["all parameters"] = held_out.factors.nmse(trial.full.base)
@@ -434,7 +434,7 @@ def _gain(identification: Identification, squares: dict[str, Array], error: floa
     if error >= 1.0:
         why = "It predicts no better than a constant."
     elif pieces < MIN_PIECES:
-        why = f"That is less than {MIN_SECONDS:g} s of motion, and may be chance."
+        why = f"That is less than {MIN_JUDGED_S:g} s of motion, and may be chance."
     elif ratio.low <= 1.0 <= ratio.high:
         why = "That may be chance."
     use = ratio.value < 1.0 and not why
@@ -443,7 +443,7 @@ def _gain(identification: Identification, squares: dict[str, Array], error: floa
         f"the URDF given it has {words} on motion that was not learned ({len(held_out)} samples)."
     ]
     if not use:
-        lines[0] += f" {why} {RECORD}"
+        lines[0] += f" {why} {RECORD_MORE}"
     if MJCF_FILE in squares and (mujoco := held_out.ratio(squares[MJCF_FILE], given)[0]):
         lines.append(f"{MJCF_FILE} has {mujoco.words()}, by MuJoCo's inverse dynamics.")
     if identification.trial is not identification.found:

@@ -24,14 +24,14 @@ from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.dynamics.sample import NOTHING_WHOLE, Motion
 from semiparam_dynamics.dynamics.scores import variances
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation.bags import MIN_MOTION
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK, MAX_BLOCK, Repeats
+from semiparam_dynamics.offline.evaluation.bags import MIN_MOTION_S
+from semiparam_dynamics.offline.evaluation.protocols import DELAYED_BLOCK_S, MAX_BLOCK, Repeats
 from semiparam_dynamics.offline.evaluation.verdict import number_of_pieces
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 
-PARTS = 3  # of a single recording, each held out in turn
-PART_NAME = f"part {{}} of {PARTS}"
+RECORDING_PARTS = 3  # of a single recording, each held out in turn
+PART_NAME = f"part {{}} of {RECORDING_PARTS}"
 MAX_FOLDS = 5  # more recordings are held out in as many groups
 # Samples kept while searching, in multiples of the cut-off: 2 a period are independent behind the
 # low-pass, and the rest repeat them.
@@ -104,20 +104,20 @@ class Recordings:
     @property
     def _part_names(self) -> Sequence[str]:
         only = len(self.names) == 1
-        return [PART_NAME.format(k + 1) for k in range(PARTS)] if only else self.names
+        return [PART_NAME.format(k + 1) for k in range(RECORDING_PARTS)] if only else self.names
 
     def _parts(self, cutoff: float, thinned: bool) -> list[Motion]:
-        """The recordings' motion, that of the only one in `PARTS`; see `parts_of`."""
+        """The recordings' motion, that of the only one in `RECORDING_PARTS`; see `parts_of`."""
         motions = self._filtered(cutoff)
         if len(motions) == 1:
             whole = motions[0]
-            if whole.seconds < PARTS * MIN_MOTION:
+            if whole.seconds < RECORDING_PARTS * MIN_MOTION_S:
                 raise BagError(
                     f"the only recording shows {whole.seconds:.1f} s of motion: tuning needs "
-                    f"{PARTS * MIN_MOTION:.1f} s at least, or several recordings"
+                    f"{RECORDING_PARTS * MIN_MOTION_S:.1f} s at least, or several recordings"
                 )
             part = parts_of(whole, self.model.turning)
-            motions = [whole.take(part == k) for k in range(PARTS)]
+            motions = [whole.take(part == k) for k in range(RECORDING_PARTS)]
         return [thin(motion, SEARCH_RATE * cutoff) for motion in motions] if thinned else motions
 
     def _filtered(self, cutoff: float) -> list[Motion]:
@@ -161,8 +161,8 @@ def parts_of(motion: Motion, turning: Mask) -> Indices:
     states = np.concatenate((motion.q, motion.dq), axis=1)
     repeats = Repeats.of(states, motion.stamps, np.append(turning, np.zeros_like(turning)))
     first = np.arange(len(motion)) if repeats is None else repeats.first(states)
-    new = motion.stamps - motion.stamps[first] < BLOCK * 1e9
-    parts: Indices = PARTS * (np.cumsum(new) - 1) // new.sum()
+    new = motion.stamps - motion.stamps[first] < DELAYED_BLOCK_S * 1e9
+    parts: Indices = RECORDING_PARTS * (np.cumsum(new) - 1) // new.sum()
     for row in np.flatnonzero(~new):
         parts[row] = parts[first[row]]
     return parts

@@ -24,7 +24,7 @@ from semiparam_dynamics.base.parameters import Value, parameters, replace, to_fl
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK
+from semiparam_dynamics.offline.evaluation.protocols import DELAYED_BLOCK_S
 from semiparam_dynamics.offline.page import setting, shorten
 from semiparam_dynamics.offline.tuning.candidates import (
     AXIS_LIMIT,
@@ -341,7 +341,7 @@ class _Judge:
                     if cutoff not in folds:
                         folds[cutoff] = self.recordings.folds(cutoff, thinned=thinned)
                     tasks[key] = configs[k].estimator, folds[cutoff][number]
-            self._evaluate(tasks, SEARCH_DELAY if thinned else BLOCK)
+            self._evaluate(tasks, SEARCH_DELAY if thinned else DELAYED_BLOCK_S)
             known = self._kept.user_attrs
             for (k, _), key in keys.items():
                 candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))
@@ -425,8 +425,8 @@ class _Lock:
 # The findings in words, and as a table for the terminal
 
 
-SHORT = 60.0  # s of motion, below which it is a finding
-ROWS: tuple[tuple[str, Callable[[Candidate], float]], ...] = (
+SHORT_MOTION_S = 60.0  # s of motion, below which it is a finding
+ERROR_ROWS: tuple[tuple[str, Callable[[Candidate], float]], ...] = (
     ("delayed, mean of the motions", lambda c: c.ratio("delayed")),
     ("delayed, worst motion", lambda c: max(s.ratio("delayed") for s in c.scores)),
     ("frozen, mean of the motions", lambda c: c.ratio("frozen")),
@@ -492,10 +492,10 @@ def findings(tuning: Tuning) -> list[str]:
             "a distribution."
         )
     seconds = sum(fold.seconds for fold in tuning.folds)
-    if seconds < SHORT:
+    if seconds < SHORT_MOTION_S:
         found.append(
             f"The recordings show {seconds:.0f} s of motion in all. That is little to choose by: "
-            f"record {SHORT:.0f} s or more, of several motions."
+            f"record {SHORT_MOTION_S:.0f} s or more, of several motions."
         )
     if tuning.folds[0].name == PART_NAME.format(1):
         found.append(
@@ -515,7 +515,7 @@ def summary(tuning: Tuning) -> str:
     rows = [(name, *map(setting, values)) for name, values in tuning.changes.items()]
     lines += _table("parameter", rows or [("(none changed)", "", "")])
     both = [tuning.confirmed[name] for name in ("configured", "tuned")]
-    errors = [(title, *(f"{value(each):.3f}" for each in both)) for title, value in ROWS]
+    errors = [(title, *(f"{value(each):.3f}" for each in both)) for title, value in ERROR_ROWS]
     for k, fold in enumerate(tuning.folds):
         for of in ("delayed", "frozen"):
             ratios = (f"{each.scores[k].ratio(of):.3f}" for each in both)
