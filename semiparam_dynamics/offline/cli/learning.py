@@ -14,10 +14,11 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.curves import NEEDS_RERUN
 from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.compare import comparison_text, read_result
-from semiparam_dynamics.offline.evaluation.per_bag import (
+from semiparam_dynamics.offline.evaluation.comparison import (
+    comparison_text,
     each_files,
     evaluate_each,
+    read_result,
     results_table,
     write_each,
 )

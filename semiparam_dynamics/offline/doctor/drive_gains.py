@@ -29,8 +29,14 @@ from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelEr
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_trials import EFFECTS, Columns, anchored, anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks
-from semiparam_dynamics.offline.doctor.messages import JointFacts, liveliest_stretch, repaired
+from semiparam_dynamics.offline.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    read_description,
+    read_joint_log,
+    read_locks,
+    repaired,
+)
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel

@@ -21,19 +21,17 @@ from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MIN_EVIDENCE_S
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.curves import LOOKS, MEASURED
-from semiparam_dynamics.offline.doctor.joint_log import (
-    JointLog,
-    read_description,
-    read_joint_log,
-    read_locks,
-)
 from semiparam_dynamics.offline.doctor.messages import (
     JointFacts,
+    JointLog,
     as_evidence,
     found,
     liveliest_stretch,
     message_findings,
     moving,
+    read_description,
+    read_joint_log,
+    read_locks,
     repaired,
 )
 from semiparam_dynamics.offline.doctor.physics import Physics, physics_findings

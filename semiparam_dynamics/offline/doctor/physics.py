@@ -23,8 +23,7 @@ from semiparam_dynamics.dynamics.effort_faults import (
     effort_findings,
 )
 from semiparam_dynamics.dynamics.effort_trials import Columns, Hypothesis, Trial, inertial_parts
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
-from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY, STANDING_RANGE
+from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY, STANDING_RANGE, JointLog
 from semiparam_dynamics.robot.model import RobotModel
 
 MAX_UNEXPLAINED = 0.15  # of the efforts' variance: with less, names are in doubt by a fault alone

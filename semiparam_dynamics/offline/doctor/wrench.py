@@ -18,8 +18,8 @@ from semiparam_dynamics.base.errors import RobotModelError, listing
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import (
+    JointLog,
     clipped,
     found,
     left_out,

@@ -24,11 +24,11 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.dynamics.sample import Sample, seconds_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import LOCKED
-from semiparam_dynamics.offline.doctor.joint_log import read_description
 from semiparam_dynamics.offline.doctor.messages import (
     LITTLE_MOTION,
     MIN_GAP,
     MIN_MISSING_SHARE,
+    read_description,
     stamp_findings,
 )
 from semiparam_dynamics.offline.evaluation.experiment import (

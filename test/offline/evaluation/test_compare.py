@@ -15,7 +15,7 @@ from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.compare import (
+from semiparam_dynamics.offline.evaluation.comparison import (
     Result,
     comparison_text,
     mean_ratio,
