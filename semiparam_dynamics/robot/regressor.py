@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -118,7 +119,8 @@ class Multibody:
     inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
         first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
         the sensor frame for the body that it carries), in the order of `INERTIAL`.
-    model: pinocchio's model, gravity included.
+    kinematics: pinocchio's model, other joints locked, gravity included. n_joints: their number.
+    gravity: (3,) m/s^2, that the columns of whole bodies have; 0 where the driver takes it out.
     geometry, joints, units: as `fill` takes them.
     body_joints: the joint of each body, as they are numbered there.
     feels: (rows, bodies) True where a row's joint or sensor carries the body.
@@ -139,7 +141,8 @@ class Multibody:
             tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
         model = reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
         model.gravity.linear = np.array(gravity, dtype=np.float64)
-        self.model, self.n_joints = model, len(joints)
+        self.kinematics: Any = model
+        self.n_joints = len(joints)
         ids = [model.getJointId(name) for name in joints]
         body_ids, row_ids = ids, ids
         if sensor_joint:
@@ -164,6 +167,7 @@ class Multibody:
 
     def set_gravity(self, gravity: Array) -> None:
         """Have regressors of these bodies another gravity (3,) m/s^2, pinocchio's model not."""
+        self.gravity: Array = (self._weight == JOINT_AXIS) * np.array(gravity, dtype=np.float64)
         self.geometry[0, self._weight :][:3] = -gravity
 
     def carried(self, bodies: Array) -> Array:
@@ -174,7 +178,7 @@ class Multibody:
         """
         carried = dict(zip(self.body_joints.tolist(), bodies.copy(), strict=True))
         for joint in sorted(carried, reverse=True):
-            parent = self.model.parents[joint]
+            parent = self.kinematics.parents[joint]
             if parent in carried:
                 poses = self._poses(joint)
                 carried[parent] += np.mean([T @ carried[joint] @ T.T for T in poses], axis=0)
@@ -182,7 +186,7 @@ class Multibody:
 
     def _poses(self, joint: int) -> list[Array]:
         """Poses (4, 4) of a joint in its parent's frame, on whose mean second moments depend."""
-        g, place = self.geometry[joint], self.model.jointPlacements[joint].homogeneous
+        g, place = self.geometry[joint], self.kinematics.jointPlacements[joint].homogeneous
         if self.joints[joint, 1] == TURNING:  # a mean over more angles is the same
             turns = [pin.exp3(angle * g[JOINT_AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
             return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]

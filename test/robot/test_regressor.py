@@ -62,17 +62,16 @@ def random_tree(seed: int, n_joints: int = 9) -> str:
 
 def pinocchio_regressors(model: RobotModel, states: np.ndarray) -> np.ndarray:
     """(n, n_axes, 10 * bodies) by pinocchio, rows and columns in the order of the robot model."""
-    multibody, full = model._multibody, []
-    kinematics = multibody.model
+    kinematics, full = model.kinematics, []
     data = kinematics.createData()
     for state in np.swapaxes(states, 0, 1):
         whole = state_of(kinematics, dict(zip(model.joint_names, state.T, strict=True)))
         full.append(pin.computeJointTorqueRegressor(kinematics, data, *whole).copy())
     rows = rows_of(kinematics, model.joint_names)
     if model.config.target == "wrench":
-        first = kinematics.joints[int(multibody.body_joints[0])].idx_v
+        first = kinematics.joints[int(model.body_joints[0])].idx_v
         rows = list(range(first, first + 6))
-    columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in multibody.body_joints])
+    columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in model.body_joints])
     return np.array(full)[:, rows][:, :, columns]
 
 
