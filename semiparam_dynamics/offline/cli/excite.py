@@ -13,6 +13,7 @@ from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
+    add_options,
     add_overwrite,
     add_urdf,
     node_config,
@@ -52,9 +53,7 @@ def add_excite(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `excite`."""
     add_urdf(parser, "the robot: file, or name as ur10", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
-    parser.add_argument(
-        "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"
-    )
+    add_options(parser, ("--joints", "", "A,B,...", "default: all actuated ones of the URDF"))
     parser.add_argument("--target", choices=("effort", "wrench"), help="what will be measured")
     parser.add_argument(
         "--range",
@@ -64,8 +63,11 @@ def add_excite(parser: argparse.ArgumentParser) -> None:
         dest="ranges",
         help="narrower limits than the URDF's (may be repeated)",
     )
-    parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
-    parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
+    add_options(
+        parser,
+        ("--meshes", str, "DIR", "folder of the collision meshes' packages"),
+        ("--no-collisions", False, "", "check no collisions"),
+    )
     known = {entry.name: entry for entry in parameters(ExciteConfig)}
     for name, text in OWN_OPTIONS.items():
         kind = known[name].type

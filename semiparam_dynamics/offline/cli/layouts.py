@@ -15,7 +15,7 @@ from semiparam_dynamics.base.arrays import WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import check_replaced, write_files
 from semiparam_dynamics.learner.learner import MODELS
-from semiparam_dynamics.offline.cli.options import add_overwrite
+from semiparam_dynamics.offline.cli.options import add_options, add_overwrite
 
 EXAMPLES = {
     "layouts": (
@@ -36,13 +36,11 @@ def add_layouts(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="learned joints, in order (default: those of a UR arm)",
     )
-    for option, value, metavar, text in (
-        ("--node", NODE, "NAME", "the node's name with its namespace"),
-        ("--base", "base_link", "FRAME", "fixed frame of the 3D view"),
-    ):
-        parser.add_argument(
-            option, default=value, metavar=metavar, help=f"{text} (default %(default)s)"
-        )
+    add_options(
+        parser,
+        ("--node", NODE, "NAME", "the node's name with its namespace (default %(default)s)"),
+        ("--base", "base_link", "FRAME", "fixed frame of the 3D view (default %(default)s)"),
+    )
     add_overwrite(parser)
 
 

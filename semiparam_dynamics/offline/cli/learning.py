@@ -89,20 +89,17 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="bags learned before the scoring; those to score come first",
     )
-    parser.add_argument(
-        "--model",
-        metavar="FILE",
-        default="",
-        help="start from a saved model, and without --params from its parameters",
-    )
-    parser.add_argument(
-        "--each",
-        action="store_true",
-        help="each bag separately, all from the same --model, over the cores",
-    )
-    parser.add_argument("--table", action="store_true", help="also print the errors of every axis")
-    parser.add_argument(
-        "--rerun", metavar="FILE", default="", help="also write predictions for the viewer Rerun"
+    options.add_options(
+        parser,
+        (
+            "--model",
+            "",
+            "FILE",
+            "start from a saved model, and without --params from its parameters",
+        ),
+        ("--each", False, "", "each bag separately, all from the same --model, over the cores"),
+        ("--table", False, "", "also print the errors of every axis"),
+        ("--rerun", "", "FILE", "also write predictions for the viewer Rerun"),
     )
     options.add_workers(parser, jobs="processes for --each (default 0: one a core)")
     options.add_topics(parser)

@@ -13,7 +13,7 @@ from semiparam_dynamics.base import extras
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.offline.cli.main import run_verb
-from semiparam_dynamics.offline.cli.options import add_page, page_port
+from semiparam_dynamics.offline.cli.options import add_options, add_page, page_port
 
 EXAMPLES = {
     "demo": (
@@ -36,24 +36,13 @@ EXAMPLES = {
 
 def add_demo(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `demo`."""
-    parser.add_argument(
-        "--seconds",
-        type=float,
-        default=60.0,
-        metavar="S",
-        help="seconds of motion (default %(default)g)",
+    add_options(
+        parser,
+        ("--seconds", 60.0, "S", "seconds of motion (default %(default)g)"),
+        ("--out", Path("demo_out"), "DIR", "where the results go (default %(default)s)"),
+        ("--rate", 100.0, "HZ", "readings a second (default 100)"),
+        ("--seed", 0, "SEED", "seed of noise, offsets and motion"),
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("demo_out"),
-        metavar="DIR",
-        help="where the results go (default %(default)s)",
-    )
-    parser.add_argument(
-        "--rate", type=float, default=100.0, metavar="HZ", help="readings a second (default 100)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of noise, offsets and motion")
     parser.add_argument(
         "--residual",
         choices=("nystrom", "random_fourier"),
@@ -106,36 +95,15 @@ def add_teach(parser: argparse.ArgumentParser) -> None:
         metavar="SOURCE",
         help="camera, video, folder of pictures, or digits (default %(default)s)",
     )
-    parser.add_argument(
-        "--out",
-        type=Path,
-        default=Path("teach_out"),
-        metavar="DIR",
-        help="where the objects are kept (default %(default)s)",
-    )
-    parser.add_argument(
-        "--rate",
-        type=float,
-        default=10.0,
-        metavar="HZ",
-        help="frames a second at most (default %(default)g)",
-    )
-    parser.add_argument(
-        "--teach",
-        type=int,
-        default=0,
-        metavar="N",
-        help="teach the first N pictures of each subfolder by its name (default %(default)s)",
-    )
-    parser.add_argument(
-        "--whole",
-        action="store_true",
-        help="teach and recognise whole images, not what moves in them; so it is with --teach",
-    )
-    parser.add_argument(
-        "--once",
-        action="store_true",
-        help="end with the video or folder, instead of beginning again",
+    by_name = "teach the first N pictures of each subfolder by its name (default %(default)s)"
+    whole = "teach and recognise whole images, not what moves in them; so it is with --teach"
+    add_options(
+        parser,
+        ("--out", Path("teach_out"), "DIR", "where the objects are kept (default %(default)s)"),
+        ("--rate", 10.0, "HZ", "frames a second at most (default %(default)g)"),
+        ("--teach", 0, "N", by_name),
+        ("--whole", False, "", whole),
+        ("--once", False, "", "end with the video or folder, instead of beginning again"),
     )
     add_page(parser, 8701, "without the page: taught by topics")
 

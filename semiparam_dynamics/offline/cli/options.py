@@ -33,6 +33,19 @@ MAX_CLUSTER_TASKS = 256  # tasks on the cluster at a time, each with a thread he
 ROOTS = (*os.environ.get("AMENT_PREFIX_PATH", "").split(":"), sys.prefix, "/usr", "/opt/openrobots")
 
 
+def add_options(parser: argparse._ActionsContainer, *rows: tuple[str, Any, str, str]) -> None:
+    """Add options: their names, defaults, what stands for a value in the help, and that help.
+
+    The type is the default's. A type in its place has no default; False stands for a flag.
+    """
+    for name, value, metavar, text in rows:
+        if value is False:
+            parser.add_argument(name, action="store_true", help=text)
+            continue
+        kind, default = (value, None) if isinstance(value, type) else (type(value), value)
+        parser.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
+
+
 def add_urdf(parser: argparse.ArgumentParser, text: str, **options: Any) -> None:
     """Add ``--urdf`` with the help `text`."""
     parser.add_argument("--urdf", metavar="FILE", type=urdf_file, help=text, **options)
@@ -81,9 +94,8 @@ def _fetched(key: str) -> str:
 
 def add_overwrite(parser: argparse.ArgumentParser) -> None:
     """Add ``--overwrite``, without which no verb replaces what is there."""
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace earlier results, kept as NAME.previous"
-    )
+    text = "replace earlier results, kept as NAME.previous"
+    add_options(parser, ("--overwrite", False, "", text))
 
 
 def add_page(parser: argparse.ArgumentParser, port: int, without: str) -> None:
@@ -91,13 +103,8 @@ def add_page(parser: argparse.ArgumentParser, port: int, without: str) -> None:
     page = parser.add_mutually_exclusive_group()
     page.add_argument("--open", action="store_true", help="open the page in the browser")
     page.add_argument("--no-page", action="store_true", help=without)
-    parser.add_argument(
-        "--page-port",
-        type=int,
-        default=port,
-        metavar="PORT",
-        help="port of the page; if it is taken another one (default %(default)s)",
-    )
+    text = "port of the page; if it is taken another one (default %(default)s)"
+    add_options(parser, ("--page-port", port, "PORT", text))
 
 
 def page_port(args: argparse.Namespace) -> int | None:
@@ -154,11 +161,10 @@ def add_bags(
 def add_topics(parser: argparse.ArgumentParser, target: str = "what is predicted") -> None:
     """Add ``--target`` and the topics."""
     parser.add_argument("--target", choices=("effort", "wrench"), help=target)
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
-    )
-    parser.add_argument(
-        "--wrench", metavar="TOPIC", default="", help="default: the only one of its type"
+    add_options(
+        parser,
+        ("--joint-states", "", "TOPIC", "default: the only one with efforts"),
+        ("--wrench", "", "TOPIC", "default: the only one of its type"),
     )
 
 
@@ -250,13 +256,8 @@ def work(
 
 def add_workers(parser: argparse.ArgumentParser, jobs: str) -> None:
     """Add ``--jobs``, with the help text `jobs`, and ``--cluster``."""
-    parser.add_argument("--jobs", type=int, default=0, metavar="N", help=jobs)
-    parser.add_argument(
-        "--cluster",
-        metavar="ADDRESS",
-        default="",
-        help="of a Dask scheduler, such as tcp://host:8786",
-    )
+    address = "of a Dask scheduler, such as tcp://host:8786"
+    add_options(parser, ("--jobs", 0, "N", jobs), ("--cluster", "", "ADDRESS", address))
 
 
 def workers(args: argparse.Namespace, most: int = 0) -> AbstractContextManager[Executor | None]:

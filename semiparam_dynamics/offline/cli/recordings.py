@@ -11,6 +11,7 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved, write_files
 from semiparam_dynamics.offline.cli.options import (
     add_bags,
+    add_options,
     add_output,
     add_overwrite,
     add_topics,
@@ -43,31 +44,22 @@ def add_convert(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `convert`."""
     parser.add_argument("log", metavar="LOG", help="an npz or CSV file, or a LeRobot folder")
     parser.add_argument("bag", metavar="BAG", help="the folder to make")
-    parser.add_argument(
-        "--names",
-        metavar="A,B,...",
-        help="the joints' names, in the log's order; of q1, q2, ... by number",
-    )
+    names = "the joints' names, in the log's order; of q1, q2, ... by number"
+    add_options(parser, ("--names", str, "A,B,...", names))
     add_urdf(
         parser, "take its actuated joints' names, in order, and put it into the bag", default=""
     )
-    parser.add_argument(
-        "--start", type=float, default=1.0, metavar="S", help="first stamp, s (default %(default)s)"
+    degrees = (
+        "positions and velocities whose names have no unit are in degrees; of prismatic "
+        "joints, by --urdf, in m"
     )
-    parser.add_argument(
-        "--wrench-frame", default="", metavar="FRAME", help="frame_id of the wrenches"
-    )
-    parser.add_argument(
-        "--degrees",
-        action="store_true",
-        help="positions and velocities whose names have no unit are in degrees; of prismatic "
-        "joints, by --urdf, in m",
-    )
-    parser.add_argument(
-        "--episode", type=int, metavar="N", help="episode of a LeRobot data set (default 0)"
-    )
-    parser.add_argument(
-        "--effort-column", default="", metavar="NAME", help="its column of efforts, N m"
+    add_options(
+        parser,
+        ("--start", 1.0, "S", "first stamp, s (default %(default)s)"),
+        ("--wrench-frame", "", "FRAME", "frame_id of the wrenches"),
+        ("--degrees", False, "", degrees),
+        ("--episode", int, "N", "episode of a LeRobot data set (default 0)"),
+        ("--effort-column", "", "NAME", "its column of efforts, N m"),
     )
     add_overwrite(parser)
 
@@ -149,22 +141,17 @@ def run_doctor(args: argparse.Namespace) -> int:
 def add_gains(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gains`."""
     add_bags(parser, nargs=None, name="bag")
-    parser.add_argument(
-        "--joint-states", metavar="TOPIC", default="", help="default: the only one with efforts"
+    add_options(
+        parser,
+        ("--joint-states", "", "TOPIC", "default: the only one with efforts"),
+        ("--loaded", "", "BAG", "motion with a known load"),
+        ("--load-mass", 0.0, "X", "its mass, kg (default 0)"),
+        ("--load-mass-std", 0.0, "X", "standard deviation of that mass, kg (default 0)"),
+        (
+            *("--load-center-std", 0.01, "X"),
+            "standard deviation of its centre along each axis, m (default 0.01)",
+        ),
     )
-    parser.add_argument("--loaded", metavar="BAG", default="", help="motion with a known load")
-    for name, default, text in (
-        ("mass", 0.0, "its mass, kg"),
-        ("mass-std", 0.0, "standard deviation of that mass, kg"),
-        ("center-std", 0.01, "standard deviation of its centre along each axis, m"),
-    ):
-        parser.add_argument(
-            f"--load-{name}",
-            metavar="X",
-            type=float,
-            default=default,
-            help=f"{text} (default {default:g})",
-        )
     parser.add_argument(
         "--load-center",
         metavar=("X", "Y", "Z"),
@@ -172,9 +159,7 @@ def add_gains(parser: argparse.ArgumentParser) -> None:
         type=float,
         help="its centre of mass in the frame of --load-link, m; by default unknown",
     )
-    parser.add_argument(
-        "--load-link", metavar="LINK", default="", help="default: the last moving link"
-    )
+    add_options(parser, ("--load-link", "", "LINK", "default: the last moving link"))
     add_output(parser, "the parameters go (of a folder gains.yaml)", "FILE", required=False)
 
 
