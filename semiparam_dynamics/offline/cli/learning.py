@@ -29,26 +29,6 @@ from semiparam_dynamics.offline.evaluation.report import (
     write_rerun,
     write_results,
 )
-from semiparam_dynamics.offline.evaluation.training import (
-    LEARNERS,
-    MODEL_FILE,
-    PARAMETERS_FILE,
-    node_yaml,
-    train_on_bags,
-    training_table,
-    write_training,
-)
-from semiparam_dynamics.offline.identification.identify import (
-    MJCF_FILE,
-    TABLE_FILE,
-    URDF_FILE,
-    identification_text,
-    identify_on_bags,
-    write_identification,
-)
-from semiparam_dynamics.offline.tuning.candidates import CRITERIA
-from semiparam_dynamics.offline.tuning.tuner import summary, tune_on_bags
-from semiparam_dynamics.simulation.urdf import require
 
 EXAMPLES = {
     "evaluate": (
@@ -192,6 +172,8 @@ def run_compare(args: argparse.Namespace) -> int:
 
 def add_train(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `train`."""
+    from semiparam_dynamics.offline.evaluation.training import LEARNERS
+
     options.add_bags(parser)
     parser.add_argument(
         "--learner",
@@ -210,14 +192,16 @@ def run_train(args: argparse.Namespace) -> int:
     params.yaml (ros2 run semiparam_dynamics inverse_dynamics --ros-args --params-file
     DIR/params.yaml) loads the model when it starts.
     """
+    from semiparam_dynamics.offline.evaluation import training
+
     config = options.learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
-    files = out / MODEL_FILE, out / PARAMETERS_FILE
+    files = out / training.MODEL_FILE, out / training.PARAMETERS_FILE
     with options.work(args, files, "reading", bags.warnings) as progress:
-        training = train_on_bags(bags, config, args.learner, progress)
-        write_training(training, out, args.urdf)
-    print(training_table(training))
+        trained = training.train_on_bags(bags, config, args.learner, progress)
+        training.write_training(trained, out, args.urdf)
+    print(training.training_table(trained))
     print(*files, sep="\n")
     return 0
 
@@ -247,23 +231,28 @@ def run_identify(args: argparse.Namespace) -> int:
     identified value, its standard deviation, how much the data determined it, from 0 to 1, and
     what the files hold.
     """
+    from semiparam_dynamics.offline.identification import identify
+    from semiparam_dynamics.simulation.urdf import require
+
     config = options.learner_config(args)
     bags = Bags(args.test, args.bags, args.urdf, args.joint_states, args.wrench)
     out = Path(args.out).expanduser()
-    files = [out / URDF_FILE, out / TABLE_FILE]
+    files = [out / identify.URDF_FILE, out / identify.TABLE_FILE]
     if args.mjcf:
         require("mujoco")  # before anything is read
-        files.append(out / MJCF_FILE)
+        files.append(out / identify.MJCF_FILE)
     with options.work(args, files, "reading", bags.warnings) as progress:
-        identification = identify_on_bags(bags, config, progress)
-        write_identification(identification, out, mjcf=args.mjcf)
-    print(identification_text(identification, mjcf=args.mjcf))
+        identification = identify.identify_on_bags(bags, config, progress)
+        identify.write_identification(identification, out, mjcf=args.mjcf)
+    print(identify.identification_text(identification, mjcf=args.mjcf))
     print(*files, sep="\n")
     return 0
 
 
 def add_tune(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `tune`."""
+    from semiparam_dynamics.offline.tuning.candidates import CRITERIA
+
     options.add_bags(parser)
     parser.add_argument(
         "--keep",
@@ -293,6 +282,9 @@ def run_tune(args: argparse.Namespace) -> int:
     another recording: semiparam evaluate OTHER --train BAG ... --params tuned.yaml --out
     results.
     """
+    from semiparam_dynamics.offline.evaluation.training import node_yaml
+    from semiparam_dynamics.offline.tuning.tuner import summary, tune_on_bags
+
     out = options.yaml_file(args.out, "tuned.yaml")
     config = options.learner_config(args)
     bags = Bags((), args.bags, args.urdf, args.joint_states, args.wrench)

@@ -152,8 +152,8 @@ def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]
                 axes.stairs(percent, edges, fill=True, color=look.color, alpha=0.22)
             axes.stairs(percent, edges, color=look.color, linewidth=look.width)
         axes.axvline(0.0, color=FAINT, linewidth=0.8)
-        error = f"Measured minus predicted ({units[axis]})"
-        axes.set(title=shorten(names[axis], 40), xlabel=error, ylabel="Samples (%)")
+        label = f"Measured minus predicted ({units[axis]})"
+        axes.set(title=shorten(names[axis], 40), xlabel=label, ylabel="Samples (%)")
         axes.margins(x=0.0)
         axes.locator_params(axis="x", nbins=6)
 
