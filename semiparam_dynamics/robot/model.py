@@ -190,7 +190,8 @@ class RobotModel(Multibody):
         rotary joint's are wider than two turns.
     velocity_limits: (n_joints,) rad/s or m/s; infinite where there are none.
     turning: (n_joints,) which joints turn without end (of URDF type continuous).
-    axes: names of y's entries. n_axes: their number.
+    axes: names of y's entries.
+    n_parameters: number of the regressor's columns; they are linearly independent.
     stops: (k,) rad or m, the ways r of the stop operators; n_stops: one of each for each joint.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
@@ -235,7 +236,6 @@ class RobotModel(Multibody):
         self.turning: Mask = np.array([type_ == "continuous" for type_ in types])
         self.sliding: Mask = np.array([type_ == "prismatic" for type_ in types])
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
-        self.n_axes = len(self.axes)
         self.stops: Array = np.array([] if wrench else config.presliding, dtype=np.float64)
         self.n_stops = len(self.stops) * self.n_joints
         pairs = [] if wrench else _coupled(config, joints, self)
@@ -266,22 +266,17 @@ class RobotModel(Multibody):
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
         self._regressor = Regressor(self, everything, effects, exerted[:own])
-        states = _random_states(self.position_limits, self.n_parameters)
+        n = self._regressor.n_columns
+        states = _random_states(self.position_limits, n)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
-        self.base: BaseParameters = reduce_columns(
-            stack.reshape(-1, self.n_parameters), self.full_labels
-        )
+        self.base: BaseParameters = reduce_columns(stack.reshape(-1, n), self.full_labels)
         self.prior: Array = self.base.project(prior)
         self.exerted: Array = self.base.project(exerted)
         kept = self.base.independent
         chosen, bodies = effects.select(kept[kept >= own] - own), kept[kept < own]
         self._regressor = Regressor(self, bodies, chosen, self.exerted[: len(bodies)].copy())
-
-    @property
-    def n_parameters(self) -> int:
-        """Number of the regressor's columns; they are linearly independent."""
-        return self._regressor.n_columns
+        self.n_parameters = self._regressor.n_columns
 
     @property
     def labels(self) -> tuple[str, ...]:

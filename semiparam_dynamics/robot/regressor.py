@@ -66,8 +66,7 @@ class Regressor:
         effects: EffectColumns,
         expected: Array | None = None,
     ) -> None:
-        self.n_axes = len(multibody.units)
-        self.n_joints = multibody.n_joints
+        self.n_axes = multibody.n_axes
         self.n_columns = len(kept) + len(effects.labels)
         self.size = self.n_axes * self.n_columns  # of one regressor
         bodies, which = _bodies_columns(len(multibody.bodies))[kept].T
@@ -119,7 +118,8 @@ class Multibody:
     inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
         first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
         the sensor frame for the body that it carries), in the order of `INERTIAL`.
-    kinematics: pinocchio's model, other joints locked, gravity included. n_joints: their number.
+    kinematics: pinocchio's model, other joints locked, gravity included. n_joints: the number of
+        those that move. n_axes: of the rows.
     gravity: (3,) m/s^2, that the columns of whole bodies have; 0 where the driver takes it out.
     geometry, joints, units: as `fill` takes them.
     body_joints: the joint of each body, as they are numbered there.
@@ -142,7 +142,7 @@ class Multibody:
         model = reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
         model.gravity.linear = np.array(gravity, dtype=np.float64)
         self.kinematics: Any = model
-        self.n_joints = len(joints)
+        self.n_joints, self.n_axes = len(joints), 6 if sensor_joint else len(joints)
         ids = [model.getJointId(name) for name in joints]
         body_ids, row_ids = ids, ids
         if sensor_joint:
