@@ -23,7 +23,7 @@ from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
-from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
+from semiparam_dynamics.offline.doctor.messages import JointLog, read_joint_log
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.robot.urdf import parse_urdf

@@ -28,9 +28,8 @@ from semiparam_dynamics.changes.monitor import ChangeMonitor
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.cli.gains import gains_table
 from semiparam_dynamics.offline.conversion.convert import convert_log
-from semiparam_dynamics.offline.doctor.drive_gains import drive_gains_of_bags
+from semiparam_dynamics.offline.doctor.drive_gains import drive_gains_of_bags, gains_table
 from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag import read_measurements

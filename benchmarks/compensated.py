@@ -28,7 +28,7 @@ from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.robot.inertia import compact_body
 from semiparam_dynamics.robot.model import RobotModel
 

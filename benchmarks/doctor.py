@@ -40,8 +40,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.drive_gains import prior_std
 from semiparam_dynamics.offline.doctor.examination import Examination, examine
-from semiparam_dynamics.offline.doctor.joint_log import JointLog, made_good
-from semiparam_dynamics.offline.doctor.messages import JointFacts, repaired
+from semiparam_dynamics.offline.doctor.messages import JointFacts, JointLog, made_good, repaired
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, wrench_findings
 from semiparam_dynamics.robot.model import COMPENSATED, RobotModel

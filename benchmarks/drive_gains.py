@@ -19,7 +19,7 @@ from output import make_parser, parse
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement

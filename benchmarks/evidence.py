@@ -31,7 +31,7 @@ from semiparam_dynamics.dynamics import evidence
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import SampleBlock
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE, evaluate
 from semiparam_dynamics.robot.model import RobotModel
 

@@ -41,7 +41,7 @@ from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.changes.external_wrench import ExternalWrench, FrameMotion, tool_frame
 from semiparam_dynamics.dynamics.sample import Prediction, Sample
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner, Step
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated

@@ -22,9 +22,8 @@ from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.base.progress import processes
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.tuning.recordings import Recordings
-from semiparam_dynamics.offline.tuning.summary import summary
-from semiparam_dynamics.offline.tuning.tuner import Tuning, tune
+from semiparam_dynamics.offline.tuning.candidates import Recordings
+from semiparam_dynamics.offline.tuning.tuner import Tuning, summary, tune
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -29,8 +29,8 @@ from semiparam_dynamics.offline.evaluation.experiment import (
     evaluate,
 )
 from semiparam_dynamics.offline.evaluation.verdict import (
-    LEARNER,
-    NOTHING,
+    USE_LEARNER,
+    USE_NOTHING,
     Pieces,
     Ratio,
     Verdict,
@@ -69,12 +69,12 @@ def main() -> None:
             first, others = first[:cut], [first[cut:]]
         for name, recording in recordings(first):
             found, _ = judged(model, config, [recording], [])
-            shown, gains, good = "a fault", "", found.use == NOTHING
+            shown, gains, good = "a fault", "", found.use == USE_NOTHING
             if name not in FAULTS:
                 longer, ratios = judged(model, config, others, [recording])
                 shown, gains = longer.use, ", ".join(f"{r.value:.3f}" for r in ratios.values())
                 better = all(ratio.value < MORE for ratio in ratios.values())
-                good = better if found.use == LEARNER else NOTHING not in (found.use, shown)
+                good = better if found.use == USE_LEARNER else USE_NOTHING not in (found.use, shown)
                 good |= found.use == shown
             cases, right = cases + 1, right + good
             said = "" if good else "wrong"
@@ -107,7 +107,7 @@ def judged(
     try:
         runs = evaluate(model, config, test, train).runs
     except NothingScoredError as error:
-        return Verdict(NOTHING, str(error), "", {}), {}
+        return Verdict(USE_NOTHING, str(error), "", {}), {}
     return judge(model, runs), Pieces(runs).ratios("semiparametric", "rigid_body")
 
 

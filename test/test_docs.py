@@ -21,7 +21,7 @@ from semiparam_dynamics.base.parameters import to_flat
 from semiparam_dynamics.dynamics.filtering import REASONS
 from semiparam_dynamics.learner.config import InverseDynamicsNodeConfig
 from semiparam_dynamics.offline.cli.main import VERBS, make_parser
-from semiparam_dynamics.offline.doctor.messages import SENTENCES
+from semiparam_dynamics.offline.doctor.messages import FINDINGS
 from semiparam_dynamics.samples.bag_writer import write_measurements
 from semiparam_dynamics.samples.measurement import number_problem
 from semiparam_dynamics.samples.sensors import SATURATED, SUSPECTED
@@ -191,7 +191,7 @@ def test_the_page_of_the_node_says_what_to_do_on_each_diagnostic() -> None:
 def test_the_page_of_the_doctor_has_each_finding() -> None:
     rows = re.findall(r"^\| (.+?) \|", DOCUMENTS["doctor.md"], re.MULTILINE)
     listed = ", ".join(rows).lower()
-    assert not [k for k in SENTENCES if k.removeprefix("wrench: ").lower() not in listed]
+    assert not [k for k in FINDINGS if k.removeprefix("wrench: ").lower() not in listed]
 
 
 def test_the_page_of_commands_is_that_of_the_parsers() -> None:

@@ -47,7 +47,8 @@ def _section(verb: str, parser: argparse.ArgumentParser) -> str:
     actions = [action for action in parser._actions if action.dest != "help"]
     rows = "\n".join(map(_row, actions))
     table = f"\n| option | meaning |\n|---|---|\n{rows}\n" if rows else ""
-    summary = VERBS[verb][0].upper() + VERBS[verb][1:]  # capitalize() makes URDF small
+    told = VERBS[verb].summary
+    summary = told[0].upper() + told[1:]  # capitalize() makes URDF small
     return f"## {verb}\n\n{summary}.\n\n{_plain(description)}\n\n{shown}\n{table}"
 
 

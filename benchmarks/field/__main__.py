@@ -36,10 +36,10 @@ from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.filtering import SampleFilter
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import mean_nmse
 from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS
+from semiparam_dynamics.offline.evaluation.report import mean_nmse
 from semiparam_dynamics.robot.model import RobotModel
 
 QUICK_LOGS = ["ur10", "sim_small"]

@@ -15,7 +15,7 @@ import numpy as np
 
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.dynamics.effort_trials import FreeFit, inertial_parts
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf

@@ -18,9 +18,9 @@ from arms import LogSplit, measurements, received
 from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import SemiparamError
 from semiparam_dynamics.base.nodes.processes import NodeProcess, use_own_network, write_params
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import mean_nmse
+from semiparam_dynamics.offline.evaluation.report import mean_nmse
 from semiparam_dynamics.robot.model import RobotModel
 
 LOST = "learning could not keep up"

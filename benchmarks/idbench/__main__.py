@@ -42,7 +42,7 @@ from semiparam_dynamics.base.config_files import load_yaml  # noqa: E402
 from semiparam_dynamics.base.errors import ConfigurationError  # noqa: E402
 from semiparam_dynamics.learner.config import InverseDynamicsConfig  # noqa: E402
 from semiparam_dynamics.offline.cli.main import run_command  # noqa: E402
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS  # noqa: E402
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS  # noqa: E402
 
 SETTINGS = "settings"
 METHODS = sorted(path.stem for path in (Path(__file__).parent / "methods").glob("*.py"))

@@ -20,7 +20,7 @@ from arms import ARMS, SIMULATED, read_arm_log, read_logs, simulated_log
 
 from semiparam_dynamics.base.arrays import SECOND, Array, Indices, Mask
 from semiparam_dynamics.dynamics.sample import SampleBlock
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.evaluation.experiment import TRAINING_SHARE
 
 PUSHES, PUSH_S, PUSH_PERIOD_S = (1.0, 20.0), 0.5, 2.0  # N, s

@@ -17,7 +17,7 @@ from output import markdown
 from scipy import stats
 
 from semiparam_dynamics.learner.curves import LOOKS
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS
 from semiparam_dynamics.offline.page import STYLE
 
 Figures = Mapping[str, Any]

@@ -31,8 +31,7 @@ from semiparam_dynamics.offline.evaluation.experiment import (
     Filtered,
     evaluate,
 )
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK, PROTOCOLS
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS, DELAYED_BLOCK_S, PROTOCOLS
 from semiparam_dynamics.robot.model import RobotModel
 
 TICK = 1e-6  # s: times so near are one, but for rounding
@@ -149,7 +148,7 @@ def method_scores(
     in_turn = estimator.update_block(prepared.test_block)[1].values
     data = dataclasses.replace(data, base=in_turn)
     rigid = _nmse(in_turn, data.y)
-    for protocol, length in (("delayed", BLOCK), ("sequential", 0.0)):
+    for protocol, length in (("delayed", DELAYED_BLOCK_S), ("sequential", 0.0)):
         method.fit(prepared.train)
         found = []
         for rows in _parts(prepared.before, data.times, length):

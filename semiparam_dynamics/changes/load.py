@@ -131,7 +131,7 @@ class LoadFrame:
 
     def _weight_columns(self, bodies: Multibody, tree: UrdfTree) -> Array:
         """(poses, n_joints, 4) efforts by a load's mass and first moments, in the body's frame."""
-        model, body = bodies.model, int(bodies.body_joints[self.body])
+        model, body = bodies.kinematics, int(bodies.body_joints[self.body])
         data, still = model.createData(), np.zeros(model.nv)
         rows = [model.joints[model.getJointId(name)].idx_v for name in self.joint_names]
         low, high = np.full(model.nv, -np.pi), np.full(model.nv, np.pi)

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from semiparam_dynamics.base.arrays import Array, Indices, Mask
 from semiparam_dynamics.robot.model import RobotModel
-from semiparam_dynamics.robot.regressor import Multibody, Regressor, joint_effects
+from semiparam_dynamics.robot.regressor import Multibody, Regressor, sensor_offsets
 from semiparam_dynamics.robot.urdf import parse_urdf
 
 # Of a false accusation in a motion, for each of six kinds: sign, scale, exchanged joints, direction
@@ -22,7 +22,7 @@ CONTRADICTION = 1.0  # deviation of both halves by which a model speaks against 
 BLOCKS = 10  # of each half of the motion, over which evidence is averaged
 MOST = float(np.log(2.0))  # log ratio of squared errors: what predicts explains the greater part
 TILTS = 6  # directions of gravity that are asked: three, and the axes near to them
-MIN_SECONDS = 3.0  # of motion that tell something
+MIN_EVIDENCE_S = 3.0  # of motion that tell something
 MIN_SCALE, MAX_SCALE = 0.3, 20.0  # times the URDF's torque: wrong masses and gears stay within
 RIDGE = 1e-5  # of a column's own sum of squares
 MIN_ERROR = 1e-4  # of an effort's variance: what is less is as good
@@ -64,7 +64,9 @@ class Columns:
         """(k,) whether each half of the motion has evidence of a joint for long enough."""
         step = float(np.median(np.diff(self.times)))
         halves = np.array_split(self.seen, [len(self.seen) // 2])
-        return np.asarray(step * np.min([h.sum(axis=0) for h in halves], axis=0) > MIN_SECONDS / 2)
+        return np.asarray(
+            step * np.min([h.sum(axis=0) for h in halves], axis=0) > MIN_EVIDENCE_S / 2
+        )
 
     def inertial(self, gravity: Array) -> Array:
         """(n, k, p) columns with a gravity vector."""
@@ -82,14 +84,7 @@ def inertial_parts(model: RobotModel, q: Array, dq: Array, ddq: Array) -> Array:
 
     The model's own working memory is not used.
     """
-    none = joint_effects(
-        model.joint_names,
-        viscous=False,
-        coulomb=False,
-        offset=False,
-        rotor_inertia=False,
-        coulomb_velocity=1.0,
-    )
+    none = sensor_offsets((), model.n_joints, wanted=False)
     body = Multibody(parse_urdf(model.urdf_text), model.joint_names, model.locked, [0.0] * 3)
     regressor = Regressor(body, np.arange(model.inertial_prior.size), none)
     out = np.empty((4, len(q), regressor.size))

@@ -25,7 +25,7 @@ from semiparam_dynamics.base.errors import RobotModelError
 MIN_GYRATION_RADIUS_M = 1e-3  # along an axis: a body that is thinner counts as none
 REPAIRED_GYRATION_RADIUS_M = 1e-2  # that it is given instead
 COMPACT_RADIUS_M = 0.05  # radius of gyration of a body of which only mass and centre are known
-MIN_MASS_SHARE = 1e-4  # of the robot's mass
+MIN_BODY_MASS_SHARE = 1e-4  # of the robot's mass
 WRITTEN_DIGITS = 1e-2  # of a body's largest second moment: what two digits leave open
 
 _UPPER = np.triu_indices(4)
@@ -124,9 +124,9 @@ def is_body(parameters: Array) -> bool:
 def nearest_bodies(bodies: Array) -> Array:
     """(n, 10) bodies, with those that can't exist replaced: point masses, thin plates, omissions.
 
-    A body of too little mass gets `MIN_MASS_SHARE` of the robot's at its frame's origin. The others
-    keep their mass and centre of mass, and where they are too thin they are made thicker. Raises
-    RobotModelError where no body has mass.
+    A body of too little mass gets `MIN_BODY_MASS_SHARE` of the robot's at its frame's origin. The
+    others keep their mass and centre of mass, and where they are too thin they are made thicker.
+    Raises RobotModelError where no body has mass.
     """
     total = float(np.sum(np.maximum(bodies[:, 0], 0.0)))
     if not total > 0.0:
@@ -134,7 +134,7 @@ def nearest_bodies(bodies: Array) -> Array:
             "the URDF gives no moving link a mass: there is nothing to start from"
         )
     return np.array(
-        [body if is_body(body) else _repaired(body, MIN_MASS_SHARE * total) for body in bodies]
+        [body if is_body(body) else _repaired(body, MIN_BODY_MASS_SHARE * total) for body in bodies]
     )
 
 

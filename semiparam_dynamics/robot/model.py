@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypedDict
 
 import numpy as np
@@ -19,10 +20,14 @@ from semiparam_dynamics.base.parameters import parameter, replace
 from semiparam_dynamics.robot.base_parameters import BaseParameters, reduce_columns
 from semiparam_dynamics.robot.inertia import body_spreads, nearest_bodies, pseudo_inertia
 from semiparam_dynamics.robot.regressor import (
+    ASYMMETRY,
     DISSIPATIVE,
     INERTIAL,
     LOADED,
+    MOVING,
     OPTIONAL,
+    PRESLIDING,
+    STRIBECK,
     WEIGHT,
     Coupling,
     EffectColumns,
@@ -30,7 +35,6 @@ from semiparam_dynamics.robot.regressor import (
     Regressor,
     advance_stops,
     coupling_name,
-    joint_effects,
     sensor_offsets,
 )
 from semiparam_dynamics.robot.urdf import (
@@ -48,7 +52,7 @@ from semiparam_dynamics.robot.urdf import (
 
 TWO_TURNS = 4 * math.pi  # rad: rotary joints with wider limits count as joints without any
 MAX_SLIDE = 100.0  # m: sliding joints with wider limits count as joints without any
-MAX_STATES = 400  # random states that tell columns apart
+MAX_RANDOM_STATES = 400  # random states that tell columns apart
 MIN_LINK_SHARE = 0.01  # of the bodies' mean mass: a link with less has none that anybody stated
 BODY_WEIGHT = 0.1  # weight of the divergence of bodies in a ridge, relative to other parameters
 
@@ -155,7 +159,7 @@ class RobotConfig:
     )
 
 
-class RobotModel:
+class RobotModel(Multibody):
     """The regressor of a robot's rigid-body dynamics, reduced to base parameters.
 
     ``y = regressor(q, dq, ddq) @ parameters``, where y is, by `RobotConfig.target`:
@@ -180,30 +184,24 @@ class RobotModel:
 
     Attributes
     ----------
-    joint_names: the learned joints, in the order of q, dq and ddq. n_joints: their number.
+    Those of `Multibody`, and
+    joint_names: the learned joints, in the order of q, dq and ddq.
     position_limits: lower and upper, (n_joints,) rad or m; infinite where there are none, or a
         rotary joint's are wider than two turns.
     velocity_limits: (n_joints,) rad/s or m/s; infinite where there are none.
     turning: (n_joints,) which joints turn without end (of URDF type continuous).
-    axes: names of y's entries. n_axes: their number.
+    axes: names of y's entries.
     n_parameters: number of the regressor's columns; they are linearly independent.
-    labels: a readable name of each column, such as ``mcx forearm + 0.3 m hand``.
     stops: (k,) rad or m, the ways r of the stop operators; n_stops: one of each for each joint.
-    dissipative: (n_parameters,) which columns are friction that only takes energy, whose parameters
-        are never negative.
     prior: (n_parameters,) the URDF's own parameters under the same reduction; 0 for friction,
         offsets and rotor inertia.
     exerted: (n_parameters,) the same with the weight that the drives hold, also where the driver
         takes it out of what it publishes.
     couplings: names of the pairs of joints that a motor turns with, or may, such as a+b.
     locked: positions (rad or m) of joints that are not learned, where they were given.
-    bodies: the links that the inertial parameters belong to, each with all that is fixed to it.
-    links: for each body its links, that one first, each with its pose (4, 4) in the body's frame.
-    inertial_prior: (10 * bodies,) the URDF's parameters before reduction.
     base: how the columns of `full_labels` were combined: ten per body, four of its weight where
         the driver takes gravity out, then the `effects` (slice).
-    gravity: (3,) m/s^2, that the prior's predictions have; 0 where the driver takes it out.
-    urdf_text: the URDF. urdf_sha256: of it.
+    urdf_text: the URDF.
 
     Raises
     ------
@@ -226,36 +224,30 @@ class RobotModel:
         tree = parse_urdf(text)
         joints = _checked_joints(tree, config)
         self.locked = locked = _checked_locks(tree, joints, locked or {})
-        wrench = config.target == "wrench"
-
+        wrench, compensated = config.target == "wrench", config.effort_gravity == COMPENSATED
+        sensor = config.sensor_frame if wrench else ""
+        super().__init__(tree, joints, locked, config.gravity, sensor, compensated=compensated)
         self.config = config
         self.urdf_text = text
-        self.urdf_sha256 = hashlib.sha256(text.encode()).hexdigest()
         self.joint_names: tuple[str, ...] = joints
-        self.n_joints = len(joints)
         self.position_limits = _limits(tree, joints)
         self.velocity_limits = joint_limits(tree, joints, "velocity")
         types = [tree.joints[name].type for name in joints]
         self.turning: Mask = np.array([type_ == "continuous" for type_ in types])
         self.sliding: Mask = np.array([type_ == "prismatic" for type_ in types])
         self.axes: tuple[str, ...] = WRENCH_AXES if wrench else joints
-        self.n_axes = len(self.axes)
         self.stops: Array = np.array([] if wrench else config.presliding, dtype=np.float64)
         self.n_stops = len(self.stops) * self.n_joints
-        self._multibody = _multibody(tree, joints, locked, config)
-        self.bodies = self._multibody.bodies
-        self.links = self._multibody.links
-        self.inertial_prior = self._multibody.inertial_prior
-        compensated = config.effort_gravity == COMPENSATED
-        self.gravity: Array = (not compensated) * np.array(config.gravity)
-        pairs = [] if wrench else _coupled(config, joints, self._multibody)
+        pairs = [] if wrench else _coupled(config, joints, self)
         self.couplings: tuple[str, ...] = tuple(coupling_name(joints, pair) for pair in pairs)
-        effects = _effects(config, self.axes, joints, pairs)
+        if wrench:
+            effects = sensor_offsets(self.axes, len(joints), wanted=config.sensor_offset)
+        else:
+            effects = joint_effects(joints, config, pairs)
         labels = [f"{name} {body}" for body in self.bodies for name in INERTIAL]
         if compensated:
             labels += [f"{WEIGHT}_{name} {body}" for body in self.bodies for name in INERTIAL[:4]]
-        self._own = len(labels)  # columns of the bodies
-        self.effects = slice(self._own, None)
+        self.effects = slice(len(labels), None)
         self.full_labels = (*labels, *effects.labels)
         self._reduce(effects)
 
@@ -267,38 +259,50 @@ class RobotModel:
 
     def _reduce(self, effects: EffectColumns) -> None:
         """Choose independent columns; inertial ones first, so that the prior stays with them."""
-        inertial, own = self.inertial_prior.size, self._own
+        inertial, own = self.inertial_prior.size, self.effects.start
         everything: Indices = np.arange(own)
-        none = effects.select(everything[:0])
-        self._inertial = Regressor(self._multibody, everything[:inertial], none)
         prior, exerted = np.zeros((2, len(self.full_labels)))
         prior[:inertial] = exerted[:inertial] = self.inertial_prior
         if own > inertial:  # a driver that knows nothing leaves the whole weight
             exerted[inertial:own] = self.inertial_prior.reshape(-1, 10)[:, :4].ravel()
-        self._use(Regressor(self._multibody, everything, effects, exerted[:own]))
-        states = _random_states(self.position_limits, self.n_parameters)
+        self._regressor = Regressor(self, everything, effects, exerted[:own])
+        n = self._regressor.n_columns
+        states = _random_states(self.position_limits, n)
         stops = np.random.default_rng(1).uniform(-1.0, 1.0, (len(states[0]), self.n_stops))
         stack = self.regressors(*states, stops)
-        self.base: BaseParameters = reduce_columns(
-            stack.reshape(-1, self.n_parameters), self.full_labels
-        )
+        self.base: BaseParameters = reduce_columns(stack.reshape(-1, n), self.full_labels)
         self.prior: Array = self.base.project(prior)
         self.exerted: Array = self.base.project(exerted)
         kept = self.base.independent
         chosen, bodies = effects.select(kept[kept >= own] - own), kept[kept < own]
-        self._use(Regressor(self._multibody, bodies, chosen, self.exerted[: len(bodies)].copy()))
-        self.labels: tuple[str, ...] = self.base.labels
-        takes = np.array([label.startswith(DISSIPATIVE) for label in self.full_labels])
-        parts = self.base.combination
-        self.dissipative: Mask = np.all(np.where(takes, parts >= 0.0, parts == 0.0), axis=1)
-
-    def _use(self, regressor: Regressor) -> None:
-        self._regressor, self.n_parameters = regressor, regressor.n_columns
+        self._regressor = Regressor(self, bodies, chosen, self.exerted[: len(bodies)].copy())
+        self.n_parameters = self._regressor.n_columns
 
     @property
-    def kinematics(self) -> Any:
-        """pinocchio's model of the moving bodies, other joints locked, gravity included."""
-        return self._multibody.model
+    def labels(self) -> tuple[str, ...]:
+        """A readable name of each column, such as ``mcx forearm + 0.3 m hand``."""
+        return self.base.labels
+
+    @cached_property
+    def dissipative(self) -> Mask:
+        """(n_parameters,) which columns are friction that only takes energy.
+
+        Their parameters are never negative.
+        """
+        takes = np.array([label.startswith(DISSIPATIVE) for label in self.full_labels])
+        parts = self.base.combination
+        return np.asarray(np.all(np.where(takes, parts >= 0.0, parts == 0.0), axis=1))
+
+    @cached_property
+    def urdf_sha256(self) -> str:
+        """Digest of `urdf_text`."""
+        return hashlib.sha256(self.urdf_text.encode()).hexdigest()
+
+    @cached_property
+    def _inertial(self) -> Regressor:
+        """The regressor of the bodies' own columns, before reduction."""
+        none = sensor_offsets((), self.n_joints, wanted=False)
+        return Regressor(self, np.arange(self.inertial_prior.size), none)
 
     @property
     def regressor_arguments(self) -> tuple[Any, ...]:
@@ -396,7 +400,7 @@ class RobotModel:
         The latter has no columns where the driver takes nothing out.
         """
         inertial, size = self.inertial_prior.size, len(self.bodies)
-        first, four = 10 * body, (self._own - inertial) // size
+        first, four = 10 * body, (self.effects.start - inertial) // size
         weight = slice(inertial + four * body, inertial + four * (body + 1))
         combination = self.base.combination
         return combination[:, first : first + 10], combination[:, weight]
@@ -417,7 +421,7 @@ class RobotModel:
         mean[:, :3, :3] -= first[:, :, None] * first[:, None, :] / mean[:, 3, 3, None, None]
         mean[:, :3, 3] = mean[:, 3, :3] = 0.0
         found[missing] = mean.mean(axis=0)
-        return self._multibody.carried(found)
+        return self.carried(found)
 
 
 def check_robot(urdf: str, config: RobotConfig) -> None:
@@ -429,7 +433,8 @@ def check_robot(urdf: str, config: RobotConfig) -> None:
     joints = _checked_joints(tree, config)
     joint_limits(tree, joints, "effort")
     joint_limits(tree, joints, "velocity")
-    _multibody(tree, joints, {}, config)
+    sensor = config.sensor_frame if config.target == "wrench" else ""
+    Multibody(tree, joints, {}, config.gravity, sensor)
 
 
 def _checked_joints(tree: UrdfTree, config: RobotConfig) -> tuple[str, ...]:
@@ -443,14 +448,6 @@ def _checked_joints(tree: UrdfTree, config: RobotConfig) -> tuple[str, ...]:
     if config.target == "wrench":
         frame_names(tree, config.sensor_frame)  # raises, and says which frames there are
     return joints
-
-
-def _multibody(
-    tree: UrdfTree, joints: Sequence[str], locked: Mapping[str, float], config: RobotConfig
-) -> Multibody:
-    frame = config.sensor_frame if config.target == "wrench" else ""
-    compensated = config.effort_gravity == COMPENSATED
-    return Multibody(tree, joints, locked, config.gravity, frame, compensated=compensated)
 
 
 class MessageChecks(TypedDict):
@@ -661,27 +658,47 @@ def _group(label: str) -> str:
     return f"{kind} {name}"
 
 
-def _effects(
-    config: RobotConfig,
-    axes: tuple[str, ...],
-    joints: tuple[str, ...],
-    couplings: Sequence[Coupling],
+def joint_effects(
+    joints: Sequence[str], config: RobotConfig, couplings: Sequence[Coupling] = ()
 ) -> EffectColumns:
-    if config.target == "wrench":
-        return sensor_offsets(axes, len(joints), wanted=config.sensor_offset)
-    return joint_effects(
-        joints,
-        viscous=config.viscous,
-        coulomb=config.coulomb,
-        offset=config.offset,
-        rotor_inertia=config.rotor_inertia,
-        coulomb_velocity=config.coulomb_velocity,
-        stribeck_velocity=config.stribeck_velocity,
-        asymmetry=config.asymmetry,
-        loaded=config.loaded,
-        couplings=couplings,
-        stops=config.presliding,
+    """The chosen columns of every joint and coupling, kind by kind.
+
+    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
+    Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
+    the first is none.
+    """
+    n, size = len(joints), len(joints) + len(couplings)
+    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
+    # Each mover: its name, its place in the mixed velocities, and the rows that it acts on.
+    own = [(joint, i, (i,)) for i, joint in enumerate(joints)]
+    movers: list[tuple[str, int, tuple[int, ...]]] = [*own]
+    for k, coupling in enumerate(couplings):
+        i, j, sign = coupling
+        mixing[n + k, [i, j]] = 1.0, sign
+        movers.append((coupling_name(joints, coupling), n + k, (i, j)))
+    # A coupling has no offset of its own. What only takes energy comes last.
+    columns = (
+        (config.offset, "offset", -1, own),
+        (config.rotor_inertia, "rotor_inertia", 2 * size, movers),
+        (config.coulomb and config.stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
+        (config.coulomb and config.asymmetry, ASYMMETRY, 4 * size, own),
+        (config.viscous, "viscous", 0, movers),
+        (config.coulomb, "coulomb", size, movers),
+        (config.coulomb and config.loaded, LOADED, 5 * size, own),
     )
+    labels: list[str] = []
+    entries: list[tuple[int, int, int]] = []
+    for wanted, kind, base, moving in columns:
+        for name, place, rows in moving if wanted else ():
+            source = MOVING * size if base < 0 else base + place
+            entries += [(row, len(labels), source) for row in rows]
+            labels.append(f"{kind} {name}")
+    for k, way in enumerate(config.presliding):
+        for i, joint in enumerate(joints):
+            entries.append((i, len(labels), MOVING * size + 1 + k * n + i))
+            labels.append(f"{PRESLIDING}_{way:g} {joint}")
+    velocities = config.coulomb_velocity, config.stribeck_velocity or 1.0
+    return EffectColumns(tuple(labels), np.array(entries).reshape(-1, 3), velocities, mixing)
 
 
 def _coupled(config: RobotConfig, joints: tuple[str, ...], multibody: Multibody) -> list[Coupling]:
@@ -741,6 +758,6 @@ def _random_states(limits: tuple[Array, Array], n_columns: int) -> tuple[Array, 
     rng = np.random.default_rng(0)
     # Proximal joints see every column, a distal one only its own: count states, not rows. A body's
     # columns, some twenty, are in each of them, so that a robot of many joints needs no more.
-    n = min(2 * n_columns, MAX_STATES)
+    n = min(2 * n_columns, MAX_RANDOM_STATES)
     q = rng.uniform(low, high, (n, low.size))
     return q, rng.standard_normal(q.shape), rng.standard_normal(q.shape)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -36,9 +37,9 @@ DISSIPATIVE = ("viscous", "coulomb", PRESLIDING, LOADED)  # kinds that only take
 MOVING = 6  # kinds of effects that depend on the motion of the moment
 TURNING, SLIDING, STILL = range(3)  # how a joint moves
 # A joint's geometry: pose of its frame at 0 in its parent's (rotation by rows, origin), and axis.
-# The root's has minus gravity instead: in AXIS where it counts in the ten columns of a body, and
-# in ORIGIN where only in the four of its weight.
-ROTATION, ORIGIN, AXIS, GEOMETRY = 0, 9, 12, 15
+# The root's has minus gravity instead: in JOINT_AXIS where it counts in the ten columns of a body,
+# and in ORIGIN where only in the four of its weight.
+ROTATION, ORIGIN, JOINT_AXIS, GEOMETRY = 0, 9, 12, 15
 # A joint's working memory: pose in the world, then w, alpha and a in its own frame.
 OMEGA, ALPHA, ACCELERATION, MOTION = 12, 15, 18, 21
 
@@ -65,8 +66,7 @@ class Regressor:
         effects: EffectColumns,
         expected: Array | None = None,
     ) -> None:
-        self.n_axes = len(multibody.units)
-        self.n_joints = multibody.n_joints
+        self.n_axes = multibody.n_axes
         self.n_columns = len(kept) + len(effects.labels)
         self.size = self.n_axes * self.n_columns  # of one regressor
         bodies, which = _bodies_columns(len(multibody.bodies))[kept].T
@@ -118,7 +118,9 @@ class Multibody:
     inertial_prior: (10 * bodies,) the URDF's inertial parameters, body after body: mass m (kg),
         first moments mc (kg m), inertia (kg m^2) about the origin of the body's joint frame (of
         the sensor frame for the body that it carries), in the order of `INERTIAL`.
-    model: pinocchio's model, gravity included.
+    kinematics: pinocchio's model, other joints locked, gravity included. n_joints: the number of
+        those that move. n_axes: of the rows.
+    gravity: (3,) m/s^2, that the columns of whole bodies have; 0 where the driver takes it out.
     geometry, joints, units: as `fill` takes them.
     body_joints: the joint of each body, as they are numbered there.
     feels: (rows, bodies) True where a row's joint or sensor carries the body.
@@ -139,7 +141,8 @@ class Multibody:
             tree, sensor_joint = cut_at_sensor(tree, sensor_frame)
         model = reduced_model(tree, [*joints, *([sensor_joint] if sensor_joint else [])], locked)
         model.gravity.linear = np.array(gravity, dtype=np.float64)
-        self.model, self.n_joints = model, len(joints)
+        self.kinematics: Any = model
+        self.n_joints, self.n_axes = len(joints), 6 if sensor_joint else len(joints)
         ids = [model.getJointId(name) for name in joints]
         body_ids, row_ids = ids, ids
         if sensor_joint:
@@ -157,13 +160,14 @@ class Multibody:
         self.body_joints: Indices = np.array(body_ids, dtype=np.intp)
         self.feels = np.array([[b in set(model.subtrees[r]) for b in body_ids] for r in row_ids])
         self.geometry, self.joints, axes = _arrays_of(model, ids)
-        self._weight = ORIGIN if compensated else AXIS
+        self._weight = ORIGIN if compensated else JOINT_AXIS
         self.set_gravity(model.gravity.linear)
         units = np.eye(6) if sensor_joint else axes[row_ids]
         self.units: Array = np.column_stack((row_ids, units))
 
     def set_gravity(self, gravity: Array) -> None:
         """Have regressors of these bodies another gravity (3,) m/s^2, pinocchio's model not."""
+        self.gravity: Array = (self._weight == JOINT_AXIS) * np.array(gravity, dtype=np.float64)
         self.geometry[0, self._weight :][:3] = -gravity
 
     def carried(self, bodies: Array) -> Array:
@@ -174,7 +178,7 @@ class Multibody:
         """
         carried = dict(zip(self.body_joints.tolist(), bodies.copy(), strict=True))
         for joint in sorted(carried, reverse=True):
-            parent = self.model.parents[joint]
+            parent = self.kinematics.parents[joint]
             if parent in carried:
                 poses = self._poses(joint)
                 carried[parent] += np.mean([T @ carried[joint] @ T.T for T in poses], axis=0)
@@ -182,9 +186,9 @@ class Multibody:
 
     def _poses(self, joint: int) -> list[Array]:
         """Poses (4, 4) of a joint in its parent's frame, on whose mean second moments depend."""
-        g, place = self.geometry[joint], self.model.jointPlacements[joint].homogeneous
+        g, place = self.geometry[joint], self.kinematics.jointPlacements[joint].homogeneous
         if self.joints[joint, 1] == TURNING:  # a mean over more angles is the same
-            turns = [pin.exp3(angle * g[AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
+            turns = [pin.exp3(angle * g[JOINT_AXIS:]) for angle in np.linspace(0.0, 1.5 * np.pi, 4)]
             return [place @ pin.SE3(R, np.zeros(3)).homogeneous for R in turns]
         return [place]
 
@@ -248,60 +252,6 @@ class EffectColumns:
         return replace(self, labels=tuple(self.labels[i] for i in columns), entries=chosen)
 
 
-def joint_effects(
-    joints: Sequence[str],
-    *,
-    viscous: bool,
-    coulomb: bool,
-    offset: bool,
-    rotor_inertia: bool,
-    coulomb_velocity: float,
-    stribeck_velocity: float = 0.0,
-    asymmetry: bool = False,
-    loaded: bool = False,
-    couplings: Sequence[Coupling] = (),
-    stops: Sequence[float] = (),
-) -> EffectColumns:
-    """The chosen columns of every joint and coupling, kind by kind.
-
-    A coupling (i, j, sign) moves at dq_i + sign dq_j, and its columns act on joint i and joint j.
-    Stribeck friction, asymmetry and what goes with the load go with Coulomb's; with a velocity of 0
-    the first is none.
-    """
-    n, size = len(joints), len(joints) + len(couplings)
-    mixing = np.vstack([np.eye(n), np.zeros((len(couplings), n))])
-    # Each mover: its name, its place in the mixed velocities, and the rows that it acts on.
-    own = [(joint, i, (i,)) for i, joint in enumerate(joints)]
-    movers: list[tuple[str, int, tuple[int, ...]]] = [*own]
-    for k, coupling in enumerate(couplings):
-        i, j, sign = coupling
-        mixing[n + k, [i, j]] = 1.0, sign
-        movers.append((coupling_name(joints, coupling), n + k, (i, j)))
-    # A coupling has no offset of its own. What only takes energy comes last.
-    columns = (
-        (offset, "offset", -1, own),
-        (rotor_inertia, "rotor_inertia", 2 * size, movers),
-        (coulomb and stribeck_velocity > 0.0, STRIBECK, 3 * size, own),
-        (coulomb and asymmetry, ASYMMETRY, 4 * size, own),
-        (viscous, "viscous", 0, movers),
-        (coulomb, "coulomb", size, movers),
-        (coulomb and loaded, LOADED, 5 * size, own),
-    )
-    labels: list[str] = []
-    entries: list[tuple[int, int, int]] = []
-    for wanted, kind, base, moving in columns:
-        for name, place, rows in moving if wanted else ():
-            source = MOVING * size if base < 0 else base + place
-            entries += [(row, len(labels), source) for row in rows]
-            labels.append(f"{kind} {name}")
-    for k, way in enumerate(stops):
-        for i, joint in enumerate(joints):
-            entries.append((i, len(labels), MOVING * size + 1 + k * n + i))
-            labels.append(f"{PRESLIDING}_{way:g} {joint}")
-    velocities = coulomb_velocity, stribeck_velocity or 1.0
-    return EffectColumns(tuple(labels), np.array(entries).reshape(-1, 3), velocities, mixing)
-
-
 def sensor_offsets(axes: Sequence[str], n_joints: int, *, wanted: bool) -> EffectColumns:
     """One constant column per sensor axis (N or N m), or none."""
     n = len(axes) if wanted else 0
@@ -357,10 +307,10 @@ def fill(
     work : (>= joints + 2 + rows + columns, 21). Neither it nor `out` shares memory with the states.
     """
     n_joints, n_rows, n_columns = len(joints), len(units), len(columns)
-    size, movers = out.shape[1] - offset, len(mixing)
+    size = out.shape[1] - offset
     root, twist = work[0], n_joints + 1
     force, scratch = twist + n_rows, work[n_joints]
-    loads, width = np.empty(n_rows), size // max(n_rows, 1)
+    loads = np.empty(n_rows)
     for s in range(len(q)):
         row = out[s, offset:]
         for i in range(size):
@@ -368,7 +318,7 @@ def fill(
         for i in range(MOTION):
             root[i] = 1.0 if i in (0, 4, 8) else 0.0
         for i in range(3):
-            root[ACCELERATION + i] = geometry[0, AXIS + i]
+            root[ACCELERATION + i] = geometry[0, JOINT_AXIS + i]
         for j in range(1, n_joints):
             kind, place = joints[j, 1], joints[j, 2]
             x, dx, ddx = 0.0, 0.0, 0.0
@@ -384,11 +334,7 @@ def fill(
             own[1] += v1
             own[2] += v2
         for c in range(n_columns):
-            own, k = work[columns[c, 0]], columns[c, 1]
-            if k < 10:
-                _column(own, k, scratch, work[force + c])
-            else:
-                _weight(own, k - 11, geometry[0], work[force + c])
+            _column(work[columns[c, 0]], columns[c, 1], geometry[0], scratch, work[force + c])
         for r in range(n_rows):
             loads[r] = 0.0
         for e in range(len(entries)):
@@ -398,18 +344,34 @@ def fill(
             angular = work[u, 3] * work[f, 3] + work[u, 4] * work[f, 4] + work[u, 5] * work[f, 5]
             row[entries[e, 2]] = linear + angular
             loads[entries[e, 0]] += expected[entries[e, 1]] * (linear + angular)
-        for e in range(len(effects)):
-            place, source = effects[e, 0], effects[e, 1]
-            if source > MOVING * movers:
-                row[place] = stops[s, source - MOVING * movers - 1]
-            elif source == MOVING * movers:
-                row[place] = 1.0
-            else:
-                kind, mixed, r = source // movers, mixing[source % movers], place // width
-                moved = 0.0
-                for i in range(mixed.size):
-                    moved += mixed[i] * (ddq[s, i] if kind == 2 else dq[s, i])
-                row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
+        _effects(row, loads, effects, mixing, per_velocity, dq[s], ddq[s], stops[s])
+
+
+@compiled_as_written
+def _effects(
+    row: Array,
+    loads: Array,
+    effects: Indices,
+    mixing: Array,
+    per_velocity: Array,
+    dq: Array,
+    ddq: Array,
+    stops: Array,
+) -> None:
+    """The effects' entries of a flat regressor `row`, at one state; loads (rows,) N m."""
+    movers, width = len(mixing), row.size // max(loads.size, 1)
+    for e in range(len(effects)):
+        place, source = effects[e, 0], effects[e, 1]
+        if source > MOVING * movers:
+            row[place] = stops[source - MOVING * movers - 1]
+        elif source == MOVING * movers:
+            row[place] = 1.0
+        else:
+            kind, mixed, r = source // movers, mixing[source % movers], place // width
+            moved = 0.0
+            for i in range(mixed.size):
+                moved += mixed[i] * (ddq[i] if kind == 2 else dq[i])
+            row[place] = mixed[r] * _effect(kind, moved, per_velocity, loads[r])
 
 
 @compiled_as_written
@@ -458,7 +420,7 @@ def _turned_back(R: Array, x: float, y: float, z: float) -> tuple[float, float, 
 def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, ddq: float) -> None:
     """A joint's pose and motion `own` from those of its `parent` and its geometry g."""
     # The frame in the parent's: turned by Rodrigues' formula, or pushed along the axis.
-    x, y, z = g[AXIS], g[AXIS + 1], g[AXIS + 2]
+    x, y, z = g[JOINT_AXIS], g[JOINT_AXIS + 1], g[JOINT_AXIS + 2]
     px, py, pz = g[ORIGIN], g[ORIGIN + 1], g[ORIGIN + 2]
     s, c = 0.0, 1.0
     if kind == TURNING:
@@ -517,8 +479,20 @@ def _move(own: Array, parent: Array, g: Array, kind: int, q: float, dq: float, d
 
 
 @compiled_as_written
-def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
-    """Force and moment, out (6,), about the world's origin that parameter k costs a body at m."""
+def _column(m: Array, k: int, root: Array, scratch: Array, out: Array) -> None:
+    """Force and moment, out (6,), about the world's origin that parameter k costs a body at m.
+
+    From 10 on it is what the four of its weight cost at rest, by the geometry of the root.
+    """
+    if k > 9:
+        x, y, z = root[ORIGIN], root[ORIGIN + 1], root[ORIGIN + 2]
+        out[0], out[1], out[2] = 0.0, 0.0, 0.0
+        if k == 10:
+            out[0], out[1], out[2] = x, y, z
+            out[3], out[4], out[5] = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], x, y, z)
+        else:
+            out[3], out[4], out[5] = _cross(m[k - 11], m[k - 8], m[k - 5], x, y, z)
+        return
     for r in range(6):
         scratch[r] = 0.0
     w0, w1, w2 = m[OMEGA], m[OMEGA + 1], m[OMEGA + 2]
@@ -552,18 +526,6 @@ def _column(m: Array, k: int, scratch: Array, out: Array) -> None:
     out[3] += n0
     out[4] += n1
     out[5] += n2
-
-
-@compiled_as_written
-def _weight(m: Array, k: int, root: Array, out: Array) -> None:
-    """Force and moment, out (6,), at rest about the world's origin: of a mass (k < 0), or mc_k."""
-    x, y, z = root[ORIGIN], root[ORIGIN + 1], root[ORIGIN + 2]
-    out[0], out[1], out[2] = 0.0, 0.0, 0.0
-    if k < 0:
-        out[0], out[1], out[2] = x, y, z
-        out[3], out[4], out[5] = _cross(m[ORIGIN], m[ORIGIN + 1], m[ORIGIN + 2], x, y, z)
-    else:
-        out[3], out[4], out[5] = _cross(m[k], m[3 + k], m[6 + k], x, y, z)
 
 
 def _bodies_columns(bodies: int) -> Indices:

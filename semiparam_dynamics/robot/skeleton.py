@@ -12,7 +12,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 
-DENSITY = 1500.0  # kg / m^3, of capsules that have their body's mass: motors in a shell
+CAPSULE_DENSITY = 1500.0  # kg / m^3, of capsules that have their body's mass: motors in a shell
 THINNEST, THICKEST = 0.012, 0.07  # m, radii
 SHORTEST = 0.01  # m: below it nothing is drawn between two frames
 
@@ -129,7 +129,7 @@ class Skeleton:
         ends = _distinct(ends)
         lengths = [float(np.linalg.norm(end)) for end in ends]
         mass = 0.0 if inertia is None else float(inertia.mass)
-        across = mass / (DENSITY * np.pi * max(sum(lengths), 1e-9))
+        across = mass / (CAPSULE_DENSITY * np.pi * max(sum(lengths), 1e-9))
         radius = float(np.clip(np.sqrt(max(across, 0.0)), THINNEST, THICKEST))
         return [Capsule(body, np.zeros(3), np.array(end), radius) for end in ends]
 

@@ -12,7 +12,7 @@ from conditions import Condition, Truth
 
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 
 
 def test_a_fault_that_a_log_has_as_it_is_counts_as_none(

@@ -19,7 +19,7 @@ from semiparam_dynamics.dynamics.consistent import (
 )
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyConfig, RigidBodyIdentifier
 from semiparam_dynamics.dynamics.sample import Sample
-from semiparam_dynamics.offline.identification.urdf_export import export_urdf
+from semiparam_dynamics.offline.identification.identify import export_urdf
 from semiparam_dynamics.robot.inertia import is_body, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 

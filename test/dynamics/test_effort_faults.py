@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import nnls
 
 from semiparam_dynamics.base.arrays import Array
+from semiparam_dynamics.dynamics.effort_faults import EXAMINED_S, FirstMotion
 from semiparam_dynamics.dynamics.effort_trials import anchored_fit
 from semiparam_dynamics.dynamics.filtering import FilterConfig, SampleFilter
-from semiparam_dynamics.dynamics.first_motion import MOTION, FirstMotion
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -23,7 +23,7 @@ N = 4  # joints
 
 def samples(gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)) -> list[Sample]:
     """A motion of the small arm under a gravity that it may not be configured for."""
-    log, model = arm_log(MOTION + 2.0, gravity=gravity), small_arm()
+    log, model = arm_log(EXAMINED_S + 2.0, gravity=gravity), small_arm()
     measured = [
         Measurement(int(stamp), *row)
         for stamp, *row in zip(log.stamps, log.q, log.dq, log.y, strict=True)
@@ -94,7 +94,7 @@ def test_it_waits_for_motion_that_is_measured(motion) -> None:
         first.take(dataclasses.replace(sample, informative=False))
         first.take(dataclasses.replace(sample, y=None))
         first.take(dataclasses.replace(sample, y=np.full(N, np.nan)))
-    assert first.values() == {"first motion": f"after {MOTION:g} s of motion with efforts"}
+    assert first.values() == {"first motion": f"after {EXAMINED_S:g} s of motion with efforts"}
 
 
 def test_a_joint_without_efforts_is_left_out_by_name_and_the_others_are_examined(motion) -> None:
@@ -114,8 +114,8 @@ def test_it_says_how_much_motion_it_has_seen(motion) -> None:
     for sample in motion[: len(motion) // 2]:
         first.take(sample)
     seen = float(first.state.split()[0])
-    assert first.state.endswith(f"of {MOTION:g} s of motion with efforts")
-    assert seen == pytest.approx(MOTION / 2, abs=2.0)
+    assert first.state.endswith(f"of {EXAMINED_S:g} s of motion with efforts")
+    assert seen == pytest.approx(EXAMINED_S / 2, abs=2.0)
 
 
 def test_a_fit_is_that_of_scipy() -> None:

@@ -10,16 +10,22 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.base.errors import SampleError
-from semiparam_dynamics.robot.model import FrictionMemory, RobotModel, expected_scales
+from semiparam_dynamics.robot.model import (
+    FrictionMemory,
+    RobotConfig,
+    RobotModel,
+    expected_scales,
+    joint_effects,
+)
 from semiparam_dynamics.robot.regressor import (
     DISSIPATIVE,
     GEOMETRY,
     MOTION,
     OPTIONAL,
     PRESLIDING,
+    Coupling,
     EffectColumns,
     fill,
-    joint_effects,
     sensor_offsets,
 )
 
@@ -56,17 +62,16 @@ def random_tree(seed: int, n_joints: int = 9) -> str:
 
 def pinocchio_regressors(model: RobotModel, states: np.ndarray) -> np.ndarray:
     """(n, n_axes, 10 * bodies) by pinocchio, rows and columns in the order of the robot model."""
-    multibody, full = model._multibody, []
-    kinematics = multibody.model
+    kinematics, full = model.kinematics, []
     data = kinematics.createData()
     for state in np.swapaxes(states, 0, 1):
         whole = state_of(kinematics, dict(zip(model.joint_names, state.T, strict=True)))
         full.append(pin.computeJointTorqueRegressor(kinematics, data, *whole).copy())
     rows = rows_of(kinematics, model.joint_names)
     if model.config.target == "wrench":
-        first = kinematics.joints[int(multibody.body_joints[0])].idx_v
+        first = kinematics.joints[int(model.body_joints[0])].idx_v
         rows = list(range(first, first + 6))
-    columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in multibody.body_joints])
+    columns = np.concatenate([10 * (i - 1) + np.arange(10) for i in model.body_joints])
     return np.array(full)[:, rows][:, :, columns]
 
 
@@ -117,10 +122,11 @@ def test_always_zero_entries_are_zero_whatever_was_there() -> None:
 AXES, SHARED = 2, ("rotor_inertia", "viscous", "coulomb")
 
 
-def effects_of(**chosen: object) -> EffectColumns:
-    """Columns of two joints, all kinds where nothing else is chosen."""
-    kinds = dict.fromkeys(("viscous", "coulomb", "offset", "rotor_inertia"), True)
-    return joint_effects(["a", "b"], **{"coulomb_velocity": 0.2, **kinds, **chosen})
+def effects_of(couplings: Sequence[Coupling] = (), **chosen: object) -> EffectColumns:
+    """Columns of two joints: the basic kinds and others that are chosen."""
+    others = {"stribeck_velocity": 0.0, "asymmetry": False, "loaded": False, "presliding": ()}
+    config = RobotConfig(**{"coulomb_velocity": 0.2, **others, **chosen})
+    return joint_effects(["a", "b"], config, couplings)
 
 
 def values(effects: EffectColumns, stops: Sequence[float] = ()) -> np.ndarray:
@@ -181,7 +187,7 @@ def test_a_shared_motor_acts_on_both_joints_with_the_power_of_its_motion(sign: f
 
 
 def test_stops_come_last_kind_by_kind() -> None:
-    effects = effects_of(viscous=False, offset=False, stops=(1e-3, 0.1))
+    effects = effects_of(viscous=False, offset=False, presliding=(1e-3, 0.1))
     assert effects.labels[-4:] == (
         *("presliding_0.001 a", "presliding_0.001 b", "presliding_0.1 a", "presliding_0.1 b"),
     )

@@ -13,7 +13,7 @@ import pytest
 from rosbags.rosbag2 import StoragePlugin, Writer
 
 from semiparam_dynamics.base.errors import BagError
-from semiparam_dynamics.offline.doctor.joint_log import read_joint_log
+from semiparam_dynamics.offline.doctor.messages import read_joint_log
 from semiparam_dynamics.samples.bag import (
     WRENCH,
     BagReader,

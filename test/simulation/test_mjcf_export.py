@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 from semiparam_dynamics.base.errors import RobotModelError
-from semiparam_dynamics.offline.identification.urdf_export import export_urdf
+from semiparam_dynamics.offline.identification.identify import export_urdf
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.simulation.mjcf_export import export_mjcf, mjcf_efforts, rotor_inertias
 

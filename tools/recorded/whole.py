@@ -82,7 +82,7 @@ def training(residual: str, learner: str) -> Arrays:
 def identification() -> Arrays:
     """Parameters that a robot can have, of the xMate; the last 40 % are only scored."""
     from semiparam_dynamics.offline.evaluation.bags import Bags
-    from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
+    from semiparam_dynamics.offline.identification.identify import identify_on_bags
 
     config = config_of(coulomb_velocity=0.005, filter__stages=2)
     with tempfile.TemporaryDirectory() as folder:

@@ -22,8 +22,8 @@ from semiparam_dynamics.base.nodes.learner_thread import LearnerThread
 from semiparam_dynamics.base.parameters import one_or_each, parameters, replace
 from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.changes.external_wrench import ExternalWrench
+from semiparam_dynamics.dynamics.effort_faults import FirstMotion
 from semiparam_dynamics.dynamics.estimator import BlockPrediction
-from semiparam_dynamics.dynamics.first_motion import FirstMotion
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig, InverseDynamicsNodeConfig
 from semiparam_dynamics.learner.learner import LOCKED, InverseDynamicsLearner, Step

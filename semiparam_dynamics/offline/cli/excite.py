@@ -11,18 +11,22 @@ from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import reserved
 from semiparam_dynamics.base.parameters import group, parameters, replace
 from semiparam_dynamics.base.progress import ProgressBar
-from semiparam_dynamics.offline.cli.light_options import add_overwrite, add_urdf, warn
-from semiparam_dynamics.offline.cli.options import add_config_options, node_config
+from semiparam_dynamics.offline.cli.options import (
+    add_config_options,
+    add_options,
+    add_overwrite,
+    add_urdf,
+    node_config,
+    warn,
+)
 from semiparam_dynamics.offline.identification.collisions import CollisionConfig, Collisions
 from semiparam_dynamics.offline.identification.excitation import (
     Excitation,
     ExcitationConfig,
-    optimize_excitation,
-)
-from semiparam_dynamics.offline.identification.excitation_files import (
     ExportConfig,
     excitation_table,
     lead_in,
+    optimize_excitation,
     plot_excitation,
     write_csv,
     write_trajectory_bag,
@@ -34,51 +38,22 @@ from semiparam_dynamics.robot.model import RobotConfig, RobotModel
 from semiparam_dynamics.robot.urdf import read_urdf
 from semiparam_dynamics.samples.bag_writer import check_bag_place
 
-FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
-
-DESCRIPTION = """\
-Find a periodic motion that identifies the robot's base parameters well: the condition number of
-their regressor is minimised within the URDF's limits of motion and effort. Each period starts and
-ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a rosbag2 with
-one JointTrajectory whose first point leaves the arm time to reach it, and trial_bag, one period at
-low speed. The motion keeps clear of the robot itself (by the URDF's collision elements) and of a
-floor, of nothing else: narrow joints with --range, see it in simulation, play trial_bag first."""
-EXAMPLES = (
-    "semiparam excite --urdf robot.urdf --out motion",
-    "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
-    "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
-)
-# Parameters with an option of their own; --set takes all.
-OPTIONS = {
-    "search.period": "length of the motion's period, s",
-    "search.velocity_scale": "share of the velocity limits used",
-    "search.effort_scale": "share of the effort limits used",
-    "clearance": "distance kept from collisions, m",
-    "floor": "its height in m, base or none",
-    "repeat": "periods written, one after the other",
-    "rate": "points written a second",
-    "topic": "of the bag's JointTrajectory",
+EXAMPLES = {
+    "excite": (
+        "semiparam excite --urdf robot.urdf --out motion",
+        "semiparam excite --urdf robot.urdf --range joint2=-1:0.5 --out motion",
+        "semiparam excite --urdf robot.urdf --set search.harmonics=8 --out motion",
+    ),
 }
 
-
-@dataclass(frozen=True)
-class ExciteConfig:
-    """The parameters of the verb: the robot as the node has it, and the motion."""
-
-    robot: RobotConfig = group(RobotConfig, inline=True)
-    search: ExcitationConfig = group(ExcitationConfig)
-    free: FreeJointsConfig = group(FreeJointsConfig, inline=True)
-    collisions: CollisionConfig = group(CollisionConfig, inline=True)
-    export: ExportConfig = group(ExportConfig, inline=True)
+EXCITATION_FILES = ("trajectory.csv", "trajectory.png", "trajectory_bag", "trial_bag")
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
+def add_excite(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `excite`."""
     add_urdf(parser, "the robot: file, or name as ur10", required=True)
     parser.add_argument("--out", metavar="DIR", required=True, help="where the files go")
-    parser.add_argument(
-        "--joints", metavar="A,B,...", default="", help="default: all actuated ones of the URDF"
-    )
+    add_options(parser, ("--joints", "", "A,B,...", "default: all actuated ones of the URDF"))
     parser.add_argument("--target", choices=("effort", "wrench"), help="what will be measured")
     parser.add_argument(
         "--range",
@@ -88,10 +63,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="ranges",
         help="narrower limits than the URDF's (may be repeated)",
     )
-    parser.add_argument("--meshes", metavar="DIR", help="folder of the collision meshes' packages")
-    parser.add_argument("--no-collisions", action="store_true", help="check no collisions")
+    add_options(
+        parser,
+        ("--meshes", str, "DIR", "folder of the collision meshes' packages"),
+        ("--no-collisions", False, "", "check no collisions"),
+    )
     known = {entry.name: entry for entry in parameters(ExciteConfig)}
-    for name, text in OPTIONS.items():
+    for name, text in OWN_OPTIONS.items():
         kind = known[name].type
         parser.add_argument(
             f"--{name.rpartition('.')[2].replace('_', '-')}",
@@ -104,8 +82,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config_options(parser, ExciteConfig)
 
 
-def run(args: argparse.Namespace) -> int:
-    """Search, write the files, and print what was found."""
+def run_excite(args: argparse.Namespace) -> int:
+    """Find a periodic motion that identifies the robot's base parameters well: the condition
+    number of their regressor is minimised within the URDF's limits of motion and effort. Each
+    period starts and ends at rest. Writes trajectory.csv, trajectory.png and trajectory_bag, a
+    rosbag2 with one JointTrajectory whose first point leaves the arm time to reach it, and
+    trial_bag, one period at low speed. The motion keeps clear of the robot itself (by the
+    URDF's collision elements) and of a floor, of nothing else: narrow joints with --range, see
+    it in simulation, play trial_bag first.
+    """
     whole = _config(args)
     robot, config, export = whole.robot, whole.search, whole.export
     urdf = read_urdf(args.urdf)
@@ -123,7 +108,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.no_collisions:
         collisions = Collisions(effort_model, whole.collisions, folders, limits)
     out = Path(args.out).expanduser()
-    table, figure, bag, trial = files = [out / name for name in FILES]
+    table, figure, bag, trial = files = [out / name for name in EXCITATION_FILES]
     with reserved(files, overwrite=args.overwrite):
         warn([*limits.warnings, *(collisions.notes if collisions else ())])
         for path in (bag, trial):
@@ -148,6 +133,30 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+# Parameters with an option of their own; --set takes all.
+OWN_OPTIONS = {
+    "search.period": "length of the motion's period, s",
+    "search.velocity_scale": "share of the velocity limits used",
+    "search.effort_scale": "share of the effort limits used",
+    "clearance": "distance kept from collisions, m",
+    "floor": "its height in m, base or none",
+    "repeat": "periods written, one after the other",
+    "rate": "points written a second",
+    "topic": "of the bag's JointTrajectory",
+}
+
+
+@dataclass(frozen=True)
+class ExciteConfig:
+    """The parameters of the verb: the robot as the node has it, and the motion."""
+
+    robot: RobotConfig = group(RobotConfig, inline=True)
+    search: ExcitationConfig = group(ExcitationConfig)
+    free: FreeJointsConfig = group(FreeJointsConfig, inline=True)
+    collisions: CollisionConfig = group(CollisionConfig, inline=True)
+    export: ExportConfig = group(ExportConfig, inline=True)
+
+
 def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> str:
     if excitation.approach is None or collisions is None:
         return "Collisions were not checked."
@@ -160,7 +169,7 @@ def _collisions_told(excitation: Excitation, collisions: Collisions | None) -> s
 
 def _config(args: argparse.Namespace) -> ExciteConfig:
     """The parameters of --params (the node's YAML serves) and --set, then the plain options."""
-    names = [*OPTIONS, "target"]
+    names = [*OWN_OPTIONS, "target"]
     given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     if args.joints:
         given["joints"] = tuple(name.strip() for name in args.joints.split(","))

@@ -15,18 +15,48 @@ from semiparam_dynamics.base.arrays import WRENCH_AXES
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.output_files import check_replaced, write_files
 from semiparam_dynamics.learner.learner import MODELS
-from semiparam_dynamics.offline.cli.light_options import add_overwrite
+from semiparam_dynamics.offline.cli.options import add_options, add_overwrite
 
-DESCRIPTION = """\
-Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the node
-inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the same for a
-wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that are learned, in their
-order."""
-EXAMPLES = (
-    "semiparam layouts layouts",
-    "semiparam layouts layouts --joints joint1 joint2 joint3",
-    "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
-)
+EXAMPLES = {
+    "layouts": (
+        "semiparam layouts layouts",
+        "semiparam layouts layouts --joints joint1 joint2 joint3",
+        "semiparam layouts layouts --node /left/inverse_dynamics --base left_base",
+    ),
+}
+
+
+def add_layouts(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `layouts`."""
+    parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
+    parser.add_argument(
+        "--joints",
+        nargs="+",
+        default=UR_JOINTS,
+        metavar="NAME",
+        help="learned joints, in order (default: those of a UR arm)",
+    )
+    add_options(
+        parser,
+        ("--node", NODE, "NAME", "the node's name with its namespace (default %(default)s)"),
+        ("--base", "base_link", "FRAME", "fixed frame of the 3D view (default %(default)s)"),
+    )
+    add_overwrite(parser)
+
+
+def run_layouts(args: argparse.Namespace) -> int:
+    """Write the layouts with which PlotJuggler (3.9 or newer), Foxglove and RViz show what the
+    node inverse_dynamics publishes: DIR/plotjuggler/effort.xml, DIR/foxglove/effort.json, the
+    same for a wrench, and DIR/rviz/semiparam_dynamics.rviz. The joints' names are those that
+    are learned, in their order.
+    """
+    found = contents(args.joints, args.node, args.base)
+    files = {args.out / name: text for name, text in found.items()}
+    check_replaced(files, overwrite=args.overwrite)
+    write_files(files)
+    print(*files, sep="\n")
+    return 0
+
 
 DESCRIPTION_TOPIC = "/robot_description"
 DIAGNOSTICS = "/diagnostics"
@@ -44,36 +74,6 @@ UR_JOINTS = (
 NODE = "/inverse_dynamics"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the verb's arguments."""
-    parser.add_argument("out", type=Path, metavar="DIR", help="where the files go")
-    parser.add_argument(
-        "--joints",
-        nargs="+",
-        default=UR_JOINTS,
-        metavar="NAME",
-        help="learned joints, in order (default: those of a UR arm)",
-    )
-    for option, value, metavar, text in (
-        ("--node", NODE, "NAME", "the node's name with its namespace"),
-        ("--base", "base_link", "FRAME", "fixed frame of the 3D view"),
-    ):
-        parser.add_argument(
-            option, default=value, metavar=metavar, help=f"{text} (default %(default)s)"
-        )
-    add_overwrite(parser)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Write the files, and print their names."""
-    found = contents(args.joints, args.node, args.base)
-    files = {args.out / name: text for name, text in found.items()}
-    check_replaced(files, overwrite=args.overwrite)
-    write_files(files)
-    print(*files, sep="\n")
-    return 0
-
-
 class Curve(NamedTuple):
     """A number of a message, as each viewer finds it; the factories below make one."""
 
@@ -86,7 +86,7 @@ class Curve(NamedTuple):
 # Curves with common axes, by their title; and such plots one above the other, by the page's title.
 Plots = dict[str, list[Curve]]
 Pages = dict[str, Plots]
-SHOWN = {"measured": "measured", "predicted": "predicted", "rigid_body": "rigid body"}  # topics
+LABELS = {"measured": "measured", "predicted": "predicted", "rigid_body": "rigid body"}  # of topics
 
 
 def field(topic: str, path: str, label: str) -> Curve:
@@ -139,7 +139,7 @@ def wrench_pages(node: str) -> Pages:
     for kind in ("force", "torque"):
         paths = {f"{kind} {axis}": f"wrench.{kind}.{axis}" for axis in "xyz"}
         pages[f"{kind}s"] = {
-            title: [field(f"{node}/{topic}", path, label) for topic, label in SHOWN.items()]
+            title: [field(f"{node}/{topic}", path, label) for topic, label in LABELS.items()]
             for title, path in paths.items()
         }
         pages["external"][f"external {kind}"] = [
@@ -151,7 +151,7 @@ def wrench_pages(node: str) -> Pages:
 def effort_pages(node: str, joints: Sequence[str]) -> Pages:
     """For the target effort: each of the learned `joints`, the external efforts, learning."""
     efforts = {
-        joint: [effort(f"{node}/{topic}", joint, i, label) for topic, label in SHOWN.items()]
+        joint: [effort(f"{node}/{topic}", joint, i, label) for topic, label in LABELS.items()]
         for i, joint in enumerate(joints)
     }
     external = [effort(f"{node}/external", joint, i, joint) for i, joint in enumerate(joints)]

@@ -1,4 +1,4 @@
-"""The command line `semiparam`: one verb a file, loaded without what only other verbs need."""
+"""The command line `semiparam`: verbs, loaded without what only other ones need."""
 
 from __future__ import annotations
 
@@ -11,30 +11,40 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from semiparam_dynamics import __version__
 from semiparam_dynamics.base.errors import ConfigurationError, SemiparamError
 from semiparam_dynamics.base.extras import missing_extra
 
-# Each is a module here with DESCRIPTION, add_arguments(parser), run(args), which returns the exit
-# code, and perhaps EXAMPLES.
+
+class Verb(NamedTuple):
+    """A verb's file here, and its summary.
+
+    The file has EXAMPLES of each of its verbs, add_VERB(parser), and run_VERB(args), which returns
+    the exit code and whose docstring is the description.
+    """
+
+    file: str
+    summary: str
+
+
 VERBS = {
-    "demo": "watch a simulated arm and its learner, live",
-    "doctor": "find faults of a bag before anything is learned from it",
-    "evaluate": "judge the learner on recorded bags",
-    "compare": "compare evaluations: errors, settings",
-    "objects": "teach the recognition node objects from pictures, live",
-    "teach": "teach objects before a camera or a video, on a page",
-    "tune": "choose the learner's parameters on bags",
-    "train": "train on bags in batch, for the node to start from",
-    "identify": "identify parameters a robot can have, and write a URDF",
-    "gains": "identify drive gains, where efforts are currents",
-    "excite": "find a motion that shows a robot's parameters well",
-    "convert": "turn npz, CSV or LeRobot logs into a rosbag2",
-    "compile": "compile the numerical core once, for every later start",
-    "completion": "print a script that completes commands in the shell",
-    "layouts": "write layouts for PlotJuggler, Foxglove and RViz",
+    "demo": Verb("live", "watch a simulated arm and its learner, live"),
+    "doctor": Verb("recordings", "find faults of a bag before anything is learned from it"),
+    "evaluate": Verb("learning", "judge the learner on recorded bags"),
+    "compare": Verb("learning", "compare evaluations: errors, settings"),
+    "objects": Verb("live", "teach the recognition node objects from pictures, live"),
+    "teach": Verb("live", "teach objects before a camera or a video, on a page"),
+    "tune": Verb("learning", "choose the learner's parameters on bags"),
+    "train": Verb("learning", "train on bags in batch, for the node to start from"),
+    "identify": Verb("learning", "identify parameters a robot can have, and write a URDF"),
+    "gains": Verb("recordings", "identify drive gains, where efforts are currents"),
+    "excite": Verb("excite", "find a motion that shows a robot's parameters well"),
+    "convert": Verb("recordings", "turn npz, CSV or LeRobot logs into a rosbag2"),
+    "compile": Verb("installation", "compile the numerical core once, for every later start"),
+    "completion": Verb("installation", "print a script that completes commands in the shell"),
+    "layouts": Verb("layouts", "write layouts for PlotJuggler, Foxglove and RViz"),
 }
 EXAMPLES_TITLE = "examples:"
 
@@ -70,16 +80,16 @@ def make_parser(loaded: Collection[str] = tuple(VERBS)) -> argparse.ArgumentPars
     )
     commands.add_argument("--version", action="version", version=f"semiparam {__version__}")
     subparsers = commands.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for verb, summary in VERBS.items():
+    for verb, (file, summary) in VERBS.items():
         parser = subparsers.add_parser(verb, help=summary)
         if verb in loaded:
-            module = importlib.import_module(f"semiparam_dynamics.offline.cli.{verb}")
-            parser.description = module.DESCRIPTION
+            module = importlib.import_module(f"semiparam_dynamics.offline.cli.{file}")
+            run = getattr(module, f"run_{verb}")
+            parser.description = run.__doc__
             parser.formatter_class = HelpFormatter
-            if examples := getattr(module, "EXAMPLES", ()):
-                parser.epilog = "\n  ".join([EXAMPLES_TITLE, *examples])
-            parser.set_defaults(run=module.run)
-            module.add_arguments(parser)
+            parser.epilog = "\n  ".join([EXAMPLES_TITLE, *module.EXAMPLES[verb]])
+            parser.set_defaults(run=run)
+            getattr(module, f"add_{verb}")(parser)
     return commands
 
 

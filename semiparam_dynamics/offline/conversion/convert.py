@@ -22,7 +22,7 @@ from semiparam_dynamics.samples.bag_writer import BagWriter
 
 KNOWN = ("t", "dt", "q", "dq", "tau", "wrench", "names")
 MAX_SPAN = 9e9  # s: more nanoseconds have no room in 64 bits
-MAX_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
+MAX_PLAUSIBLE_ANGLE = 20.0  # rad: joints that turn further than this three times over are rare
 MAX_PERIOD = 1.0  # s: no filter follows motion sampled so seldom, and 1 kHz is 1 in ms
 BEGINNING = 256  # bytes: enough to distinguish text from numbers
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # spreadsheets begin such text with one
@@ -333,7 +333,7 @@ def _warnings(unused: Sequence[str], q: Array) -> tuple[str, ...]:
     if unused:
         warnings.append(f"not used: {', '.join(unused)}")
     largest = float(np.abs(q).max())
-    if largest > MAX_ANGLE:
+    if largest > MAX_PLAUSIBLE_ANGLE:
         warnings.append(
             f"'q' reaches {largest:.4g}: are these degrees? they are taken as "
             "radians without --degrees"

@@ -13,29 +13,29 @@ from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.errors import SampleError
 
 SEPARATORS = ",;\t"  # or else spaces, which names may have in them
-KINDS = {
+COLUMN_KINDS = {
     "q": ("q", "pos", "position", "angle"),
     "dq": ("dq", "qd", "qdot", "vel", "velocity"),
     "tau": ("tau", "effort", "torque", "eff", "trq"),
 }
-_KIND_OF = {word: kind for kind, words in KINDS.items() for word in words}
+_KIND_OF = {word: kind for kind, words in COLUMN_KINDS.items() for word in words}
 TIMES = ("t", "time", "stamp", "timestamp", "sec", "secs", "seconds")
 COMMENT = ("#", "%")  # lines that begin so above the names, and what may stand before the names
-UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-WRENCH = ("fx", "fy", "fz", "tx", "ty", "tz")
+TIME_UNITS = {"": 1.0, "s": 1.0, "sec": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+WRENCH_COLUMNS = ("fx", "fy", "fz", "tx", "ty", "tz")
 MOMENTS = {"mx": "tx", "my": "ty", "mz": "tz"}
 DEGREE = float(np.deg2rad(1.0))
 # What one of a unit is of the unit of the bag's messages, in which a joint may slide as well.
-ANGLES = {"rad": 1.0, "mrad": 1e-3, "rev": 2.0 * np.pi}
-ANGLES |= dict.fromkeys(("deg", "degree", "degrees", "°"), DEGREE)
-LENGTHS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
-RATES = {f"{unit}/s": factor for unit, factor in (ANGLES | LENGTHS).items()}
+ANGLE_UNITS = {"rad": 1.0, "mrad": 1e-3, "rev": 2.0 * np.pi}
+ANGLE_UNITS |= dict.fromkeys(("deg", "degree", "degrees", "°"), DEGREE)
+LENGTH_UNITS = {"m": 1.0, "cm": 1e-2, "mm": 1e-3}
+RATES = {f"{unit}/s": factor for unit, factor in (ANGLE_UNITS | LENGTH_UNITS).items()}
 RATES |= dict.fromkeys(("rpm", "rev/min", "1/min"), 2.0 * np.pi / 60.0)
 FORCES = {"N": 1.0, "mN": 1e-3, "kN": 1e3}
 TORQUES = {"Nm": 1.0, "Ncm": 1e-2, "Nmm": 1e-3, "mNm": 1e-3, "kNm": 1e3}
-FACTORS = {
-    "q": ANGLES | LENGTHS,
-    "dq": RATES | ANGLES,  # the unit of the position, as some write it, stands for that by s
+UNIT_FACTORS = {
+    "q": ANGLE_UNITS | LENGTH_UNITS,
+    "dq": RATES | ANGLE_UNITS,  # the unit of the position, as some write it, stands for that by s
     "tau": TORQUES | FORCES,
     "force": FORCES,
     "moment": TORQUES,
@@ -57,12 +57,12 @@ def read_csv(
     """Arrays of a log, as `read_log` takes them, the joints' names, and the columns not used.
 
     Columns are recognised by name, whatever their order and capitals: the time by `TIMES` with or
-    without a unit (``time_ms``), a joint's by a word of `KINDS` before or after the joint
+    without a unit (``time_ms``), a joint's by a word of `COLUMN_KINDS` before or after the joint
     (``q_elbow``, ``q1``, ``position[elbow]``, ``elbow.velocity``, and ``actual_q_0`` as a UR's RTDE
-    has it), a wrench's by `WRENCH`, with something before it or not. A unit of `FACTORS` may follow
-    in brackets (``q1 [deg]``), one of `UNBRACKETED` without them, too (``q1_deg``): values become
-    rad, rad/s, N and N m. Positions and velocities without a unit are in degrees where `degrees`
-    says so; ``degrees`` (2, joints) is then 1 for these.
+    has it), a wrench's by `WRENCH_COLUMNS`, with something before it or not. A unit of
+    `UNIT_FACTORS` may follow in brackets (``q1 [deg]``), one of `UNBRACKETED` without them, too
+    (``q1_deg``): values become rad, rad/s, N and N m. Positions and velocities without a unit are
+    in degrees where `degrees` says so; ``degrees`` (2, joints) is then 1 for these.
     Joints that are only numbers, from 0 or 1 on without a gap, come in the order of the numbers and
     have no names, and of paths, as PlotJuggler writes them (``/joint_states/elbow/position``,
     with ``__time``), the last part is.
@@ -70,7 +70,7 @@ def read_csv(
     Raises SampleError where the text is no such table, or a used column's unit is not known.
     """
     header, rows, lines = _table(path, text)
-    parts: dict[str, dict[str, int]] = {kind: {} for kind in (*KINDS, "wrench")}
+    parts: dict[str, dict[str, int]] = {kind: {} for kind in (*COLUMN_KINDS, "wrench")}
     unused, time_at, time_scale = [], -1, 1.0
     split = [_without_unit(name) for name in header]
     of_joints = [joint_column(name) for name, _ in split]
@@ -89,7 +89,9 @@ def read_csv(
     if time_at < 0:
         for at, (name, unit) in enumerate(split):
             if unit is not None and name.lower() in TIMES:
-                raise _unknown_unit(path, unit, header[at], [known for known in UNITS if known])
+                raise _unknown_unit(
+                    path, unit, header[at], [known for known in TIME_UNITS if known]
+                )
         raise SampleError(
             f"{path} has no column of times; {FORMAT_HINT}. It has: {', '.join(header)}"
         )
@@ -112,9 +114,9 @@ def read_csv(
             of = kind if kind != "wrench" else "force" if joint.startswith("f") else "moment"
             unit = split[at][1]
             if unit is not None and (kind == "wrench" or joint in joints):
-                if not (spelling := _known(unit, FACTORS[of])):
-                    raise _unknown_unit(path, unit, header[at], FACTORS[of])
-                rows[:, at] *= FACTORS[of][spelling]
+                if not (spelling := _known(unit, UNIT_FACTORS[of])):
+                    raise _unknown_unit(path, unit, header[at], UNIT_FACTORS[of])
+                rows[:, at] *= UNIT_FACTORS[of][spelling]
             elif unit is None and degrees and kind in ("q", "dq"):
                 rows[:, at] *= DEGREE
     arrays = {"t": time, "q": rows[:, [parts["q"][joint] for joint in joints]]}
@@ -126,7 +128,7 @@ def read_csv(
             arrays[kind] = rows[:, _in_order(path, kind, columns, joints)]
             unused += [header[at] for joint, at in columns.items() if joint not in joints]
     if columns := parts["wrench"]:
-        arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH)]
+        arrays["wrench"] = rows[:, _in_order(path, "wrench", columns, WRENCH_COLUMNS)]
     return arrays, names, unused
 
 
@@ -283,7 +285,7 @@ def _without_unit(name: str) -> tuple[str, str | None]:
     """
     if (last := _BRACKETS.search(name)) and not last[1].strip().isdecimal():
         before, unit = name[: last.start()], last[1].strip()
-        known = any(_known(unit, factors) for factors in FACTORS.values())
+        known = any(_known(unit, factors) for factors in UNIT_FACTORS.values())
         return (before, unit) if known or before.lower() not in _KIND_OF else (name, None)
     if (last := _UNBRACKETED.search(name)) and joint_column(name[: last.start()]):
         return name[: last.start()], last[1]
@@ -312,13 +314,13 @@ def _unknown_unit(path: Path, unit: str, column: str, known: Iterable[str]) -> S
 def _time_scale(name: str) -> float | None:
     """Seconds in the column's unit; None where it is no time."""
     word, _, unit = re.sub(r"[\s(\[]+", "_", name.lower()).rstrip(")]_").lstrip("_").partition("_")
-    return UNITS.get(unit) if word in TIMES else None
+    return TIME_UNITS.get(unit) if word in TIMES else None
 
 
 def _wrench_axis(name: str) -> str:
     word = re.split(r"[._/\s\[(]+", name.lower().rstrip(")]"))
     axis = MOMENTS.get(word[-1], word[-1])
-    if axis in WRENCH:
+    if axis in WRENCH_COLUMNS:
         return axis
     if len(word) > 1 and word[-1] in "xyz" and word[-2] in ("force", "torque", "moment"):
         return ("f" if word[-2] == "force" else "t") + word[-1]
@@ -326,7 +328,7 @@ def _wrench_axis(name: str) -> str:
 
 
 def joint_column(name: str) -> tuple[str, str] | None:
-    """A column's kind, of `KINDS`, and its joint; None where the name is of neither."""
+    """A column's kind, of `COLUMN_KINDS`, and its joint; None where the name is of neither."""
     if name.lower() in _KIND_OF:
         return None  # qd is no q of a joint d
     name = re.sub(r"^actual_(?=[a-z]+_?\d+$)", "", name, flags=re.IGNORECASE)

@@ -35,7 +35,7 @@ EFFORTS = (
     "observation.state.torque",
 )
 WORDS = re.compile(r"[\s._/-]+")  # what stands between the words of a name
-TOLERANCE = 1e-4  # s: by so much LeRobot lets a time stamp differ from the frame's number
+STAMP_TOLERANCE_S = 1e-4  # s: by so much LeRobot lets a time stamp differ from the frame's number
 # A field of a path: a file from the network is no format string to be trusted.
 FIELD = re.compile(r"\{(\w+)(?::0?(\d{1,2})d)?\}")
 
@@ -205,7 +205,7 @@ def _columns(
     frames = (columns["frame_index"][:, 0] - columns["frame_index"][0, 0]) / float(info["fps"])
     stamps = columns["timestamp"][:, 0] - columns["timestamp"][0, 0]
     # Stamps are stored in single precision: the frames' numbers are exact where both agree.
-    agree = float(np.abs(stamps - frames).max()) <= TOLERANCE
+    agree = float(np.abs(stamps - frames).max()) <= STAMP_TOLERANCE_S
     columns["t"] = frames if agree else stamps
     return columns
 

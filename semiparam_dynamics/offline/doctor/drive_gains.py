@@ -29,8 +29,14 @@ from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelEr
 from semiparam_dynamics.base.parameters import from_flat, one_or_each, to_flat
 from semiparam_dynamics.dynamics.effort_trials import EFFECTS, Columns, anchored, anchored_fit
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import read_description, read_joint_log, read_locks
-from semiparam_dynamics.offline.doctor.messages import JointFacts, liveliest_stretch, repaired
+from semiparam_dynamics.offline.doctor.messages import (
+    JointFacts,
+    liveliest_stretch,
+    read_description,
+    read_joint_log,
+    read_locks,
+    repaired,
+)
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.robot.inertia import compact_body, inertial_parameters, pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
@@ -44,7 +50,7 @@ MAX_GAIN_STD = 0.1  # relative deviation up to which a gain is identified
 MAX_COMMON_STD = 0.5  # the same of the factor that all gains share
 LOG_URDF_STD = 0.25  # of its logarithm, which is estimated as well
 EFFECT_STD = 10.0  # of friction, offset and rotor, in largest efforts
-NOISE_SHARE = 0.3  # of an effort, to begin with
+START_NOISE_SHARE = 0.3  # of an effort, to begin with
 # Of each gain in addition to its posterior: what the columns lack of a real arm's friction and
 # the URDF of its bodies is taken for gain. Those of an arm whose efforts are in N m differ as far.
 RELATIVE_ERROR, ABSOLUTE_ERROR = 0.05, 0.02  # without and with a known load
@@ -306,7 +312,7 @@ class _Fit:
     def solve(self) -> tuple[Array, Array]:
         """(k,) log gains and their covariance (k, k)."""
         x = self._start
-        std = [NOISE_SHARE * float(values[:, -1].std()) for _, _, _, values in self._rows]
+        std = [START_NOISE_SHARE * float(values[:, -1].std()) for _, _, _, values in self._rows]
         for _ in range(ROUNDS):
             self._products = [
                 values.T @ values / max(one, 1e-12) ** 2
@@ -410,3 +416,27 @@ def _split(covariance: Array) -> tuple[Array, float]:
     without = np.eye(k) - 1.0 / k
     own: Array = np.sqrt(np.maximum(np.diag(without @ covariance @ without.T), 0.0))
     return own, common
+
+
+def gains_table(found: DriveGains) -> str:
+    """The gains as lines of text."""
+    width = max(map(len, found.names))
+    lines = []
+    for name, gain, std, told in zip(
+        found.names, found.gains, found.own_std, found.told, strict=True
+    ):
+        how = f"+- {100.0 * std:.1f} %" if told else "not told by this motion: the others' mean"
+        lines.append(f"{name:<{width}} {gain:>10.4g} N m a unit  {how}")
+    kind = (
+        "absolute: their common factor is the known load's"
+        if found.absolute
+        else "relative: their common factor is that of the URDF's masses"
+    )
+    lines.append(f"{kind}, +- {100.0 * found.common_std:.1f} %")
+    told = zip(found.names, found.gains, found.told, strict=True)
+    if turned := [name for name, gain, known in told if known and gain < 0.0]:
+        lines.append(
+            f"negative: {', '.join(turned)}. The URDF's torques explain the effort only with the "
+            "other sign: the driver's positive direction, or the axis in the URDF, is the opposite"
+        )
+    return "\n".join(lines)

@@ -23,8 +23,7 @@ from semiparam_dynamics.dynamics.effort_faults import (
     effort_findings,
 )
 from semiparam_dynamics.dynamics.effort_trials import Columns, Hypothesis, Trial, inertial_parts
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
-from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY, STANDING_RANGE
+from semiparam_dynamics.offline.doctor.messages import REST_VELOCITY, STANDING_RANGE, JointLog
 from semiparam_dynamics.robot.model import RobotModel
 
 MAX_UNEXPLAINED = 0.15  # of the efforts' variance: with less, names are in doubt by a fault alone
@@ -32,7 +31,7 @@ MAX_RATE = 100.0  # Hz, of the grid at most
 WIDE_RATIO = 4.0  # times the cut-off
 MIN_ROWS = 100  # rows of the grid, half of them between its ends, that least squares needs
 MAX_ROWS = 2500  # rows of the grid that least squares gets
-RECORD = "record a minute of varied motion"
+MORE_MOTION = "record a minute of varied motion"
 
 
 def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool = True) -> Columns:
@@ -43,14 +42,14 @@ def make_columns(log: JointLog, model: RobotModel, cutoff: float, *, free: bool 
     """
     assert log.y is not None
     if len(log) < 3:
-        raise BagError(f"{len(log)} joint states in order are too few to look at: {RECORD}")
+        raise BagError(f"{len(log)} joint states in order are too few to look at: {MORE_MOTION}")
     times = log.times
     rate = min(1.0 / float(np.median(np.diff(times))), MAX_RATE)
     n = int((times[-1] - times[0]) * rate) + 1
     edge = int(0.5 * rate)  # what the filters know nothing before or after
     if n < MIN_ROWS or n - 2 * edge < MIN_ROWS // 2:
         seconds = times[-1] - times[0]
-        raise BagError(f"{seconds:.2f} s of joint states are too few to look at: {RECORD}")
+        raise BagError(f"{seconds:.2f} s of joint states are too few to look at: {MORE_MOTION}")
     own = 1.0 / float(np.median(np.diff(times)))
     wide, narrow = (min(f, 0.4 * rate) for f in (WIDE_RATIO * cutoff, cutoff))
     grid = times[0] + np.arange(n) / rate

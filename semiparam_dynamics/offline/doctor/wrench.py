@@ -18,8 +18,8 @@ from semiparam_dynamics.base.errors import RobotModelError, listing
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.dynamics.effort_trials import MAX_SCALE, MIN_SCALE
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import (
+    JointLog,
     clipped,
     found,
     left_out,
@@ -34,7 +34,7 @@ from semiparam_dynamics.samples.joint_names import stamp_of
 from semiparam_dynamics.samples.measurement import StreamConfig
 
 AVERAGED = 0.2  # s over which readings are averaged before they are compared with weight
-MIN_BLOCKS = 15
+MIN_WEIGHT_BLOCKS = 15
 MIN_WEIGHT_SPREAD = 0.1  # of the weight: the sensor has to turn that far in it
 MAX_FORCE_UNEXPLAINED = 0.3  # of the variance: what leaves less explains the readings
 MAX_TURNED_RATIO = 0.5  # of the errors with another sign, or other axes, and as it is
@@ -176,7 +176,7 @@ def _weight(
         return [found("wrench: frame", told=where, what=what)], "the wrenches are in another frame"
     block = np.asarray((log.stamps - log.stamps[0]) // round(AVERAGED * SECOND), dtype=np.int64)
     _, first, of = np.unique(block, return_index=True, return_inverse=True)
-    if first.size < MIN_BLOCKS:
+    if first.size < MIN_WEIGHT_BLOCKS:
         return [], "there are too few readings"
     y = _means(log.values, of)
     q = _means(q, of)

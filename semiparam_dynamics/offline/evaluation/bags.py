@@ -24,11 +24,11 @@ from semiparam_dynamics.base.storage import saved_header
 from semiparam_dynamics.dynamics.sample import Sample, seconds_of
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import LOCKED
-from semiparam_dynamics.offline.doctor.joint_log import read_description
 from semiparam_dynamics.offline.doctor.messages import (
     LITTLE_MOTION,
     MIN_GAP,
     MIN_MISSING_SHARE,
+    read_description,
     stamp_findings,
 )
 from semiparam_dynamics.offline.evaluation.experiment import (
@@ -419,7 +419,7 @@ def _with_joints(
     return replace(config, joints=there)
 
 
-MIN_MOTION = 1.5  # s: in less hardly a parameter shows
+MIN_MOTION_S = 1.5  # s: in less hardly a parameter shows
 MORE = "record a minute or more of varied motion (semiparam excite finds one)"
 
 
@@ -429,10 +429,10 @@ def check_motion(stamps: Sequence[int]) -> str:
     Where it is little, the answer is a warning; else it is empty.
     """
     seconds = seconds_of(np.array(stamps, dtype=np.int64))
-    if seconds < MIN_MOTION:
+    if seconds < MIN_MOTION_S:
         raise BagError(
             f"{len(stamps)} samples in {seconds:.1f} s of motion are too few, "
-            f"{MIN_MOTION:g} s are needed at least: {MORE}"
+            f"{MIN_MOTION_S:g} s are needed at least: {MORE}"
         )
     if seconds < LITTLE_MOTION:
         return f"the arm moves for {seconds:.1f} s only, so that little is known of it: {MORE}"

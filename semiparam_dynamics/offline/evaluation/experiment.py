@@ -28,8 +28,12 @@ from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.dynamics.scores import RunningScores, ScoredSamples
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, IDENTIFIED, LearnedStates
+from semiparam_dynamics.offline.evaluation.protocols import (
+    ALL_MODELS,
+    IDENTIFIED,
+    LearnedStates,
+    ProtocolRun,
+)
 from semiparam_dynamics.offline.evaluation.verdict import Verdict, judge
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.regressor import OPTIONAL
@@ -41,7 +45,7 @@ TRAINING_SHARE, STARTING = 0.6, 0.5
 UNSCORED = "not scored, standing still before anything was learned"
 
 # Steps at the end that are timed, and before them some that make what they need ready.
-TIMED, WARM_UP = 128, 16
+TIMED_STEPS, WARM_UP_STEPS = 128, 16
 
 
 @dataclass(frozen=True)
@@ -359,7 +363,7 @@ def _score(
     Returns the last samples that are measured, with the filter's time for each.
     """
     scored = ScoredSamples(knows=part is None)
-    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP + TIMED)
+    last: deque[tuple[Sample, float]] = deque(maxlen=WARM_UP_STEPS + TIMED_STEPS)
     spans: list[tuple[int, int, int]] = []
     before = 0.0
     with ThreadPoolExecutor(1) as worker:
@@ -433,4 +437,4 @@ def _live_steps(
         started = time.perf_counter()
         take(sample)
         times.append(spent + time.perf_counter() - started)
-    return times[WARM_UP:] or times
+    return times[WARM_UP_STEPS:] or times

@@ -25,7 +25,8 @@ from semiparam_dynamics.offline.page import (
     shorten,
 )
 
-SHOWN = 10.0  # s of motion in which predictions and measurements are still distinct lines
+MOTION_TIME = "Time of motion (s)"
+SHOWN_S = 10.0  # s of motion in which predictions and measurements are still distinct lines
 NOMINAL = 0.9545  # share of a normal distribution within two standard deviations
 MARKERS = {"sequential": "o", "delayed": "D", "frozen": "s"}
 LOG_RATIO = 12.0  # curves that span more than this are drawn on a logarithmic scale
@@ -67,9 +68,7 @@ def error_panels(runs: Mapping[str, ProtocolRun], group: AxisGroup) -> list[str]
             known = curve[~np.isnan(curve)]
             if name in MODELS or (known.size and np.median(known) < high):
                 plot_line(axes, time, curve, LOOKS[name])
-        axes.set_title(PROTOCOL_TITLES[protocol])
-        axes.set_xlabel("Time of motion (s)")
-        axes.set_ylabel(f"RMSE ({group.unit})")
+        axes.set(title=PROTOCOL_TITLES[protocol], xlabel=MOTION_TIME, ylabel=f"RMSE ({group.unit})")
         axes.set_xlim(0.0, max(last, time[-1]))
         scale_axis(axes, low, high, log)
         if time[0] > 0.25 * last:
@@ -114,7 +113,7 @@ def _limits(curves: list[dict[str, Array]]) -> tuple[float, float, bool]:
 def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]) -> list[str]:
     """The last seconds of a run, an <svg> per axis."""
     time, y, values, std = run.trace.points()
-    recent = time >= time[-1] - SHOWN
+    recent = time >= time[-1] - SHOWN_S
     time, y, values, std = time[recent], y[recent], values[recent], std[recent]
     models = {name: values[:, i] for i, name in enumerate(run.trace.models)}
 
@@ -127,9 +126,7 @@ def prediction_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[st
         plot_line(axes, time, models["rigid_body"][:, axis], LOOKS["rigid_body"])
         plot_line(axes, time, mean, look)
         plot_line(axes, time, y[:, axis], MEASURED)
-        axes.set_title(shorten(names[axis], 40))
-        axes.set_xlabel("Time of motion (s)")
-        axes.set_ylabel(units[axis])
+        axes.set(title=shorten(names[axis], 40), xlabel=MOTION_TIME, ylabel=units[axis])
         axes.margins(x=0.0)
 
     return [
@@ -155,9 +152,8 @@ def residual_panels(run: ProtocolRun, names: Sequence[str], units: Sequence[str]
                 axes.stairs(percent, edges, fill=True, color=look.color, alpha=0.22)
             axes.stairs(percent, edges, color=look.color, linewidth=look.width)
         axes.axvline(0.0, color=FAINT, linewidth=0.8)
-        axes.set_title(shorten(names[axis], 40))
-        axes.set_xlabel(f"Measured minus predicted ({units[axis]})")
-        axes.set_ylabel("Samples (%)")
+        label = f"Measured minus predicted ({units[axis]})"
+        axes.set(title=shorten(names[axis], 40), xlabel=label, ylabel="Samples (%)")
         axes.margins(x=0.0)
         axes.locator_params(axis="x", nbins=6)
 
@@ -178,11 +174,8 @@ def score_histogram(runs: Mapping[str, ProtocolRun]) -> str:
         for scores, style in _normalised_errors(runs):
             density = np.histogram(np.clip(scores, -5.0, 5.0), edges)[0] / scores.size / 0.2
             axes.plot(middle, density, **style)
-        axes.set_title("Error / predicted sd")
-        axes.set_xlabel("Standard deviations (±5: and beyond)")
-        axes.set_ylabel("Density")
-        axes.set_xlim(-5.0, 5.0)
-        axes.set_ylim(0.0, axes.get_ylim()[1])
+        axes.set(title="Error / predicted sd", xlabel="Standard deviations (±5: and beyond)")
+        axes.set(ylabel="Density", xlim=(-5.0, 5.0), ylim=(0.0, axes.get_ylim()[1]))
         _legend_below(axes)
 
     return draw("calibration-scores", "Errors over predicted sd", plot, 320, 260)
@@ -198,11 +191,8 @@ def calibration_curve(runs: Mapping[str, ProtocolRun]) -> str:
         for scores, style in _normalised_errors(runs):
             inside = np.searchsorted(np.sort(np.abs(scores)), reach, side="right") / scores.size
             axes.plot(100 * promised, 100 * inside, **style)
-        axes.set_title("Calibration, all axes")
-        axes.set_xlabel("Promised inside the interval (%)")
-        axes.set_ylabel("Found inside (%)")
-        axes.set_xlim(0, 100)
-        axes.set_ylim(0, 100)
+        axes.set(title="Calibration, all axes", xlabel="Promised inside the interval (%)")
+        axes.set(ylabel="Found inside (%)", xlim=(0, 100), ylim=(0, 100))
         _legend_below(axes)
 
     return draw("calibration-curve", "Calibration of the predicted sd", plot, 320, 260)
@@ -229,11 +219,9 @@ def coverage_plot(runs: Mapping[str, ProtocolRun], names: Sequence[str]) -> str:
                 label=PROTOCOL_TITLES[protocol],
             )
         axes.set_yticks(rows, [shorten(name, 24) for name in names])
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(max(lowest, 0.0), 101.0)
+        axes.set(title="Within two predicted sd", xlabel="Samples (%)")
+        axes.set(xlim=(max(lowest, 0.0), 101.0), ylim=(len(names) - 0.5, -0.5))
         axes.locator_params(axis="x", nbins=6)
-        axes.set_title("Within two predicted sd")
-        axes.set_xlabel("Samples (%)")
         _legend_below(axes)
 
     height = max(260.0, 100.0 + 18.0 * len(names))

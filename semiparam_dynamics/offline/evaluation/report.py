@@ -1,4 +1,4 @@
-"""The files of an evaluation, its report on one HTML page, and its table for a terminal."""
+"""The findings of an evaluation in words, its files, its page, and its table for a terminal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 import textwrap
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.config_files import dump_yaml
 from semiparam_dynamics.base.errors import listing
 from semiparam_dynamics.base.output_files import write_files
+from semiparam_dynamics.dynamics.filtering import AFTER_GAP, BETWEEN, PARTIAL, STANDING, UNREAD
+from semiparam_dynamics.dynamics.gate import LACKING
 from semiparam_dynamics.dynamics.rigid_body import RigidBodyIdentifier
 from semiparam_dynamics.dynamics.scores import RunningScores
 from semiparam_dynamics.learner.curves import COMPARED, LOOKS, MEASURED, ModelLook, RerunPlots
-from semiparam_dynamics.offline.evaluation.experiment import Evaluation
-from semiparam_dynamics.offline.evaluation.findings import mean_nmse, subject_of, warnings_of
+from semiparam_dynamics.offline.evaluation.experiment import UNSCORED, Evaluation
 from semiparam_dynamics.offline.evaluation.prediction_plots import (
     calibration_curve,
     coverage_plot,
@@ -31,9 +32,13 @@ from semiparam_dynamics.offline.evaluation.prediction_plots import (
     residual_panels,
     score_histogram,
 )
-from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
-from semiparam_dynamics.offline.evaluation.verdict import BASELINES, NAMES, Ratio
+from semiparam_dynamics.offline.evaluation.protocols import (
+    ALL_MODELS,
+    MIN_PART,
+    PROTOCOLS,
+    ProtocolRun,
+)
+from semiparam_dynamics.offline.evaluation.verdict import BASELINES, CONTRARY_NMSE, USE_NAMES, Ratio
 from semiparam_dynamics.offline.page import (
     PROTOCOL_MEANINGS,
     PROTOCOL_TITLES,
@@ -56,8 +61,219 @@ from semiparam_dynamics.offline.page import (
 from semiparam_dynamics.robot.model import RobotModel, expected_scales
 from semiparam_dynamics.robot.regressor import ASYMMETRY, LOADED, PRESLIDING, STRIBECK, WEIGHT
 
+LOW_COVERAGE = 0.85  # where 95 % are promised
+WORSE_RATIO = 1.01  # less is not worth a word
+# Reasons why messages are skipped that are no fault, or follow from one that is counted itself.
+ORDINARY = (BETWEEN, STANDING, UNSCORED, PARTIAL, LACKING, UNREAD, AFTER_GAP)
+
+NOTICING = (
+    "Changes were looked for and corrected as the node does it (changes.detect), frozen too, where "
+    "nothing is learned. Delayed is left out: its errors are not the node's, and other changes "
+    "would be noticed in them."
+)
+JUDGED = ("delayed", "frozen", "sequential")  # protocols, in the order of their warnings
+
+
+def warnings_of(evaluation: Evaluation) -> list[str]:
+    """Facts to be careful about, in sentences."""
+    judged = {name: evaluation.runs[name] for name in JUDGED if name in evaluation.runs}
+    judged = {name: run for name, run in judged.items() if run.scores.samples}
+    return [
+        *_contradictions(evaluation),  # first: where there is one, the rest means little
+        *evaluation.doubts,
+        *_model_warnings(evaluation, judged),
+        *_data_warnings(evaluation),
+    ]
+
+
+def mean_nmse(scores: RunningScores, model: str) -> float:
+    """Over the axes that have one; NaN where none has."""
+    nmse = scores.nmse(model)
+    finite = nmse[np.isfinite(nmse)]
+    return float(finite.mean()) if finite.size else np.nan
+
+
+def subject_of(evaluation: Evaluation) -> str:
+    """The motion that was judged, and what was learned before it, in words."""
+    model, samples = evaluation.model, evaluation.samples
+    if model.config.target == "wrench":
+        what = f"the six-axis reading at {model.config.sensor_frame}"
+    else:
+        joints = "joint" if model.n_axes == 1 else "joints"
+        what = f"the efforts of {model.n_axes} {joints} ({listing(model.axes)})"
+    motion = evaluation.motion
+    rate = f" at {samples / motion:.0f} Hz" if motion > 0.0 else ""
+    scored = evaluation.runs["sequential"].scores.samples
+    of_them = f" ({scored} of them scored)" if scored != samples else ""
+    rest = f" and {evaluation.standing:.1f} s at rest" if evaluation.standing >= 0.1 else ""
+    moving = motion - evaluation.standing
+    amount = f"{samples} samples{of_them}, {moving:.1f} s of motion{rest}{rate}"
+    source = f" of {listing(evaluation.tested_on)}" if evaluation.tested_on else ""
+    told = f"{amount}{source}, predicting {what}. {_split(evaluation)}"
+    return f"{told} {NOTICING}" if evaluation.config.changes.detect else told
+
+
+def _split(evaluation: Evaluation) -> str:
+    frozen, sequential = evaluation.runs.get("frozen"), evaluation.runs["sequential"].scores
+    if frozen is None:
+        return "The models knew nothing at the first of them."
+    if frozen.scores.samples != sequential.samples:
+        return (
+            f"The models knew nothing at the first of them; frozen are the last "
+            f"{frozen.scores.samples}, predicted by what was learned before."
+        )
+    # Something was learned before the first sample: frozen has all of them then.
+    learned = listing(evaluation.trained_on) if evaluation.trained_on else "other recordings"
+    if evaluation.origin and (given := evaluation.origin.model):
+        learned = " and ".join(["what is in " + Path(given).name, *evaluation.trained_on])
+    return f"The models had learned {learned} before."
+
+
+def _contradictions(evaluation: Evaluation) -> Iterator[str]:
+    run, axes = evaluation.runs["sequential"], evaluation.model.axes
+    yield from run.faults or ()
+    nmse = run.scores.nmse("urdf")
+    contrary = [f"{axes[i]} ({number(nmse[i])})" for i in np.flatnonzero(nmse > CONTRARY_NMSE)]
+    if contrary and not run.faults:
+        yield (
+            "The URDF's own parameters are far from the measurement, nmse above "
+            f"{CONTRARY_NMSE:g}, on {listing(contrary)}: its masses and <dynamics> may be guesses, "
+            "or a sensor reads in another frame. Learning hides such a mistake."
+        )
+
+
+def _model_warnings(evaluation: Evaluation, judged: dict[str, ProtocolRun]) -> Iterator[str]:
+    axes = evaluation.model.axes
+    for protocol, run in judged.items():
+        scores, title = run.scores, PROTOCOL_TITLES[protocol]
+        semi, rigid, last, urdf = (
+            mean_nmse(scores, name)
+            for name in ("semiparametric", "rigid_body", "persistence", "urdf")
+        )
+        if protocol != "sequential" and semi > WORSE_RATIO * last:  # there it nearly always is
+            yield (
+                f"{title}: persistence, the rigid body's prediction plus the last residual, is "
+                f"better than the semiparametric model (nmse {number(last)} against "
+                f"{number(semi)})."
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = scores.rmse("semiparametric") ** 2 / scores.rmse("rigid_body") ** 2
+        worse = [i for i in np.argsort(-ratios) if ratios[i] > WORSE_RATIO]
+        if worse:
+            named = listing([f"{axes[i]} ({ratios[i]:.2f} ×)" for i in worse])
+            yield f"{title}: semiparametric is worse than the rigid body alone on {named}."
+        if urdf < rigid:
+            yield (
+                f"{title}: the URDF's own parameters predict better than the identified rigid "
+                f"body (nmse {number(urdf)} against {number(rigid)})."
+            )
+        lost = scores.measured & ~np.isfinite(scores.rmse("semiparametric"))
+        diverged = [axes[i] for i in np.flatnonzero(lost)]
+        if diverged:
+            yield f"{title}: the semiparametric model diverged on {listing(diverged)}."
+        useless = [axes[i] for i in np.flatnonzero(scores.nmse("semiparametric") >= 1.0)]
+        if useless:
+            yield f"{title}: no better than a constant on {listing(useless)} (nmse 1 or more)."
+        coverage = scores.coverage("semiparametric")
+        low = [i for i in np.argsort(coverage) if coverage[i] < LOW_COVERAGE]
+        if low:
+            named = listing([f"{axes[i]} ({100 * coverage[i]:.0f} %)" for i in low])
+            yield (
+                f"{title}: the predicted standard deviation is too small: fewer than the "
+                f"promised 95 % of the samples lie within two of them on {named}."
+            )
+
+
+def _novel_states(evaluation: Evaluation) -> Iterator[str]:
+    if (frozen := evaluation.runs.get("frozen")) is None or not frozen.scores.samples:
+        return
+    shares = frozen.scored.novel / frozen.scores.samples
+    new = [i for i in np.argsort(-shares) if shares[i] > MIN_PART]
+    if new:
+        named = listing(
+            [f"{evaluation.model.axes[i]} ({100.0 * shares[i]:.0f} % of the time)" for i in new]
+        )
+        yield (
+            f"Frozen: what was learned before does not show the positions, speeds and efforts that "
+            f"{named} came to. Predictions are less sure there: record such motion, too."
+        )
+
+
+def _leakage(evaluation: Evaluation) -> Iterator[str]:
+    share, frozen = evaluation.repeated_share(), evaluation.runs.get("frozen")
+    if share is None or frozen is None or share < MIN_PART:
+        return
+    words = (
+        f"Frozen: {100 * share:.0f} % of the samples repeat states that were learned, so that the "
+        "figure is better than on new motion"
+    )
+    if share > 1.0 - MIN_PART:
+        yield f"{words}. There is hardly anything else: test on another motion."
+        return
+    told = [
+        f"{ratio:.2f} × the rigid body's on {which}"
+        for which, scores in (("those", frozen.scored.repeated), ("the others", frozen.scored.new))
+        if np.isfinite(ratio := _ratio(scores))
+    ]
+    figures = f": the semiparametric squared error is {' and '.join(told)}" if told else ""
+    yield f"{words}{figures}."
+
+
+def _ratio(scores: RunningScores) -> float:
+    semi, rigid = (mean_nmse(scores, name) for name in ("semiparametric", "rigid_body"))
+    return semi / rigid if rigid > 0.0 else np.nan
+
+
+def _data_warnings(evaluation: Evaluation) -> Iterator[str]:
+    run = evaluation.runs["sequential"]
+    estimator, model = run.estimator, evaluation.model
+    rank = estimator.rigid_body.excitation_rank()
+    if rank < model.n_parameters:
+        yield (
+            f"The motion made only {rank} of {model.n_parameters} independent combinations of "
+            "parameters visible; the others stay near where identification started. A motion "
+            "that is rich in accelerations and postures excites more."
+        )
+    yield from _novel_states(evaluation)
+    yield from _leakage(evaluation)
+    if not (estimator.residual.standardizer.ready and estimator.residual.n_features):
+        yield "The residual model never began to learn: the motion was shorter than its window."
+    nmse, rmse = run.scores.nmse("urdf"), run.scores.rmse("urdf")
+    constant = [model.axes[i] for i in np.flatnonzero(np.isfinite(rmse) & ~np.isfinite(nmse))]
+    if constant:
+        yield f"The measurement of {listing(constant)} never varied: there is no nmse of it."
+    never = [model.axes[i] for i in np.flatnonzero(~run.scores.measured)]
+    if never:
+        yield f"{listing(never)}: never measured, so that nothing was learned or scored of it."
+    # These are predicted, and no fault: at 1 kHz nine in ten are not learned.
+    skipped = [(r, n) for r, n in evaluation.skipped.most_common() if r not in ORDINARY]
+    if skipped:
+        # One message may count under several reasons, and of efforts once for each joint, so that
+        # no sum of the counts is a number of messages.
+        received = max(evaluation.received, evaluation.samples, 1)
+        counts = [(reason, min(count, received)) for reason, count in skipped]
+        share = 100.0 * counts[0][1] / received
+        percent = f"{share:.0f}" if share >= 10.0 else f"{share:.2g}"
+        reasons = [f"{reason}: {count}" for reason, count in counts]
+        reasons[0] += f" ({percent} %)"
+        yield f"Of {received} messages some were not used in full: {listing(reasons)}."
+    if evaluation.timing and evaluation.motion > 0.0:
+        period = evaluation.motion / evaluation.samples
+        slow = float(np.percentile(evaluation.timing, 99))
+        if slow > period:
+            yield (
+                f"One step in a hundred took longer ({1e3 * slow:.2f} ms) than the time between "
+                f"two samples ({1e3 * period:.2f} ms): a node on this machine would have to leave "
+                "out updates."
+            )
+
+
+# -------------------------------------------------------------------------------------------------
+# The files of an evaluation
+
+
 TERMINAL_WIDTH = 100  # letters
-FILES = ("results.json", "params.yaml", "report.html")
+EVALUATION_FILES = ("results.json", "params.yaml", "report.html")
 
 
 def result_files(evaluation: Evaluation) -> dict[str, str]:
@@ -67,7 +283,7 @@ def result_files(evaluation: Evaluation) -> dict[str, str]:
     """
     results = json.dumps(evaluation.results(), indent=2, allow_nan=False) + "\n"
     contents = results, dump_yaml(evaluation.config), report(evaluation)
-    return dict(zip(FILES, contents, strict=True))
+    return dict(zip(EVALUATION_FILES, contents, strict=True))
 
 
 def write_results(evaluation: Evaluation, directory: Path) -> None:
@@ -141,7 +357,7 @@ def verdict(evaluation: Evaluation, *, facts: bool = True) -> str:
         gains = {of: ratios[protocol] for of, ratios in found.gains.items() if protocol in ratios}
         told = [f"{_relative(ratio)} of {BASELINES[name]}" for name, ratio in gains.items()]
         if told:
-            lines += _wrapped(f"{protocol}, {NAMES[found.use]} has {'; '.join(told)}.", "- ")
+            lines += _wrapped(f"{protocol}, {USE_NAMES[found.use]} has {'; '.join(told)}.", "- ")
     if warnings := warnings_of(evaluation):
         lines += ["", "Be careful:"]
         for sentence in warnings:
@@ -202,7 +418,7 @@ def payload_words(payload: Mapping[str, Any] | None) -> str:
 # -------------------------------------------------------------------------------------------------
 # The page.
 
-TITLE = "Inverse dynamics, learned and judged"
+REPORT_TITLE = "Inverse dynamics, learned and judged"
 MOST_CHANGES = 200  # that the page lists
 
 
@@ -214,7 +430,7 @@ def report(evaluation: Evaluation) -> str:
     chosen = _chosen(compared_scores(evaluation)[shown])
     panels = prediction_panels(runs[shown], evaluation.model.axes, axis_units(evaluation.model))
     return page(
-        f"{TITLE}{bags}",
+        f"{REPORT_TITLE}{bags}",
         [
             _summary(evaluation, shown, [panels[axis] for axis in chosen]),
             _errors(evaluation, runs),
@@ -255,10 +471,10 @@ def _summary(evaluation: Evaluation, shown: str, panels: list[str]) -> str:
         rows.append([head(LOOKS[name].name), *cells])
     header = [head("Mean nmse"), *(head(PROTOCOL_TITLES[protocol]) for protocol in compared)]
     relative = "Below a figure: the error relative to it of {}, and what chance explains."
-    relative = relative.format(NAMES[found.use]) if found.gains else ""
-    pictures = [PREDICTED, grid(panels, pairs=True)] if panels else []
+    relative = relative.format(USE_NAMES[found.use]) if found.gains else ""
+    pictures = [PREDICTION_LEGEND, grid(panels, pairs=True)] if panels else []
     return (
-        f'<section id="summary">\n<h1>{TITLE}</h1>\n'
+        f'<section id="summary">\n<h1>{REPORT_TITLE}</h1>\n'
         f'<p class="headline">{escape(found.why)}</p>\n<p>{escape(found.advice)}</p>\n'
         + "\n".join(pictures)
         + note(f"What gains most and least by the residual, {shown}, the last seconds.")
@@ -353,7 +569,7 @@ def _protocol_to_show(runs: dict[str, ProtocolRun]) -> str:
     return "delayed" if "delayed" in runs else next(iter(runs))
 
 
-PREDICTED = legend(
+PREDICTION_LEGEND = legend(
     [MEASURED, LOOKS["rigid_body"], LOOKS["semiparametric"]], "± 2 predicted standard deviations"
 )
 
@@ -366,7 +582,7 @@ def _predictions(shown: str, panels: list[str]) -> str:
             f"The others' last seconds, {shown}: {PROTOCOL_MEANINGS[shown]}. Both sides are "
             "filtered alike."
         ),
-        PREDICTED,
+        PREDICTION_LEGEND,
         grid(panels),
         folded=True,
     )
@@ -447,9 +663,9 @@ def _run(evaluation: Evaluation) -> str:
 # -------------------------------------------------------------------------------------------------
 # The identified and the URDF's parameters, and how well the motion excited each.
 
-UNITS = {"m": "kg", "viscous": "N m s/rad", LOADED: "N m/(N m)", "rotor_inertia": "kg m²"}
-UNITS |= dict.fromkeys(("mcx", "mcy", "mcz"), "kg m")
-UNITS |= dict.fromkeys(("coulomb", STRIBECK, ASYMMETRY, "offset"), "N m")
+PARAMETER_UNITS = {"m": "kg", "viscous": "N m s/rad", LOADED: "N m/(N m)", "rotor_inertia": "kg m²"}
+PARAMETER_UNITS |= dict.fromkeys(("mcx", "mcy", "mcz"), "kg m")
+PARAMETER_UNITS |= dict.fromkeys(("coulomb", STRIBECK, ASYMMETRY, "offset"), "N m")
 WEAKLY_EXCITED = 2.0  # the standard deviation shrank by less than this factor
 BAR = 170.0  # width of a row's plot, px
 
@@ -502,7 +718,7 @@ def _unit(label: str) -> str:
     kind = label.split()[0].removeprefix(f"{WEIGHT}_")
     if kind.startswith(PRESLIDING) or label in ("offset fx", "offset fy", "offset fz"):
         return "N m" if kind.startswith(PRESLIDING) else "N"
-    return UNITS.get(kind, "kg m²")
+    return PARAMETER_UNITS.get(kind, "kg m²")
 
 
 def _bar(value: float, deviation: float, prior: float, *, from_urdf: bool) -> str:

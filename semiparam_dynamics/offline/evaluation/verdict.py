@@ -18,14 +18,13 @@ from scipy.special import stdtrit
 
 from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.errors import listing
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import MIN_PART
+from semiparam_dynamics.offline.evaluation.protocols import MIN_PART, ProtocolRun
 from semiparam_dynamics.offline.page import number
 from semiparam_dynamics.robot.model import RobotModel
 
-LEARNER, RIGID_BODY, NOTHING = "semiparametric", "rigid_body", "nothing"
+USE_LEARNER, USE_RIGID_BODY, USE_NOTHING = "semiparametric", "rigid_body", "nothing"
 MIN_PIECES = 2  # the least that an interval can be had of: with one degree of freedom it is wide
-MIN_SECONDS = 2.0  # of motion, in which there are as many
+MIN_JUDGED_S = 2.0  # of motion, in which there are as many
 CONFIDENCE = 0.9  # of the intervals, two-sided
 CONTRARY_NMSE = 2.0  # of the URDF: a guess of the measurement's own size has that, a wrong sign 4
 MAX_RIGID_BODY_NMSE = 0.2  # mean of the identified rigid body: arms in order are far below
@@ -35,7 +34,11 @@ BASELINES = {
     "plain_rigid_body": "a rigid body with viscous and Coulomb friction",
     "rigid_body": "the identified rigid body",
 }
-NAMES = {LEARNER: "the learner", RIGID_BODY: BASELINES["rigid_body"], NOTHING: "nothing yet"}
+USE_NAMES = {
+    USE_LEARNER: "the learner",
+    USE_RIGID_BODY: BASELINES["rigid_body"],
+    USE_NOTHING: "nothing yet",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def _percent(ratio: float) -> str:
 class Verdict:
     """The model to use, why, what to do next, and what it gains."""
 
-    use: str  # `LEARNER`, `RIGID_BODY` or `NOTHING`
+    use: str  # `USE_LEARNER`, `USE_RIGID_BODY` or `USE_NOTHING`
     why: str  # a sentence, which names it
     advice: str
     gains: Mapping[str, Mapping[str, Ratio]]  # of errors, by baseline and protocol
@@ -84,10 +87,10 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
     that are held out of it; else the rigid body where it gains on the URDF.
     """
     if doubt := _doubt(model, runs["sequential"]):
-        return Verdict(NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
+        return Verdict(USE_NOTHING, doubt, DOCTOR, {})  # learning hides the mistake
     pieces = Pieces(runs)
     if pieces.count < MIN_PIECES:
-        return Verdict(NOTHING, f"Nothing to use yet: {SHORT}.", RECORD, {})
+        return Verdict(USE_NOTHING, f"Nothing to use yet: {TOO_SHORT}.", RECORD_MORE, {})
     known = REPEATS if runs["frozen"].scored.repeats_share() > 1.0 - MIN_PART else ""
     learner, rigid = pieces.gains("semiparametric"), pieces.gains("rigid_body")
     stopped = learner.get("rigid_body", {}).get("frozen")
@@ -104,12 +107,12 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
                 f"Use the learner: compared with the identified rigid body it has {late.words()} "
                 f"{ahead}{off}."
             )
-            return Verdict(LEARNER, sentence + known, RUN, learner)
+            return Verdict(USE_LEARNER, sentence + known, RUN, learner)
     if urdf is None or urdf.high >= 1.0 or pieces.error("rigid_body") >= 1.0:
         why = "the identified rigid body predicts no better than a constant"
         if urdf is not None and urdf.high >= 1.0:
             why = f"the identified rigid body has {urdf.words()} compared with the URDF as it is"
-        return Verdict(NOTHING, f"Nothing to use yet: {why}.", RECORD, {})
+        return Verdict(USE_NOTHING, f"Nothing to use yet: {why}.", RECORD_MORE, {})
     why = "The learner diverged"
     if late and stopped and held:
         worse, where = late, ahead
@@ -121,15 +124,15 @@ def judge(model: RobotModel, runs: Mapping[str, ProtocolRun]) -> Verdict:
     sentence = (
         f"Use the identified rigid body: {urdf.words()} compared with the URDF as it is. {why}."
     )
-    return Verdict(RIGID_BODY, sentence + known, IDENTIFY, rigid)
+    return Verdict(USE_RIGID_BODY, sentence + known, IDENTIFY, rigid)
 
 
 REPEATS = " All of this is on motion that repeats what was learned: record other motion, too."
-SHORT = (
-    f"less than {MIN_SECONDS:g} s of motion follow what was learned first, so that all "
+TOO_SHORT = (
+    f"less than {MIN_JUDGED_S:g} s of motion follow what was learned first, so that all "
     "figures may be chance"
 )
-RECORD = (
+RECORD_MORE = (
     "Record a few minutes of motion that moves all joints through their ranges, slowly and fast "
     "(semiparam excite plans one), and try again."
 )

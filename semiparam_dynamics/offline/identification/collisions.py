@@ -31,13 +31,13 @@ from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.robot.urdf import parse_urdf, parse_xml
 
 FLOOR = "the floor"
-TOLERANCE = 1e-3  # m, of the smallest distance over a motion
+APPROACH_TOLERANCE_M = 1e-3  # m, of the smallest distance over a motion
 _MAX_BELOW_BASE = 0.02  # m that links of a robot on a floor may reach below its root link
 _MIN_UPRIGHT_COSINE = 0.95  # cosine of the angle between the root link's z axis and the vertical
 _MAX_BUILT_DISTANCE = 0.02  # m between links that are near each other by their build
 _EXACT_RANGE = 0.05  # m beyond the smallest distance up to which others are computed
 _SEARCH_RANGE = 0.2  # m beyond the clearance within which a pair takes part in a search
-_SHARPNESS = 500.0  # 1/m, of the smooth minimum: it lies below the minimum by log(n) / this at most
+_MIN_SHARPNESS = 500.0  # 1/m, of the smooth minimum, below the minimum by log(n) / this at most
 _SMOOTHING_RANGE = 0.03  # m beyond the minimum, where a distance counts exp(-15) of the nearest
 INSTANTS_PER_CYCLE = 40  # of the highest harmonic, where limits are checked and nearness begins
 
@@ -339,7 +339,7 @@ class Collisions:
             k = len(begin)
             speed = np.maximum(dq[:k], dq[k:]) + step * np.maximum(ddq[:k], ddq[k:])
             way = (step * speed) @ self._reach
-            left = 0.5 * (at_begin + at_end - way) < best - TOLERANCE
+            left = 0.5 * (at_begin + at_end - way) < best - APPROACH_TOLERANCE_M
             begin, end, at_begin, at_end = (v[left] for v in (begin, end, at_begin, at_end))
             middle = 0.5 * (begin + end)
             between = look(middle)
@@ -364,16 +364,16 @@ class Collisions:
         """The smooth minimum (m) of the margins of `pairs` over postures q (n, n_joints)."""
         margins = self._margins(q, pairs)
         lowest = float(margins.min())
-        total = float(np.exp(-_SHARPNESS * (margins - lowest)).sum())
-        return lowest - float(np.log(total)) / _SHARPNESS
+        total = float(np.exp(-_MIN_SHARPNESS * (margins - lowest)).sum())
+        return lowest - float(np.log(total)) / _MIN_SHARPNESS
 
     def smooth_slope(self, q: Array, pairs: Sequence[int]) -> Array:
         """(n, n_joints) m per rad or m, the slope of :meth:`smooth_margin` by q."""
         margins = self._margins(q, pairs)
-        weights = np.exp(-_SHARPNESS * (margins - margins.min()))
+        weights = np.exp(-_MIN_SHARPNESS * (margins - margins.min()))
         weights /= weights.sum()
         slope: Array = np.zeros(q.shape)
-        count = weights > np.exp(-_SHARPNESS * _SMOOTHING_RANGE)
+        count = weights > np.exp(-_MIN_SHARPNESS * _SMOOTHING_RANGE)
         for k in np.flatnonzero(count.any(axis=1)):
             close = np.flatnonzero(count[k])
             self._distances(q[k], np.array(pairs)[close])

@@ -1,4 +1,4 @@
-"""The choice of the learner's hyperparameters by Optuna, stage after stage, and its files.
+"""The choice of the learner's hyperparameters by Optuna, stage after stage, and what it found.
 
 Trials and scores are kept in Optuna's journal, from which the same command resumes. The sampler is
 seeded by the number of trials, so that an interruption changes nothing.
@@ -24,15 +24,19 @@ from semiparam_dynamics.base.parameters import Value, parameters, replace, to_fl
 from semiparam_dynamics.dynamics.estimator import EstimatorConfig
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.bags import Bags, BagToRead, robot_of
-from semiparam_dynamics.offline.evaluation.protocols import BLOCK
+from semiparam_dynamics.offline.evaluation.protocols import DELAYED_BLOCK_S
+from semiparam_dynamics.offline.page import setting, shorten
 from semiparam_dynamics.offline.tuning.candidates import (
+    AXIS_LIMIT,
+    PART_NAME,
     Candidate,
+    Fold,
     FoldScore,
+    Recordings,
     choose,
     evaluate,
     unpacked,
 )
-from semiparam_dynamics.offline.tuning.recordings import Fold, Recordings
 
 Progress = Callable[[float], None]
 
@@ -337,7 +341,7 @@ class _Judge:
                     if cutoff not in folds:
                         folds[cutoff] = self.recordings.folds(cutoff, thinned=thinned)
                     tasks[key] = configs[k].estimator, folds[cutoff][number]
-            self._evaluate(tasks, SEARCH_DELAY if thinned else BLOCK)
+            self._evaluate(tasks, SEARCH_DELAY if thinned else DELAYED_BLOCK_S)
             known = self._kept.user_attrs
             for (k, _), key in keys.items():
                 candidates[k] = Candidate({}, (*candidates[k].scores, unpacked(known[key])))
@@ -415,3 +419,116 @@ class _Lock:
 
     def release(self) -> None:
         self._file.close()
+
+
+# -------------------------------------------------------------------------------------------------
+# The findings in words, and as a table for the terminal
+
+
+SHORT_MOTION_S = 60.0  # s of motion, below which it is a finding
+ERROR_ROWS: tuple[tuple[str, Callable[[Candidate], float]], ...] = (
+    ("delayed, mean of the motions", lambda c: c.ratio("delayed")),
+    ("delayed, worst motion", lambda c: max(s.ratio("delayed") for s in c.scores)),
+    ("frozen, mean of the motions", lambda c: c.ratio("frozen")),
+    ("frozen, worst motion", lambda c: max(s.ratio("frozen") for s in c.scores)),
+    ("frozen, worst axis", lambda c: max(s.worst_axis for s in c.scores)),
+)
+
+
+def headline(tuning: Tuning) -> str:
+    """The result in a sentence, promising no more than the worst held-out motion showed."""
+    tuned = tuning.confirmed["tuned"]
+    ratios = sorted(score.ratio("delayed") for score in tuned.scores)
+    frozen = sorted(score.ratio("frozen") for score in tuned.scores)
+    errors = (
+        f"{_range(ratios)} times the rigid body's error while learning continues, and "
+        f"{_range(frozen)} times with learning switched off"
+    )
+    if not tuning.changes:
+        defaults = to_flat(tuning.before.estimator) == to_flat(InverseDynamicsConfig().estimator)
+        what = "defaults" if defaults else "configuration"
+        return (
+            f"Keep the {what}: nothing that was tried is better on every held-out motion by more "
+            f"than chance. It makes {errors}."
+        )
+    return f"On motion that was held out, the tuned learner makes {errors}."
+
+
+def findings(tuning: Tuning) -> list[str]:
+    """Facts to know before the result is used."""
+    tuned, own = tuning.confirmed["tuned"], tuning.confirmed["configured"]
+    found = [*tuning.doubts]
+    if tuning.changes:
+        found.append(
+            f"The configuration before: {own.ratio('delayed'):.2f} times the rigid body's error "
+            f"while learning, {own.ratio('frozen'):.2f} times without."
+        )
+    if max(score.ratio("delayed") for score in tuned.scores) >= 1.0:
+        found.append(
+            "On at least one held-out motion the learner is no better than the rigid body alone: "
+            "do not count on the residual for this robot before there are more recordings."
+        )
+    for name in tuning.at_bounds:
+        found.append(
+            f"{name} {setting(tuning.changes[name][1])} is near the end of the range that was "
+            "searched: tune again from the result (--params), which searches around it."
+        )
+    if tuning.refused:
+        refused = ", ".join(f"{name} {setting(new)}" for name, (_, new) in tuning.refused.items())
+        found.append(
+            f"{refused} looked better in the searches, but was not with all samples by the "
+            "delayed protocol."
+        )
+    if round(tuned.harm, 2) > 0.0:
+        worst = max(score.worst_axis for score in tuned.scores)
+        found.append(
+            f"With learning switched off the residual makes up to {worst:.2f} times the rigid "
+            f"body's error on an axis (the limit is {AXIS_LIMIT:g}). Record more varied motion if "
+            "learning is to be switched off."
+        )
+    if len(tuning.folds) < 3:
+        found.append(
+            "Only two recordings were there to hold out in turn: the figures are two draws, not "
+            "a distribution."
+        )
+    seconds = sum(fold.seconds for fold in tuning.folds)
+    if seconds < SHORT_MOTION_S:
+        found.append(
+            f"The recordings show {seconds:.0f} s of motion in all. That is little to choose by: "
+            f"record {SHORT_MOTION_S:.0f} s or more, of several motions."
+        )
+    if tuning.folds[0].name == PART_NAME.format(1):
+        found.append(
+            "There was one recording: its thirds were held out in turn, each with what repeats it. "
+            "They are less new than another recording."
+        )
+    found.append(
+        "The figures were used to choose: to know what the choice is worth, evaluate it on a "
+        "recording that had no part in this."
+    )
+    return found
+
+
+def summary(tuning: Tuning) -> str:
+    """The result, what to know of it, what was changed, and errors on each held-out motion."""
+    lines = [headline(tuning), *(f"- {finding}" for finding in findings(tuning)), ""]
+    rows = [(name, *map(setting, values)) for name, values in tuning.changes.items()]
+    lines += _table("parameter", rows or [("(none changed)", "", "")])
+    both = [tuning.confirmed[name] for name in ("configured", "tuned")]
+    errors = [(title, *(f"{value(each):.3f}" for each in both)) for title, value in ERROR_ROWS]
+    for k, fold in enumerate(tuning.folds):
+        for of in ("delayed", "frozen"):
+            ratios = (f"{each.scores[k].ratio(of):.3f}" for each in both)
+            errors.append((f"{of}, {shorten(fold.name, 21)}", *ratios))
+    resumed = "" if tuning.computed else ", all from the journal"
+    lines += ["", *_table("times the rigid body", errors)]
+    return "\n".join([*lines, f"{tuning.candidates} candidates{resumed}"])
+
+
+def _table(title: str, rows: list[tuple[str, ...]]) -> list[str]:
+    return [f"{a:<30} {b:>12} {c:>12}".rstrip() for a, b, c in [(title, "before", "tuned"), *rows]]
+
+
+def _range(ratios: list[float]) -> str:
+    low, high = f"{ratios[0]:.2f}", f"{ratios[-1]:.2f}"
+    return low if low == high else f"{low} to {high}"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
-from semiparam_dynamics.offline.cli.cluster import cluster_executor
+from semiparam_dynamics.offline.cli.options import cluster_executor
 
 
 def test_tasks_run_elsewhere_and_their_errors_come_back(scheduler: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.offline.doctor.joint_log import read_joint_log
+from semiparam_dynamics.offline.doctor.messages import read_joint_log
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 from semiparam_dynamics.samples.joint_names import naming_remedy

@@ -10,10 +10,9 @@ import pytest
 
 from semiparam_dynamics.base.config_files import load_yaml
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.cli.gains import gains_table
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.offline.doctor.drive_gains import DriveGains
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, gains_table
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
 from ...dynamics.arms import URDF

@@ -16,7 +16,7 @@ from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.conversion.convert import convert_log
 from semiparam_dynamics.offline.evaluation.bags import Bags, robot_of, samples_of
-from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
+from semiparam_dynamics.offline.identification.identify import identify_on_bags
 from semiparam_dynamics.robot.inertia import pseudo_inertia
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.bag_writer import write_measurements

@@ -39,7 +39,8 @@ def test_help_fits_on_a_screen(verb: str, capsys, monkeypatch) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_examples_of_the_help_are_understood(verb: str, capsys) -> None:
-    for example in importlib.import_module(f"semiparam_dynamics.offline.cli.{verb}").EXAMPLES:
+    module = importlib.import_module(f"semiparam_dynamics.offline.cli.{VERBS[verb].file}")
+    for example in module.EXAMPLES[verb]:
         words = shlex.split(re.sub(r' >> .*|^eval "\$\(|\)"$', "", example))
         assert words[:2] == ["semiparam", verb]
         try:
@@ -73,7 +74,7 @@ def test_what_goes_wrong_is_one_line_and_an_exit_code(capsys, raised, code, prin
 def test_alone_it_lists_the_commands(capsys) -> None:
     assert main([]) == 0
     told = capsys.readouterr()
-    assert told.err == "" and all(summary in told.out for summary in VERBS.values())
+    assert told.err == "" and all(verb.summary in told.out for verb in VERBS.values())
 
 
 def test_a_mistyped_command_is_told_the_nearest(capsys) -> None:

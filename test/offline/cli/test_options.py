@@ -11,10 +11,10 @@ import pytest
 
 from semiparam_dynamics.base.errors import ConfigurationError
 from semiparam_dynamics.base.parameters import group, parameter
-from semiparam_dynamics.offline.cli import light_options
-from semiparam_dynamics.offline.cli.light_options import add_urdf
+from semiparam_dynamics.offline.cli import options
 from semiparam_dynamics.offline.cli.options import (
     add_config_options,
+    add_urdf,
     add_workers,
     node_config,
     workers,
@@ -124,7 +124,7 @@ def test_a_robot_is_found_by_its_name_where_a_package_has_it(tmp_path, monkeypat
         return str(parser.parse_args(["--urdf", name]).urdf)
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(light_options, "ROOTS", ())
+    monkeypatch.setattr(options, "ROOTS", ())
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     monkeypatch.setitem(sys.modules, "robot_descriptions", None)
     with pytest.raises(SystemExit):

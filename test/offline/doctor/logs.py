@@ -10,7 +10,7 @@ from semiparam_dynamics.base.arrays import SECOND, Array
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.examination import Examination, examine
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.samples.bag_writer import BagWriter
 
 from ...dynamics.arms import URDF, motion, small_arm

@@ -11,7 +11,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import BagError, LearningError, RobotModelError
 from semiparam_dynamics.offline.doctor.drive_gains import DriveGains, KnownLoad, drive_gains
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.doctor.physics import make_columns
 
 from ...dynamics.arms import motion, small_arm

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import BagError
-from semiparam_dynamics.offline.doctor.joint_log import _fits, read_joint_log
+from semiparam_dynamics.offline.doctor.messages import _fits, read_joint_log
 from semiparam_dynamics.robot.urdf import parse_urdf
 from semiparam_dynamics.samples.bag_writer import BagWriter
 

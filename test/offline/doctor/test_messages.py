@@ -10,9 +10,9 @@ import pytest
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.doctor.examination import examine
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
 from semiparam_dynamics.offline.doctor.messages import (
     JointFacts,
+    JointLog,
     as_evidence,
     liveliest_stretch,
     message_findings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from semiparam_dynamics.offline.doctor.page import html_page, summary, verdict
+from semiparam_dynamics.offline.doctor.examination import html_page, summary, verdict
 
 from .logs import arm_log, examined
 

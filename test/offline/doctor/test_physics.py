@@ -15,7 +15,7 @@ from semiparam_dynamics.dynamics.effort_trials import Hypothesis, Trial
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
 from semiparam_dynamics.offline.doctor.examination import examine
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.doctor.physics import make_columns
 from semiparam_dynamics.simulation.arm import ArmSimulator, simulated
 

@@ -12,9 +12,8 @@ import pytest
 from semiparam_dynamics.base.arrays import SECOND
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.conversion.convert import read_log
-from semiparam_dynamics.offline.doctor.examination import examine, examine_bag
-from semiparam_dynamics.offline.doctor.joint_log import JointLog, read_joint_log
-from semiparam_dynamics.offline.doctor.page import summary, verdict
+from semiparam_dynamics.offline.doctor.examination import examine, examine_bag, summary, verdict
+from semiparam_dynamics.offline.doctor.messages import JointLog, read_joint_log
 from semiparam_dynamics.robot.urdf import parse_urdf, read_urdf
 
 LOGS = {

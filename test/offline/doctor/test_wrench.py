@@ -12,7 +12,7 @@ from semiparam_dynamics.base.arrays import Array
 from semiparam_dynamics.base.parameters import replace as configured
 from semiparam_dynamics.dynamics.effort_faults import Finding
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.doctor.joint_log import JointLog
+from semiparam_dynamics.offline.doctor.messages import JointLog
 from semiparam_dynamics.offline.doctor.wrench import WrenchLog, wrench_findings
 
 from ...dynamics.arms import URDF, motion, small_arm

@@ -10,8 +10,7 @@ import numpy as np
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.learner import InverseDynamicsLearner
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation
-from semiparam_dynamics.offline.evaluation.protocols import PROTOCOLS, ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS, PROTOCOLS, ProtocolRun
 
 from ...dynamics.arms import small_arm
 

@@ -25,9 +25,9 @@ from semiparam_dynamics.offline.evaluation.bags import (
     robot_of,
 )
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import warnings_of
-from semiparam_dynamics.offline.evaluation.identification import identify_on_bags
+from semiparam_dynamics.offline.evaluation.report import warnings_of
 from semiparam_dynamics.offline.evaluation.training import train_on_bags
+from semiparam_dynamics.offline.identification.identify import identify_on_bags
 from semiparam_dynamics.offline.tuning.tuner import tune_on_bags
 from semiparam_dynamics.robot.model import RobotModel, message_checks
 from semiparam_dynamics.samples.bag import Recording, read_measurements

@@ -15,7 +15,7 @@ from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.cli.main import main
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
-from semiparam_dynamics.offline.evaluation.compare import (
+from semiparam_dynamics.offline.evaluation.comparison import (
     Result,
     comparison_text,
     mean_ratio,
@@ -25,7 +25,7 @@ from semiparam_dynamics.offline.evaluation.compare import (
     settings_that_differ,
     verdicts,
 )
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import FEW_CENTERS, URDF, measurements, small_arm

@@ -22,8 +22,12 @@ from semiparam_dynamics.offline.evaluation.experiment import (
     Evaluation,
     evaluate,
 )
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS, IDENTIFIED, MODELS
+from semiparam_dynamics.offline.evaluation.protocols import (
+    ALL_MODELS,
+    IDENTIFIED,
+    MODELS,
+    ProtocolRun,
+)
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ...dynamics.arms import filtered, measurements, small_arm

@@ -10,9 +10,9 @@ import pytest
 
 from semiparam_dynamics.dynamics.filtering import BETWEEN, PARTIAL, STANDING
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import subject_of, warnings_of
 from semiparam_dynamics.offline.evaluation.prediction_plots import mean_rmse
-from semiparam_dynamics.offline.evaluation.scored_run import IDENTIFIED
+from semiparam_dynamics.offline.evaluation.protocols import IDENTIFIED
+from semiparam_dynamics.offline.evaluation.report import subject_of, warnings_of
 from semiparam_dynamics.offline.page import axis_groups
 
 from ...dynamics.arms import measurements, small_arm

@@ -16,8 +16,8 @@ from semiparam_dynamics.learner.learner import Step
 from semiparam_dynamics.learner.nodes.session import Session
 from semiparam_dynamics.offline.evaluation.bags import Bags, evaluate_bags
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import NOTICING
 from semiparam_dynamics.offline.evaluation.report import (
+    NOTICING,
     payload_words,
     report,
     summary_table,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from semiparam_dynamics.offline.cli.main import main
-from semiparam_dynamics.offline.evaluation.per_bag import NAMES, _names
+from semiparam_dynamics.offline.evaluation.comparison import _names
+from semiparam_dynamics.offline.evaluation.verdict import USE_NAMES
 from semiparam_dynamics.samples.bag_writer import write_measurements
 
 from ...dynamics.arms import URDF, measurements, small_arm
@@ -83,7 +84,7 @@ def test_each_is_evaluated_as_if_alone(bags: list[str], each: Path, tmp_path: Pa
     page = (each / "report.html").read_text()
     uses = [results(each / folder)["verdict"]["use"] for folder in ("run", "run.2")]
     assert [entry["use"] for entry in summary] == uses
-    assert "To be used: " in page and NAMES[uses[0]] in page
+    assert "To be used: " in page and USE_NAMES[uses[0]] in page
     assert all(f'href="{folder}/report.html"' in page for folder in ("run", "run.2"))
 
 

@@ -16,17 +16,17 @@ from semiparam_dynamics.base.errors import StorageError
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.learner.curves import LOOKS
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import mean_nmse, warnings_of
-from semiparam_dynamics.offline.evaluation.protocols import ProtocolRun
+from semiparam_dynamics.offline.evaluation.protocols import ALL_MODELS, ProtocolRun
 from semiparam_dynamics.offline.evaluation.report import (
     excitation,
+    mean_nmse,
     parameter_table,
     report,
     result_files,
     verdict,
+    warnings_of,
     write_results,
 )
-from semiparam_dynamics.offline.evaluation.scored_run import ALL_MODELS
 from semiparam_dynamics.robot.model import expected_scales
 from semiparam_dynamics.samples.measurement import Measurement
 

@@ -10,18 +10,17 @@ import pytest
 from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.sample import Sample
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.evaluation import scored_run
+from semiparam_dynamics.offline.evaluation import protocols
 from semiparam_dynamics.offline.evaluation.experiment import Evaluation, evaluate
-from semiparam_dynamics.offline.evaluation.findings import warnings_of
-from semiparam_dynamics.offline.evaluation.report import report
-from semiparam_dynamics.offline.evaluation.scored_run import (
-    MAX_POINTS,
+from semiparam_dynamics.offline.evaluation.protocols import (
+    MAX_TRACE_POINTS,
     MAX_WINDOWS,
     LearnedStates,
     Repeats,
     Trace,
 )
-from semiparam_dynamics.offline.identification.urdf_export import export_urdf
+from semiparam_dynamics.offline.evaluation.report import report, warnings_of
+from semiparam_dynamics.offline.identification.identify import export_urdf
 from semiparam_dynamics.robot.model import RobotModel
 from semiparam_dynamics.samples.measurement import Measurement
 
@@ -106,7 +105,7 @@ def test_what_was_learned_is_thinned_and_may_come_from_several_recordings() -> N
 
 def test_states_of_hours_are_thinned_further(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = repeats_of(learned_circle(seconds=10.0))
-    monkeypatch.setattr(scored_run, "MAX_STATES", 600)
+    monkeypatch.setattr(protocols, "MAX_LEARNED_STATES", 600)
     thinned = repeats_of(learned_circle(seconds=10.0))
     assert thinned.radius == pytest.approx(whole.radius, rel=0.25)
     there = states(*(circle(0.003 + 0.1 * k) for k in range(20)))
@@ -217,7 +216,7 @@ def test_a_long_run_needs_no_more_windows_or_points() -> None:
     assert times[-1] < 1200.0 < times[-1] + trace.window
     np.testing.assert_allclose(np.sqrt(np.mean(rmse**2)), np.sqrt(np.mean(errors**2)), rtol=0.02)
     t, y, values, std = trace.points()
-    assert len(t) <= MAX_POINTS
+    assert len(t) <= MAX_TRACE_POINTS
     np.testing.assert_allclose(values[:, 0, 0] - y[:, 0], errors[-len(t) :], atol=1e-9)
     assert std.shape == y.shape
 

@@ -12,8 +12,13 @@ from semiparam_dynamics.base.parameters import from_flat
 from semiparam_dynamics.dynamics.inferred_kernel import InferredKernel
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.evaluation.experiment import evaluate
-from semiparam_dynamics.offline.evaluation.findings import warnings_of
-from semiparam_dynamics.offline.evaluation.verdict import LEARNER, NOTHING, RIGID_BODY, Ratio
+from semiparam_dynamics.offline.evaluation.report import warnings_of
+from semiparam_dynamics.offline.evaluation.verdict import (
+    USE_LEARNER,
+    USE_NOTHING,
+    USE_RIGID_BODY,
+    Ratio,
+)
 
 from ...dynamics.arms import measurements, small_arm
 from .conftest import CONFIG
@@ -22,7 +27,7 @@ from .judged import GOOD, SAMPLES, judged
 
 def test_a_learner_that_gains_is_to_be_used_and_what_it_gains_is_said() -> None:
     found = judged(GOOD).verdict
-    assert found.use == LEARNER and "ros2 launch" in found.advice
+    assert found.use == USE_LEARNER and "ros2 launch" in found.advice
     assert "75 % less squared error half a second ahead while it learns" in found.why
     assert "75 % less squared error with learning off" in found.why
     for name, error in (("urdf", 0.5), ("plain_rigid_body", 0.25), ("rigid_body", 0.2)):
@@ -56,12 +61,12 @@ def test_a_gain_that_may_be_chance_or_a_loss_with_learning_off_leaves_the_rigid_
     lucky = np.full((SAMPLES, 1), 0.2)
     lucky[:30] = 0.02  # three seconds of forty
     chance = judged(GOOD | {"semiparametric": 0.2}, delayed={"semiparametric": lucky}).verdict
-    assert chance.use == RIGID_BODY and "which may be chance" in chance.why
+    assert chance.use == USE_RIGID_BODY and "which may be chance" in chance.why
     worse = judged(GOOD | {"semiparametric": 0.22}, delayed={"semiparametric": 0.1}).verdict
-    assert worse.use == RIGID_BODY
+    assert worse.use == USE_RIGID_BODY
     assert "21 % more squared error compared with that with learning off" in worse.why
     harm = judged(GOOD | {"semiparametric": 0.3}).verdict
-    assert harm.use == RIGID_BODY and "2.2 times the squared error" in harm.why
+    assert harm.use == USE_RIGID_BODY and "2.2 times the squared error" in harm.why
     for found in (chance, worse, harm):
         assert "semiparam identify" in found.advice and "84 % less" in found.why
 
@@ -73,8 +78,8 @@ def test_a_learner_that_is_worse_on_states_held_out_of_it_leaves_the_rigid_body(
         squares = np.ones((4, 10)) * np.array([1.0, left])[:, None, None]
         monkeypatch.setattr(InferredKernel, "held_out", lambda *_, squares=squares: squares)
         found = judged(GOOD).verdict
-        assert (found.use == LEARNER) == (left < 1.0)
-    assert found.use == RIGID_BODY
+        assert (found.use == USE_LEARNER) == (left < 1.0)
+    assert found.use == USE_RIGID_BODY
     assert "5 % more squared error compared with that on states that are held out" in found.why
 
 
@@ -88,12 +93,12 @@ def test_a_learner_that_is_worse_on_states_held_out_of_it_leaves_the_rigid_body(
 )
 def test_without_a_rigid_body_that_gains_nothing_is_to_be_used(errors, why: str) -> None:
     found = judged(GOOD | errors).verdict
-    assert found.use == NOTHING and why in found.why and "Record" in found.advice
+    assert found.use == USE_NOTHING and why in found.why and "Record" in found.advice
 
 
 def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigid_body() -> None:
     found = judged(GOOD | {"urdf": 0.19}).verdict
-    assert found.use == LEARNER and found.gains["urdf"]["frozen"].value == pytest.approx(
+    assert found.use == USE_LEARNER and found.gains["urdf"]["frozen"].value == pytest.approx(
         0.277, 1e-2
     )
 
@@ -101,11 +106,11 @@ def test_a_learner_that_gains_is_used_even_where_the_urdf_is_as_good_as_the_rigi
 def test_of_a_few_seconds_nothing_is_said_and_a_split_that_is_too_short_has_no_verdict() -> None:
     config = from_flat(InverseDynamicsConfig, {"filter.cutoff": 6.0})
     found = evaluate(small_arm(), config, [list(measurements(small_arm(), 4.0))])
-    assert found.verdict.use == NOTHING
+    assert found.verdict.use == USE_NOTHING
     assert "less than 2 s of motion" in found.verdict.why
     longer = evaluate(small_arm(), config, [list(measurements(small_arm(), 18.0, extra=0.3))])
-    assert longer.verdict.use == LEARNER
-    assert longer.results()["verdict"]["use"] == LEARNER
+    assert longer.verdict.use == USE_LEARNER
+    assert longer.results()["verdict"]["use"] == USE_LEARNER
     # The motion comes back every 5 s.
     assert "repeats what was learned: record other motion" in longer.verdict.why
     assert "repeats" not in judged(GOOD).verdict.why
@@ -125,7 +130,7 @@ def test_signs_and_units_that_contradict_the_urdf_are_the_verdict(factor, kind, 
     wrong = [replace(m, y=m.y * factor) for m in measurements(model, 20.0)]
     evaluation = evaluate(model, CONFIG, [wrong])
     found = evaluation.verdict
-    assert found.use == NOTHING and "semiparam doctor" in found.advice
+    assert found.use == USE_NOTHING and "semiparam doctor" in found.advice
     assert found.why == f"The measurement contradicts the URDF on {joints} of 4 joints: {kind}."
     assert warnings_of(evaluation)[0].startswith(f"{kind}: ")
 

@@ -20,11 +20,12 @@ from semiparam_dynamics.offline.identification.excitation import (
     ExcitationProblem,
     condition_number,
     criterion,
+    excitation_table,
+    lead_in,
     optimize_excitation,
     random_unknowns,
     scaling,
 )
-from semiparam_dynamics.offline.identification.excitation_files import excitation_table, lead_in
 from semiparam_dynamics.offline.identification.joint_motion import FourierTrajectory, motion_limits
 from semiparam_dynamics.robot.model import RobotConfig, RobotModel, expected_scales
 

@@ -10,7 +10,7 @@ import pytest
 
 from semiparam_dynamics.base.errors import RobotModelError
 from semiparam_dynamics.dynamics.consistent import ConsistentParameters, consistent
-from semiparam_dynamics.offline.identification.urdf_export import (
+from semiparam_dynamics.offline.identification.identify import (
     export_urdf,
     joint_dynamics,
     link_inertias,

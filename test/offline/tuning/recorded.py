@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
-from semiparam_dynamics.offline.tuning.recordings import Recordings
+from semiparam_dynamics.offline.tuning.candidates import Recordings
 
 from ...dynamics.arms import measurements, small_arm
 

@@ -10,8 +10,13 @@ import pytest
 from semiparam_dynamics.base.parameters import replace
 from semiparam_dynamics.dynamics.estimator import SemiparametricEstimator
 from semiparam_dynamics.dynamics.sample import Motion, Sample
-from semiparam_dynamics.offline.tuning.candidates import Candidate, FoldScore, choose, evaluate
-from semiparam_dynamics.offline.tuning.recordings import Fold
+from semiparam_dynamics.offline.tuning.candidates import (
+    Candidate,
+    Fold,
+    FoldScore,
+    choose,
+    evaluate,
+)
 
 from ...dynamics.arms import small_arm
 from .recorded import CONFIG, recordings

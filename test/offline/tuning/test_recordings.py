@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semiparam_dynamics.base.errors import BagError
-from semiparam_dynamics.offline.tuning.recordings import Recordings, thin
+from semiparam_dynamics.offline.tuning.candidates import Recordings, thin
 from semiparam_dynamics.samples.measurement import Measurement
 
 from ...dynamics.arms import measurements, small_arm

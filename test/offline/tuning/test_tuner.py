@@ -13,8 +13,15 @@ from semiparam_dynamics.base.errors import ConfigurationError, StorageError
 from semiparam_dynamics.base.parameters import replace, to_flat
 from semiparam_dynamics.learner.config import InverseDynamicsConfig
 from semiparam_dynamics.offline.tuning.candidates import Candidate
-from semiparam_dynamics.offline.tuning.summary import findings, headline, summary
-from semiparam_dynamics.offline.tuning.tuner import Search, Tuning, stages, tune
+from semiparam_dynamics.offline.tuning.tuner import (
+    Search,
+    Tuning,
+    findings,
+    headline,
+    stages,
+    summary,
+    tune,
+)
 
 from .recorded import CONFIG, recordings
 
