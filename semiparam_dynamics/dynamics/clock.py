@@ -9,7 +9,7 @@ steps that the filters get are as much the clock's as it is surely below 1.
 The clock's phase and period are a least-squares line through the last stamps (an alpha-beta filter
 whose gains fall with their number), messages that are missing counted. Messages that come in
 batches, some at once every so often, were sampled at even times all the same: all steps are the
-clock's then, and the line goes through as many batches.
+clock's then, and the line goes through the last messages of batches, whose stamps are least late.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CLOCK = np.dtype(
         ("single", np.int64),  # steps since one was one period long
         ("ahead", np.float64),  # of the last stamp
         ("correction", np.float64),  # added to the last stamp
-        ("periods", np.float64),  # in the last step; 0 where that isn't known
+        ("periods", np.float64),  # in the last step, of batches in the last one; 0: unknown
         ("step", np.float64),  # between the last two stamps
         ("batch", np.float64),  # longest step between two batches of messages; 0: they come singly
         # Sums over joints and steps, forgotten in time: deviations of ways expected by the stamps,
@@ -64,22 +64,8 @@ def restart_clock(clock: Any) -> None:
 
 
 @compiled_as_written
-def _median(values: Array) -> float:
-    """The median (numba's own takes a second to compile); `values` are put in order."""
-    n = values.size
-    for i in range(1, n):
-        value, j = values[i], i
-        while j > 0 and values[j - 1] > value:
-            values[j] = values[j - 1]
-            j -= 1
-        values[j] = value
-    middle: float = 0.5 * (values[(n - 1) // 2] + values[n // 2])
-    return middle
-
-
-@compiled_as_written
 def clocked_step(
-    clock: Any, steps: Array, went: Array, q: Array, last: Array, step: float
+    clock: Any, steps: Array, went: Array, q: Array, last: Array, step: float, messages: int
 ) -> float:
     """The time between two instants in s, which is `step` by their stamps; always positive.
 
@@ -87,23 +73,24 @@ def clocked_step(
     steps : (FIRST_STEPS,) the first steps, s; in order once all are there.
     went : (n_joints,) how far joints went in the step before, rad or m.
     q, last : (n_joints,) positions now and before.
+    messages : how many came in that time, those that were left out included.
     """
     if clock.period <= 0.0:
         steps[clock.seen] = step
         clock.seen += 1
         if clock.seen == FIRST_STEPS:
-            clock.period, clock.seen = _median(steps), FIRST_WEIGHT
-            clock.batch = batch_step(steps)
-            if clock.batch > 0.0:
-                clock.period = steps.mean()
+            _begin_clock(clock, steps)
         return step
-    period, periods, most, share = clock.period, 1.0, MAX_FITTED_STEPS, 1.0
+    period, share = clock.period, 1.0
     if clock.batch > 0.0:
         if step > MAX_BATCH_SPREAD * clock.batch:  # a batch is missing
             restart_clock(clock)
             return step
-        most *= math.ceil(clock.batch / period)
-        ahead = clock.ahead + period - step
+        if step > MAX_BATCH_STEP * clock.batch:  # the message before was the last of its batch
+            _fit(clock, clock.ahead, clock.periods)
+            clock.periods = 0.0
+        clock.periods += messages
+        clock.ahead += messages * clock.period - step
     else:
         # Deviations below half a period are rather the stamp's than a message's that is missing.
         periods = max(math.ceil((step - clock.ahead) / period - MAX_LATENESS), 1.0)
@@ -123,14 +110,44 @@ def clocked_step(
             clock.seen = FIRST_WEIGHT
         _compare(clock, went, q, last, step, periods)
         share = 1.0 - _slope(clock)
-    clock.seen = min(clock.seen + 1, most)
-    k = float(clock.seen)
-    clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
-    clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
+        _fit(clock, ahead, periods)
     shortest = period if clock.batch > 0.0 else min(step, period)
     even: float = max(step + share * clock.ahead - clock.correction, 0.1 * shortest)
     clock.correction += even - step
     return even
+
+
+@compiled_as_written
+def _begin_clock(clock: Any, steps: Array) -> None:
+    """The period and the kind of the first `steps` (FIRST_STEPS,), which are put in order."""
+    # Between the first messages of the first and the last batch that began, if there are batches.
+    mean, first, last, span = steps.mean(), -1, 0, 0.0
+    for i in range(FIRST_STEPS):
+        span += steps[i] if first >= 0 else 0.0
+        if steps[i] > mean:
+            first, last, whole = (i if first < 0 else first), i, span
+    for i in range(1, FIRST_STEPS):  # numba's own sort and median take a second to compile
+        value, j = steps[i], i
+        while j > 0 and steps[j - 1] > value:
+            steps[j] = steps[j - 1]
+            j -= 1
+        steps[j] = value
+    clock.period = 0.5 * (steps[(FIRST_STEPS - 1) // 2] + steps[FIRST_STEPS // 2])
+    clock.seen, clock.batch = FIRST_WEIGHT, batch_step(steps)
+    if clock.batch > 0.0:
+        clock.period, clock.seen = whole / (last - first), 0
+        clock.periods = FIRST_STEPS - last  # messages of the batch so far
+        clock.ahead = clock.correction = clock.periods * clock.period - clock.batch
+
+
+@compiled_as_written
+def _fit(clock: Any, ahead: float, periods: float) -> None:
+    """Take a stamp that the clock is `ahead` of, `periods` after the one before, into the line."""
+    clock.seen = min(clock.seen + 1, MAX_FITTED_STEPS)
+    k = float(clock.seen)
+    if k > 1.0:  # one stamp has no slope
+        clock.period -= 6.0 / (k * (k + 1.0)) * ahead / periods
+    clock.ahead = ahead * (1.0 - 2.0 * (2.0 * k - 1.0) / (k * (k + 1.0)))
 
 
 @compiled_as_written
@@ -140,7 +157,11 @@ def batch_step(steps: Array) -> float:
     first = n
     while first > 0 and steps[first - 1] > mean:
         first -= 1
-    if n - first < MIN_BATCHES or steps[n - 1] > MAX_BATCH_SPREAD * steps[first]:
+    # In batches, of two messages at least, half of the steps are short.
+    if (
+        not MIN_BATCHES <= n - first <= (n + 1) // 2
+        or steps[n - 1] > MAX_BATCH_SPREAD * steps[first]
+    ):
         return 0.0
     longest: float = steps[n - 1] if steps[first - 1] < MAX_BATCH_STEP * mean else 0.0
     return longest

@@ -30,7 +30,13 @@ from semiparam_dynamics.base.arrays import NANO, TURN, Array, Stamps
 from semiparam_dynamics.base.errors import SampleError
 from semiparam_dynamics.base.jit import compiled_as_written, compiled_in_turn
 from semiparam_dynamics.base.parameters import parameter
-from semiparam_dynamics.dynamics.clock import CLOCK, FIRST_STEPS, clocked_step, restart_clock
+from semiparam_dynamics.dynamics.clock import (
+    CLOCK,
+    FIRST_STEPS,
+    MAX_STEP_PERIODS,
+    clocked_step,
+    restart_clock,
+)
 from semiparam_dynamics.dynamics.gate import (
     GATE_REASONS,
     MIN_SPEED,
@@ -94,13 +100,14 @@ MEMORY = np.dtype(
         ("wide_settling", np.int64),
         ("count", np.int64),  # instants since the last start, at most 3
         ("last", np.int64),  # stamp of the last instant
+        ("messages", np.int64),  # that came since then
         ("step", np.float64),  # s, before the last instant, by the clock behind the stamps
         ("speed", np.float64),  # of the fastest joint in that step, rad/s or m/s
         # Stamp at which motion began or ended at once, or the filters in motion with velocities.
         ("stopped", np.int64),
         ("stopped_before", np.int64),  # the same of the one before
-        # Stamp of the first instant since the last start, of the first at which the robot moved and
-        # positions began to tell its speed, and whether the narrow filter has begun.
+        # Stamp of the first instant since the last start, of the last one at which differences of
+        # positions were none of the motion's, and whether the narrow filter has begun.
         ("began", np.int64),
         ("jerk", np.int64),
         ("begun", np.bool_),
@@ -433,14 +440,16 @@ def filter_rows(
     for i in range(len(stamps)):
         stamp, c = stamps[i], signals[i]
         step = admit(gate[0], stamp, clock[0].period, c, joints, past[2:], state[0, 0])
+        m.messages += 1
         if math.isnan(step):
             continue
         if step > 0.0:
-            step = clocked_step(clock[0], first_steps, went, c[:n], last[:n], step)
+            q = c[:n], last[:n]
+            step = clocked_step(clock[0], first_steps, went, *q, step, m.messages)
         else:
             m.count = 0
             restart_clock(clock[0])
-        _follow_motion(m, stamp, step, c, last, joints, axes, own)
+        _follow_motion(m, stamp, step, c, last, joints, axes, own, clock[0].period > 0.0)
         m.unread += not has_reading(c[2 * n :])
         for j in range(c.size):
             last[j] = c[j]
@@ -461,7 +470,7 @@ def filter_rows(
             past[0, j], past[1, j] = past[1, j], c[j]
         for j in range(len(axes)):
             axes[j].gap_before = axes[j].gap
-        m.last, m.step = stamp, step
+        m.last, m.step, m.messages = stamp, step, 0
         m.count = min(m.count + 1, MIN_INSTANTS)
     return samples
 
@@ -476,11 +485,13 @@ def _follow_motion(
     joints: npt.NDArray[np.void],
     axes: npt.NDArray[np.void],
     own: Array,
+    clocked: bool,
 ) -> None:
     """Note starts, gaps and stops of the motion at an instant.
 
     own : (n_joints,) 1 for the joints whose velocities are their driver's; 0 for the others, whose
         velocities are differences of positions.
+    clocked : the period of the clock behind the stamps is known.
     """
     n, has_velocity = len(joints), True
     for j in range(n):
@@ -489,10 +500,12 @@ def _follow_motion(
     speed = _speed(c, last, n, step, has_velocity)
     if m.count == 0:
         _begin(m, axes, stamp, has_velocity and m.last_sample != NO_STAMP, c[n : 2 * n])
-    elif not has_velocity and m.jerk < m.began and stamp <= m.began + m.wide_settling:
-        # The wide filter began in equilibrium: differences of what moves show a jerk. What is
-        # predicted after that is learned once the narrow one has forgotten its start, too.
-        if speed > MIN_SPEED:
+    elif speed > MIN_SPEED:
+        # The wide filter began in equilibrium: differences of what moves show a jerk. So do they
+        # where several messages are stamped at once, until the clock tells. What is predicted after
+        # that is learned once the narrow one has forgotten its start, too.
+        begins = m.jerk < m.began and stamp <= m.began + m.wide_settling and not has_velocity
+        if begins or (m.count > 1 and not clocked and MAX_STEP_PERIODS * step < m.step):
             m.jerk = m.last
             _note_gap(axes, m.last)
     if m.count > 1 and m.cutoff > 0.0:

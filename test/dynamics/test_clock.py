@@ -46,7 +46,7 @@ def followed(t: np.ndarray, stamps: np.ndarray) -> np.ndarray:
     q = np.column_stack((0.3 * np.sin(3.0 * t), 0.5 * np.cos(2.0 * t)))
     return np.array(
         [
-            clocked_step(clock[0], steps, went, q[k], q[k - 1], stamps[k] - stamps[k - 1])
+            clocked_step(clock[0], steps, went, q[k], q[k - 1], stamps[k] - stamps[k - 1], 1)
             for k in range(1, len(t))
         ]
     )
@@ -108,3 +108,20 @@ def test_time_never_goes_back_and_stays_with_the_stamps_of_messages_in_bursts() 
     assert steps.min() > 0.0
     assert np.abs(np.cumsum(steps) - (stamps[1:] - stamps[0])).max() < 0.05
     assert (steps - np.diff(t)).std() < (np.diff(stamps) - np.diff(t)).std()
+
+
+@pytest.mark.parametrize("size", [3, 10])
+def test_messages_stamped_in_bursts_were_sampled_at_even_times(size: int) -> None:
+    """Each burst is stamped at its last reading, 0.1 ms apart; from the second on it is exact."""
+    t = np.arange(2000) / RATE
+    k = np.arange(len(t))
+    stamps = t[np.minimum(k // size * size + size - 1, len(t) - 1)] + 1e-4 * (k % size)
+    steps = followed(t, stamps)
+    known = FIRST_STEPS + size
+    np.testing.assert_allclose(steps[known:], 1.0 / RATE, rtol=1e-9)
+    # Nor is anything predicted of the motion until then: its differences would be absurd.
+    found = filtered(swaying(t, stamps))
+    true = {s.q.tobytes(): s for s in filtered(swaying(t, t))}
+    assert len(found) > len(t) - known - 2 * size - 12 and len(true) > len(found)
+    worst = max(np.abs(s.ddq).max() for s in found)
+    assert worst < 1.2 * max(np.abs(s.ddq).max() for s in true.values())
