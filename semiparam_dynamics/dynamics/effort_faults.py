@@ -4,7 +4,8 @@ An accusation is a hypothesis beside the same one without it. Both are fitted on
 motion, and the accused one has to predict the other half's efforts better, on each half, by a
 jackknife over blocks of time (`effort_trials`). Two models judge: the URDF's own torques, joint by
 joint, and free inertial parameters for all joints; friction can't push in either of them. One has
-to show the fault, and predict the efforts then; the other must not contradict.
+to show the fault, and predict the efforts then; the other must not contradict. `FirstMotion` asks
+them of the first motion that a learner meets, `doctor/physics.py` of a recording.
 """
 
 from __future__ import annotations
@@ -457,7 +458,6 @@ def _ring(center: Array, width: float, count: int = 8) -> Array:
 
 # -------------------------------------------------------------------------------------------------
 # The first motion of a robot that learns
-
 
 EXAMINED_S = 30.0  # s of motion that are examined
 SPACING_NS = SECOND // 20  # between the samples that are kept: motion goes no faster than that
